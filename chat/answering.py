@@ -1,0 +1,121 @@
+"""From a question to its answer: search, assemble, stream, cite. Knows no request and no saved row."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from chat import conf
+from chat.citations import MARKER, cited_statements
+from chat.evidence import parts_of, score_parts
+from chat.exceptions import GenerationFailed, NoAnswer
+from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, VerifiedCitation
+from retrieval import conf as retrieval_conf
+from retrieval.assembly import assemble
+from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.passages import load_neighbours
+from retrieval.search import search
+from retrieval.types import SearchFilters, SearchMethod
+
+logger = logging.getLogger(__name__)
+
+
+async def answer(
+    question: str, filters: SearchFilters, *, method: SearchMethod | None = None
+) -> AsyncIterator[AnswerEvent]:
+    """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
+
+    The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
+    the whole replacement and says so in its notice.
+    """
+    try:
+        searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method)
+    except InvalidQuery as error:
+        yield Failed(str(error))
+        return
+    except SearchUnavailable as error:
+        logger.error("A question could not be searched: %s", error)
+        yield Failed(str(error))
+        return
+    yield searched
+    if not searched.sources:
+        yield _refusal(conf.generator().name)
+        return
+
+    generator = conf.generator()
+    notice = ""
+    pieces: list[str] = []
+    try:
+        async for piece in generator.stream(question, searched.sources):
+            pieces.append(piece)
+            yield Token(piece)
+    except NoAnswer:
+        yield _refusal(generator.name)
+        return
+    except GenerationFailed as error:
+        logger.warning("%s failed, the extractive answerer takes over: %s", generator.name, error)
+        generator = conf.fallback()
+        notice = _("The language model did not answer. This answer is quoted from the documents instead.")
+        pieces = []
+        try:
+            pieces = [piece async for piece in generator.stream(question, searched.sources)]
+        except NoAnswer:
+            yield _refusal(generator.name, notice)
+            return
+    text = "".join(pieces).strip()
+    citations = await sync_to_async(verify, thread_sensitive=False)(text, searched.sources)
+    yield Completed(text=text, citations=citations, refused=False, generator=generator.name, notice=notice)
+
+
+def verify(text: str, sources: Sequence[Source]) -> tuple[VerifiedCitation, ...]:
+    """For each marker of each statement, the words of its source that come closest, with their exact place.
+
+    Words that stand in the source as they stand in the answer are found as they are (support 1); else the part of the
+    source that scores best against the statement is quoted, its score the support.
+    """
+    by_marker = {source.marker: source for source in sources}
+    citations: list[VerifiedCitation] = []
+    for statement, markers in cited_statements(text):
+        for marker in dict.fromkeys(markers):
+            if marker not in by_marker:
+                continue
+            source = by_marker[marker]
+            start, end, support = _closest(statement, source)
+            quote = source.block.content[start - source.block.start : end - source.block.start]
+            citations.append(
+                VerifiedCitation(marker, source.block.passage_at(start), quote, start, end, support)
+            )
+    return tuple(dict.fromkeys(citations))
+
+
+def _closest(statement: str, source: Source) -> tuple[int, int, float]:
+    block = source.block
+    at = block.content.find(statement)
+    if at >= 0:
+        return block.start + at, block.start + at + len(statement), 1.0
+    parts = parts_of([source])
+    if not parts:
+        return block.best.start, block.best.end, 0.0
+    best = score_parts(MARKER.sub("", statement), parts, retrieval_conf.embedder().embed_documents)[0]
+    return best.part.start, best.part.end, round(min(1.0, best.score), 4)
+
+
+def _search(question: str, filters: SearchFilters, method: SearchMethod | None) -> Searched:
+    try:
+        result = search(question, filters, method=method)
+        context = assemble(result.hits, load_neighbours, budget_tokens=settings.CONTEXT_BUDGET_TOKENS)
+    finally:
+        # This thread belongs to a pool: what it leaves open stays open.
+        connection.close_if_unusable_or_obsolete()
+    sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
+    return Searched(sources=sources, context=context, trace=result.trace)
+
+
+def _refusal(generator: str, notice: str = "") -> Completed:
+    text = _("The documents do not answer this question.")
+    return Completed(text=text, citations=(), refused=True, generator=generator, notice=notice)

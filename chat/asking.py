@@ -1,0 +1,104 @@
+"""Taking a question: who asks, what may be asked, and the row that will hold the answer."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from chat.exceptions import InvalidQuestion
+from chat.models import Answer, Conversation
+from retrieval.access import filters_for
+from retrieval.exceptions import InvalidQuery
+from retrieval.types import SearchFilters, SearchMethod
+
+VISITOR_KEY = "visitor"
+
+__all__ = ["InvalidQuestion", "answers_readable_by", "begin", "filters_of", "visitor_of"]
+
+
+def visitor_of(request: HttpRequest) -> str:
+    """An id for the browser of someone who is not signed in, kept in the session."""
+    session = request.session
+    if VISITOR_KEY not in session:
+        session[VISITOR_KEY] = uuid.uuid4().hex
+    return str(session[VISITOR_KEY])
+
+
+def begin(
+    question: str,
+    *,
+    user: Any,
+    visitor: str,
+    conversation_id: uuid.UUID | None = None,
+    collection: str = "",
+    method: str = "",
+) -> Answer:
+    """A PENDING answer to the question, in the conversation named or in a new one.
+
+    Raises: InvalidQuestion with a sentence for the visitor.
+    """
+    question = _checked(question)
+    if method and method not in {*SearchMethod, "default"}:
+        raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
+    with transaction.atomic():
+        if conversation_id is not None:
+            conversation = Conversation.objects.of(user, visitor).filter(pk=conversation_id).first()
+            if conversation is None:
+                raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
+            conversation.save(update_fields=["updated_at"])
+        else:
+            try:
+                filters = filters_for(user, collection)
+            except InvalidQuery as error:
+                raise InvalidQuestion(str(error), field="collection") from error
+            signed_in = bool(getattr(user, "is_authenticated", False))
+            conversation = Conversation.objects.create(
+                owner=user if signed_in else None,
+                visitor="" if signed_in else visitor,
+                collection_id=filters.collections[0] if collection else None,
+                title=question[:200],
+            )
+        return Answer.objects.create(
+            conversation=conversation, question=question, method="" if method == "default" else method
+        )
+
+
+def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
+    """Answers of the caller's own conversations; staff may read all."""
+    if getattr(user, "is_staff", False) and getattr(user, "is_active", False):
+        return Answer.objects.all()
+    if getattr(user, "is_authenticated", False):
+        return Answer.objects.filter(conversation__owner=user)
+    if not visitor:
+        return Answer.objects.none()
+    return Answer.objects.filter(Q(conversation__owner=None) & Q(conversation__visitor=visitor))
+
+
+def filters_of(answer: Answer) -> SearchFilters:
+    """What the answer may be searched in: what its asker may read now, narrowed to the conversation's collection.
+
+    Raises: InvalidQuery when that collection may no longer be read.
+    """
+    conversation = answer.conversation
+    return filters_for(conversation.owner, conversation.collection.slug if conversation.collection else "")
+
+
+def _checked(question: str) -> str:
+    # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
+    printable = "".join(
+        character
+        for character in question
+        if (character in "\n\t" or ord(character) >= 32) and not 0xD800 <= ord(character) <= 0xDFFF
+    ).strip()
+    if not printable:
+        raise InvalidQuestion(_("Please type a question."))
+    if len(printable) > settings.QUESTION_MAX_CHARACTERS:
+        message = _("The question has %(length)d characters; please keep it within %(limit)d.")
+        raise InvalidQuestion(message % {"length": len(printable), "limit": settings.QUESTION_MAX_CHARACTERS})
+    return printable

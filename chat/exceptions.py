@@ -1,0 +1,19 @@
+"""What can go wrong between a question and its answer, by who gets to read the message."""
+
+from __future__ import annotations
+
+
+class InvalidQuestion(Exception):
+    """The question cannot be taken. For the person who asked; ``field`` is the input at fault."""
+
+    def __init__(self, message: str, field: str = "question") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NoAnswer(Exception):
+    """The sources do not answer the question. Not an error: the answer then says so."""
+
+
+class GenerationFailed(Exception):
+    """The model gave no answer, or broke off. For the operator; never holds a key."""

@@ -1,0 +1,106 @@
+"""A cited answer in the terminal; nothing is saved."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from argparse import ArgumentParser
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from chat import answering
+from chat.types import Completed, Failed, Searched, Token
+from retrieval.access import everything
+from retrieval.exceptions import RetrievalError
+from retrieval.types import SearchFilters
+
+
+@dataclass(slots=True)
+class Outcome:
+    searched: Searched | None = None
+    pieces: list[str] = field(default_factory=list)
+    end: Completed | Failed | None = None
+
+
+class Command(BaseCommand):
+    help = "Ask the documents a question and print the cited answer."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("question")
+        parser.add_argument("--collection", default="", help="Short name of the only collection to ask.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            filters = everything(options["collection"])
+        except RetrievalError as error:
+            raise CommandError(str(error)) from error
+        outcome = asyncio.run(self._ask(options["question"], filters, quiet=options["json"]))
+        if not isinstance(outcome.end, Completed):
+            raise CommandError(outcome.end.message if outcome.end else "The answer broke off.")
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(outcome, outcome.end), ensure_ascii=False))
+        else:
+            self._print(outcome, outcome.end)
+
+    async def _ask(self, question: str, filters: SearchFilters, *, quiet: bool) -> Outcome:
+        outcome = Outcome()
+        async for event in answering.answer(question, filters):
+            match event:
+                case Searched():
+                    outcome.searched = event
+                case Token():
+                    outcome.pieces.append(event.text)
+                    if not quiet:
+                        self.stdout.write(event.text, ending="")
+                        self.stdout.flush()
+                case Completed() | Failed():
+                    outcome.end = event
+        return outcome
+
+    def _print(self, outcome: Outcome, end: Completed) -> None:
+        if "".join(outcome.pieces).strip() != end.text:
+            self.stdout.write(f"\n{end.notice}\n{end.text}" if end.notice else end.text, ending="")
+        self.stdout.write("\n")
+        for citation in end.citations:
+            passage = citation.passage
+            page = f", page {passage.page}" if passage.page else ""
+            place = " › ".join(filter(None, [passage.document_title, passage.section]))
+            self.stdout.write(f"\n[{citation.marker}] {place}{page}, characters {citation.start}-{citation.end}")
+            self.stdout.write(f"    “{' '.join(citation.quote.split())[:160]}”")
+        if end.refused and outcome.searched is not None:
+            self.stdout.write("\nNearest passages:")
+            for source in outcome.searched.sources[:3]:
+                best = source.block.best
+                self.stdout.write(f"  - {best.document_title} › {best.section}")
+
+
+def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
+    return {
+        "answer": end.text,
+        "refused": end.refused,
+        "citations": [
+            {
+                "marker": citation.marker,
+                "chunk_id": citation.passage.chunk_id,
+                "document": {
+                    "id": citation.passage.document_id,
+                    "title": citation.passage.document_title,
+                    "url": citation.passage.document_url,
+                },
+                "section": citation.passage.section,
+                "page": citation.passage.page,
+                "quote": citation.quote,
+                "start": citation.start,
+                "end": citation.end,
+                "support": citation.support,
+            }
+            for citation in end.citations
+        ],
+        "search_method": outcome.searched.trace.search_method if outcome.searched else "",
+        "degraded": list(outcome.searched.trace.degraded) if outcome.searched else [],
+        "generator": end.generator,
+        "notice": end.notice,
+    }

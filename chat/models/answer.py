@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from chat.models.conversation import Conversation
+from retrieval.models import Chunk, Document
+
+
+class Answer(models.Model):
+    """A question and what became of it. The saved status is true whatever happened to the process that worked on it.
+
+    ``claim`` is the token of the one generation that may write; ``heartbeat_at`` tells that it lives, ``followed_at``
+    that somebody still reads along. ``attempt`` grows when an interrupted generation is begun again.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending", _("waiting")
+        GENERATING = "generating", _("being written")
+        COMPLETED = "completed", _("complete")
+        STOPPED = "stopped", _("stopped")
+        FAILED = "failed", _("failed")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
+    question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
+    method = models.CharField(max_length=12, blank=True, help_text=_("Asked for; empty: the site's default."))
+    status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
+    text = models.TextField(_("answer"), blank=True)
+    refused = models.BooleanField(_("no answer in the documents"), default=False)
+    error = models.TextField(_("error"), blank=True)
+    notice = models.TextField(_("notice"), blank=True, help_text=_("A fallback that the reader was told of."))
+    search_method = models.CharField(_("search method"), max_length=12, blank=True)
+    degraded = models.JSONField(_("legs that did not answer"), default=list, blank=True)
+    generator = models.CharField(_("written by"), max_length=200, blank=True)
+    sources = models.JSONField(default=list, blank=True)
+    trace = models.JSONField(default=dict, blank=True)
+    timings_ms = models.JSONField(default=dict, blank=True)
+
+    attempt = models.PositiveSmallIntegerField(default=0)
+    claim = models.UUIDField(null=True, editable=False)
+    heartbeat_at = models.DateTimeField(null=True, editable=False)
+    followed_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(_("asked"), auto_now_add=True)
+    completed_at = models.DateTimeField(_("answered"), null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        verbose_name = _("answer")
+        verbose_name_plural = _("answers")
+
+    def __str__(self) -> str:
+        return self.question
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in (self.Status.COMPLETED, self.Status.STOPPED, self.Status.FAILED)
+
+
+class Citation(models.Model):
+    """A marker of an answer and the words it stands for.
+
+    The words are kept, so that a citation can still be read when its document has been changed or deleted.
+    """
+
+    answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
+    marker = models.PositiveSmallIntegerField()
+    chunk = models.ForeignKey(Chunk, models.SET_NULL, null=True, related_name="+")
+    document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
+    document_title = models.CharField(max_length=500)
+    section = models.TextField(blank=True)
+    page = models.PositiveIntegerField(null=True)
+    quote = models.TextField()
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    support = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"[{self.marker}] {self.document_title}"
+
+
+class StreamedEvent(models.Model):
+    """An event of an answer's stream, kept until the answer is old, so that a reader who lost the line can go on."""
+
+    answer = models.ForeignKey(Answer, models.CASCADE, related_name="events")
+    attempt = models.PositiveSmallIntegerField()
+    sequence = models.PositiveIntegerField()
+    name = models.CharField(max_length=12)
+    payload = models.JSONField()
+
+    class Meta:
+        ordering = ["attempt", "sequence"]
+        constraints = [models.UniqueConstraint(fields=["answer", "attempt", "sequence"], name="one_event_per_number")]
+
+    def __str__(self) -> str:
+        return f"{self.attempt}-{self.sequence} {self.name}"

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from chat.models.answer import Answer
+
+
+class Feedback(models.Model):
+    """What the asker thinks of an answer; the last word counts."""
+
+    answer = models.OneToOneField(Answer, models.CASCADE, related_name="feedback", verbose_name=_("answer"))
+    helpful = models.BooleanField(_("helpful"))
+    comment = models.TextField(_("comment"), blank=True)
+    created_at = models.DateTimeField(_("given"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("feedback")
+        verbose_name_plural = _("feedback")
+
+    def __str__(self) -> str:
+        return "+" if self.helpful else "-"

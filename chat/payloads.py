@@ -1,0 +1,91 @@
+"""Answers and their events as JSON: the one form in which they are stored, streamed and returned by the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chat.models import Answer, Citation
+
+if TYPE_CHECKING:
+    from chat.types import Searched, Source, VerifiedCitation
+    from retrieval.types import Passage
+
+
+def searched(event: Searched) -> dict[str, Any]:
+    return {
+        "sources": [source(found) for found in event.sources],
+        "search_method": event.trace.search_method,
+        "query_class": event.trace.classification.query_class.value,
+        "degraded": list(event.trace.degraded),
+    }
+
+
+def source(found: Source) -> dict[str, Any]:
+    block = found.block
+    return {
+        "marker": found.marker,
+        "chunk_id": block.best.chunk_id,
+        "document": document(block.best),
+        "section": block.best.section,
+        "page": block.best.page,
+        "content": block.content,
+        "start": block.start,
+        "end": block.end,
+        "score": block.score,
+    }
+
+
+def document(passage: Passage) -> dict[str, Any]:
+    return {"id": passage.document_id, "title": passage.document_title, "url": passage.document_url}
+
+
+def citation(answer: Answer, cited: VerifiedCitation) -> Citation:
+    """The row, not yet saved, of a citation."""
+    return Citation(
+        answer=answer,
+        marker=cited.marker,
+        chunk_id=cited.passage.chunk_id,
+        document_id=cited.passage.document_id,
+        document_title=cited.passage.document_title,
+        section=cited.passage.section,
+        page=cited.passage.page,
+        quote=cited.quote,
+        start=cited.start,
+        end=cited.end,
+        support=cited.support,
+    )
+
+
+def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
+    """A finished answer, whole."""
+    return {
+        "answer_id": str(answer.pk),
+        "conversation": str(answer.conversation_id),
+        "text": answer.text,
+        "refused": answer.refused,
+        "citations": [
+            {
+                "marker": cited.marker,
+                "chunk_id": cited.chunk_id,
+                "document": {"id": cited.document_id, "title": cited.document_title, "url": _url(answer, cited)},
+                "section": cited.section,
+                "page": cited.page,
+                "quote": cited.quote,
+                "start": cited.start,
+                "end": cited.end,
+                "support": cited.support,
+            }
+            for cited in citations
+        ],
+        "search_method": answer.search_method,
+        "degraded": answer.degraded,
+        "generator": answer.generator,
+        "notice": answer.notice,
+    }
+
+
+def _url(answer: Answer, cited: Citation) -> str:
+    for found in answer.sources:
+        if found["document"]["id"] == cited.document_id:
+            return str(found["document"]["url"])
+    return ""

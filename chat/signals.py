@@ -1,0 +1,6 @@
+"""What the chat tells whoever wants to know. It knows no listener."""
+
+from django.dispatch import Signal
+
+# Sent after an answer was saved as COMPLETED, with `answer`.
+answer_completed = Signal()

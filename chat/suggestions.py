@@ -1,0 +1,48 @@
+"""Questions to begin with: questions that the documents are known to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from django.core.cache import cache
+
+from retrieval.models import Chunk, Collection, Document
+
+_KEPT_SECONDS = 300
+_DOCUMENTS_PER_COLLECTION = 8
+_SHORTEST, _LONGEST = 18, 90
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    question: str
+    collection_slug: str
+    collection_name: str
+
+
+def suggestions(user: object, count: int = 6) -> list[Suggestion]:
+    """At most ``count`` questions, taken in turn from the collections the user may read; kept for a few minutes."""
+    collections = list(Collection.objects.readable_by(user).order_by("name", "pk")[:count])
+    per_collection = [cache.get_or_set(f"suggestions:{c.pk}", lambda c=c: _of(c), _KEPT_SECONDS) for c in collections]
+    in_turn = (suggestion for suggestion in chain.from_iterable(zip_longest(*per_collection)) if suggestion)
+    return list(in_turn)[:count]
+
+
+def _of(collection: Collection) -> list[Suggestion]:
+    """One question for each of a few documents, the most telling ones."""
+    documents = Document.objects.filter(collection=collection, status=Document.Status.READY).order_by("?")
+    chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
+    best: dict[int, str] = {}
+    for document_id, questions in chunks.exclude(canonical_questions=[]).values_list(
+        "document_id", "canonical_questions"
+    ):
+        for question in questions:
+            if _SHORTEST <= len(question) <= _LONGEST and _telling(question) > _telling(best.get(document_id, "")):
+                best[document_id] = question
+    return [Suggestion(question, collection.slug, collection.name) for question in best.values()]
+
+
+def _telling(question: str) -> tuple[int, int]:
+    """Longer questions name more of their subject; up to what fits in two lines."""
+    return (min(len(question), 70), -len(question))

@@ -1,0 +1,128 @@
+"""From a fresh checkout to a running site, in the foreground."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import secrets
+import socket
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from ragsite.demo import load_demo
+from ragsite.processes import Supervisor, parse_procfile
+from retrieval import conf
+
+
+class Command(BaseCommand):
+    help = "Run the site: database, web server, worker and scheduler. The first run sets everything up."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default=os.environ.get("HOST") or "127.0.0.1")
+        parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.host, self.port = options["host"], options["port"]
+        self._check_port()
+        embedded = settings.EMBEDDED_POSTGRES
+        if embedded is not None:
+            self._say("Starting PostgreSQL …")
+            embedded.acquire()
+        self._say("Preparing the database …")
+        call_command("check")
+        call_command("migrate", verbosity=0, interactive=False)
+        self._prepare_model()
+        credentials = self._first_admin()
+        load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
+        connection.close()
+
+        environment = self._environment()
+        procfile = Path(settings.BASE_DIR / "Procfile").read_text()
+        supervisor = Supervisor(
+            parse_procfile(procfile, environment), environment, settings.BASE_DIR, self._say
+        )
+        self._ready = False
+        self._credentials = credentials
+        self._say("Starting web server, worker and scheduler …")
+        supervisor.run(self._tick)
+        self._say("Stopped.")
+
+    def _tick(self) -> None:
+        if settings.EMBEDDED_POSTGRES is not None and not settings.EMBEDDED_POSTGRES.is_running():
+            self._say("PostgreSQL is down; starting it again.")
+            settings.EMBEDDED_POSTGRES.ensure_running()
+        if not self._ready and self._answers():
+            self._ready = True
+            self._announce()
+
+    def _announce(self) -> None:
+        address = f"http://{self.host}:{self.port}/"
+        self._say("")
+        self._say(f"Ready: {address}")
+        if self._credentials:
+            name, password = self._credentials
+            self._say(f"Administration: {address}admin/ — sign in as {name} with the password {password}")
+            self._say("(This password is shown once. `.venv/bin/python manage.py changepassword admin` sets another.)")
+        else:
+            self._say(f"Administration: {address}admin/ — sign in as you did before.")
+        self._say("Stop with Ctrl-C.")
+
+    def _answers(self) -> bool:
+        """Whether the web server says that questions can be asked."""
+        asked = http.client.HTTPConnection(self.host, self.port, timeout=2)
+        try:
+            asked.request("GET", "/readyz")
+            return asked.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            asked.close()
+
+    def _check_port(self) -> None:
+        with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, self.port))
+            except OSError as error:
+                raise CommandError(
+                    f"Port {self.port} on {self.host} cannot be used ({error.strerror}). If another program has it, "
+                    f"choose one with PORT, for example: PORT=8001 make run"
+                ) from error
+
+    def _prepare_model(self) -> None:
+        prepare = getattr(conf.embedder(), "prepare", None)
+        if prepare is not None:
+            prepare(self._say)
+
+    def _first_admin(self) -> tuple[str, str] | None:
+        users = get_user_model()
+        if users.objects.filter(is_superuser=True).exists():
+            return None
+        password = secrets.token_urlsafe(9)
+        users.objects.create_superuser("admin", password=password)
+        return "admin", password
+
+    def _environment(self) -> dict[str, str]:
+        binaries = os.path.dirname(sys.executable)
+        return {
+            **os.environ,
+            "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
+            "HOST": self.host,
+            "PORT": str(self.port),
+            "DATA_DIR": str(settings.DATA_DIR),
+            "DJANGO_SETTINGS_MODULE": "ragsite.settings",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()

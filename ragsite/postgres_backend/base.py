@@ -1,0 +1,14 @@
+"""Starts the embedded server at the first connection, so that any command of the site just works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db.backends.postgresql import base
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        settings.EMBEDDED_POSTGRES.acquire()
+        return super().get_new_connection(conn_params)

@@ -1,0 +1,301 @@
+"""Settings of the site. The only module that reads the environment; .env.example explains every variable."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
+from dotenv import load_dotenv
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from ragsite import env
+from ragsite.embedded_postgres import EmbeddedPostgres
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+load_dotenv(BASE_DIR / ".env")
+
+DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+
+
+def _secret_key() -> str:
+    """The key from the environment, or one made at first use and kept in the data directory."""
+    if key := env.text("SECRET_KEY"):
+        return key
+    path = DATA_DIR / "secret_key"
+    if not path.exists():
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f".secret_key.{os.getpid()}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(secrets.token_urlsafe(50))
+        try:
+            os.link(fresh, path)  # fails when another process was first, whose key then counts
+        except FileExistsError:
+            pass
+        fresh.unlink()
+    return path.read_text()
+
+
+SECRET_KEY = _secret_key()
+DEBUG = env.flag("DEBUG", False)
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+ROOT_URLCONF = "ragsite.urls"
+ASGI_APPLICATION = "ragsite.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django_htmx",
+    "rest_framework",
+    "rest_framework.authtoken",
+    "drf_spectacular",
+    "csp",
+    "ragsite",
+    "retrieval",
+    "chat",
+    "evaluation",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# Database ------------------------------------------------------------------------------------------------------------
+
+DATABASE_URL = env.text("DATABASE_URL")
+EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
+DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 0)
+
+
+def _database(url: str) -> dict[str, Any]:
+    """Django's description of the database at a libpq URL, options such as sslmode included."""
+    parts: dict[str, Any] = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    database: dict[str, Any] = {
+        "ENGINE": "django.db.backends.postgresql" if DATABASE_URL else "ragsite.postgres_backend",
+        "NAME": parts.pop("dbname", "ragsite"),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": str(parts.pop("port", "")),
+        "OPTIONS": parts,
+        "CONN_HEALTH_CHECKS": True,
+    }
+    if DATABASE_POOL_SIZE:
+        # Streams give their connection back while they wait for a model; a pool makes taking it again cheap.
+        parts["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
+    else:
+        database["CONN_MAX_AGE"] = None
+    return database
+
+
+DATABASES = {"default": _database(DATABASE_URL or EMBEDDED_POSTGRES.url)}  # type: ignore[union-attr]
+
+CACHE_URL = env.text("CACHE_URL")
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
+    if CACHE_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+# Background work -----------------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://")
+CELERY_TASK_TIME_LIMIT = 25 * 60
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+    # Longer than any task may run, or the broker hands a running task to a second worker.
+    "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60,
+}
+if CELERY_BROKER_URL.startswith("pgmq:"):
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {
+        # As keywords, because pgmq finds no socket in a URL.
+        "conn_string": make_conninfo(DATABASE_URL or EMBEDDED_POSTGRES.url),  # type: ignore[union-attr]
+        "init_extension": False,
+        "wait_time_seconds": 1,
+        "polling_interval": 0.2,
+        "pool_size": 4,
+        "pool_timeout": 5,
+    }
+elif CELERY_BROKER_URL.startswith("redis"):
+    # With the defaults a killed worker's tasks were not back after 45 seconds.
+    CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
+    "close-interrupted-answers": {"task": "chat.tasks.close_interrupted_answers", "schedule": 30.0},
+}
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
+WHITENOISE_USE_FINDERS = True
+MEDIA_ROOT = DATA_DIR / "media"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
+FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
+DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
+
+# Language ------------------------------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
+TIME_ZONE = env.text("TIME_ZONE", "UTC")
+USE_TZ = True
+
+# Security ------------------------------------------------------------------------------------------------------------
+
+LOGIN_URL = "admin:login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+HTTPS = env.flag("HTTPS", False)
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+# htmx builds no code from strings and injects no style, so that the policy above holds.
+DJANGO_HTMX_CONFIG = {"includeIndicatorStyles": False, "allowEval": False}
+
+# API -----------------------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.SessionAuthentication",
+        "rest_framework.authentication.TokenAuthentication",
+        "rest_framework.authentication.BasicAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
+    "PAGE_SIZE": 50,
+    "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.ScopedRateThrottle"],
+    "DEFAULT_THROTTLE_RATES": {
+        "search": env.text("SEARCH_RATE", "120/min"),
+        "ask": env.text("ASK_RATE", "60/min"),
+    },
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Ragsite API",
+    "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+# Retrieval -----------------------------------------------------------------------------------------------------------
+
+EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
+EMBEDDER: dict[str, Any] = (
+    {
+        "BACKEND": "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+        "OPTIONS": {
+            "base_url": EMBEDDING_BASE_URL,
+            "api_key": env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
+            "model": env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
+            "dimension": env.integer("EMBEDDING_DIMENSION", 1536),
+        },
+    }
+    if EMBEDDING_BASE_URL
+    else {
+        "BACKEND": "retrieval.dense.onnx_embedder.OnnxMiniLM",
+        "OPTIONS": {
+            "cache_dir": DATA_DIR / "models",
+            "precision": env.text("EMBEDDING_PRECISION", "int8"),
+            "threads": env.integer("EMBEDDING_THREADS", 2),
+        },
+    }
+)
+QUESTION_GENERATOR: dict[str, Any] = {"BACKEND": "retrieval.ingest.questions.RuleBasedQuestions", "OPTIONS": {}}
+
+RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "zscore")
+RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
+RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
+RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)
+BM25_K1 = env.number("BM25_K1", 1.2)
+BM25_B = env.number("BM25_B", 0.75)
+CONTEXT_BUDGET_TOKENS = env.integer("CONTEXT_BUDGET_TOKENS", 4000)
+
+# Chat ----------------------------------------------------------------------------------------------------------------
+
+OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
+OPENAI_API_KEY = env.text("OPENAI_API_KEY")
+OPENAI_MODEL = env.text("OPENAI_MODEL")
+OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
+CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
+CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
+QUESTION_MAX_CHARACTERS = 500
+
+# Logging -------------------------------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname:<7} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        name: {"level": env.text("LOG_LEVEL", "INFO")} for name in ("ragsite", "retrieval", "chat", "evaluation")
+    },
+}

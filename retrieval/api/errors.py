@@ -1,0 +1,45 @@
+"""Refusals that read alike: ``{"field": ["One sentence."]}`` for a field, ``{"detail": "One sentence."}`` otherwise."""
+
+from __future__ import annotations
+
+import logging
+
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import OperationalError
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from retrieval.api.parsers import BodyTooLarge
+from retrieval.exceptions import SearchUnavailable
+
+logger = logging.getLogger(__name__)
+
+
+class Unavailable(APIException):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_detail = "The site cannot answer at the moment. Please try again in a minute."
+    default_code = "unavailable"
+
+
+class ApiView(APIView):
+    """A view whose every refusal is JSON, those of Django below it included."""
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return super().handle_exception(_for_the_caller(exc))
+
+
+def _for_the_caller(error: Exception) -> Exception:
+    match error:
+        case SearchUnavailable():
+            return Unavailable(str(error))
+        case OperationalError():
+            logger.error("The database did not answer an API request.", exc_info=error)
+            return Unavailable()
+        case RequestDataTooBig():
+            return BodyTooLarge()
+        case SuspiciousOperation():
+            return ParseError(str(error))
+        case _:
+            return error

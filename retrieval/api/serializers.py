@@ -1,0 +1,171 @@
+"""What the API takes, and the shape of what it gives (the latter for the schema; views build it from dataclasses)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from retrieval.api.fields import LARGEST_ID, MetadataField, NameField, TextField, TopKField
+from retrieval.models import Collection, Document
+from retrieval.types import QueryClass, SearchMethod
+
+LONGEST_QUERY = 2000
+LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$"
+METHODS = ["default", *(method.value for method in SearchMethod)]
+
+
+class FiltersSerializer(serializers.Serializer[Any]):
+    documents = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
+        required=False,
+        max_length=1000,
+        help_text="Only these documents, by id.",
+    )
+    languages = serializers.ListField(
+        child=TextField(max_length=8), required=False, max_length=50, help_text="Only documents in these languages."
+    )
+    metadata = MetadataField(required=False, help_text="Only documents whose metadata contain this object.")
+
+
+class SearchRequestSerializer(serializers.Serializer[Any]):
+    query = TextField(max_length=LONGEST_QUERY)
+    top_k = TopKField(required=False, allow_null=True, help_text="How many results; empty: the site's default.")
+    collection = TextField(required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all.")
+    method = NameField(choices=METHODS, required=False, allow_null=True)
+    filters = FiltersSerializer(required=False, allow_null=True)
+    explain = serializers.BooleanField(required=False, default=False, help_text="Adds `trace`.")
+
+
+class LegScoreSerializer(serializers.Serializer[Any]):
+    rank = serializers.IntegerField(allow_null=True, help_text="From 1; null: this leg did not return the passage.")
+    score = serializers.FloatField(allow_null=True)
+    normalized = serializers.FloatField(allow_null=True)
+    weight = serializers.FloatField()
+    contribution = serializers.FloatField(help_text="This leg's part of the result's score.")
+
+
+class LegScoresSerializer(serializers.Serializer[Any]):
+    lexical = LegScoreSerializer()
+    vector = LegScoreSerializer()
+
+
+class ResultDocumentSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    title = serializers.CharField()
+    url = serializers.CharField()
+    collection = serializers.CharField()
+
+
+class ResultSerializer(serializers.Serializer[Any]):
+    rank = serializers.IntegerField()
+    score = serializers.FloatField()
+    bonus = serializers.FloatField()
+    chunk_id = serializers.IntegerField()
+    document = ResultDocumentSerializer()
+    section = serializers.CharField()
+    page = serializers.IntegerField(allow_null=True)
+    content = serializers.CharField()
+    start = serializers.IntegerField()
+    end = serializers.IntegerField()
+    matched_terms = serializers.ListField(child=serializers.CharField())
+    legs = LegScoresSerializer()
+
+
+class SearchResponseSerializer(serializers.Serializer[Any]):
+    query_class = serializers.ChoiceField(choices=list(QueryClass))
+    search_method = serializers.ChoiceField(choices=list(SearchMethod), help_text="The method that really ranked.")
+    degraded = serializers.ListField(child=serializers.CharField(), help_text="Legs that did not answer.")
+    results = ResultSerializer(many=True)
+    timings_ms = serializers.DictField(child=serializers.FloatField())
+    trace = serializers.DictField(required=False)
+
+
+class DocumentSerializer(serializers.ModelSerializer[Document]):
+    collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
+    metadata = MetadataField(read_only=True)
+
+    class Meta:
+        model = Document
+        fields = [
+            "id",
+            "collection",
+            "source",
+            "title",
+            "url",
+            "media_type",
+            "language",
+            "metadata",
+            "size_bytes",
+            "content_hash",
+            "status",
+            "error",
+            "progress_percent",
+            "attempts",
+            "chunk_count",
+            "created_at",
+            "updated_at",
+            "ingested_at",
+        ]
+        read_only_fields = fields
+
+
+class UploadSerializer(serializers.Serializer[Any]):
+    """The fields that go with uploaded files; the files are taken from the request, so that each is judged alone."""
+
+    file = serializers.ListField(
+        child=serializers.FileField(), required=False, help_text="Repeat the field for several files."
+    )
+    collection = TextField(max_length=50, help_text="Short name of the collection.")
+    source = TextField(
+        required=False,
+        allow_blank=True,
+        max_length=1000,
+        help_text="Path to keep the file under, for one file; empty: its name. The same source is a new version.",
+    )
+    title = TextField(required=False, allow_blank=True, max_length=500, help_text="For one file; empty: its own.")
+    url = serializers.URLField(required=False, allow_blank=True, max_length=1000, help_text="For one file.")
+    language = serializers.RegexField(
+        LANGUAGE,
+        required=False,
+        allow_blank=True,
+        max_length=8,
+        help_text="Such as en; empty: detected.",
+        error_messages={"invalid": "This must be a language code, such as en or pt-BR."},
+    )
+    metadata = MetadataField(required=False)
+
+
+class AcceptedDocumentSerializer(DocumentSerializer):
+    changed = serializers.BooleanField(help_text="False: this very file has been read already.")
+
+    class Meta(DocumentSerializer.Meta):
+        fields = [*DocumentSerializer.Meta.fields, "changed"]
+
+
+class RejectedFileSerializer(serializers.Serializer[Any]):
+    file = serializers.CharField()
+    error = serializers.CharField()
+
+
+class UploadResponseSerializer(serializers.Serializer[Any]):
+    accepted = AcceptedDocumentSerializer(many=True)
+    rejected = RejectedFileSerializer(many=True)
+
+
+class CollectionSerializer(serializers.ModelSerializer[Collection]):
+    documents = serializers.IntegerField(read_only=True, source="document_total")
+    passages = serializers.IntegerField(read_only=True, source="passage_total")
+
+    class Meta:
+        model = Collection
+        fields = [
+            "slug",
+            "name",
+            "description",
+            "text_search_configuration",
+            "is_public",
+            "documents",
+            "passages",
+            "created_at",
+        ]

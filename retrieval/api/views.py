@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.files.uploadedfile import UploadedFile
+from django.db import IntegrityError, models
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, mixins, serializers, status, viewsets
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import LimitOffsetPagination
+from rest_framework.parsers import MultiPartParser
+from rest_framework.permissions import IsAdminUser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from retrieval.access import filters_for
+from retrieval.api.errors import ApiView
+from retrieval.api.parsers import JSONParser
+from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
+from retrieval.api.serializers import (
+    CollectionSerializer,
+    DocumentSerializer,
+    SearchRequestSerializer,
+    SearchResponseSerializer,
+    UploadResponseSerializer,
+    UploadSerializer,
+)
+from retrieval.exceptions import DocumentRejected, InvalidQuery
+from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
+from retrieval.models import Collection, CollectionStatistics, Document
+from retrieval.search import search
+from retrieval.types import SearchMethod
+from retrieval.uploads import accept
+
+
+class Pagination(LimitOffsetPagination):
+    max_limit = 500
+
+
+class SearchView(ApiView):
+    parser_classes = [JSONParser]
+    permission_classes = [MayAsk]
+    throttle_scope = "search"
+
+    @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
+    def post(self, request: Request) -> Response:
+        """The passages that answer a question best, and why each stands where it stands."""
+        wanted = SearchRequestSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        asked = wanted.validated_data
+        method = asked.get("method") or "default"
+        restrictions = asked.get("filters") or {}
+        try:
+            filters = filters_for(
+                request.user,
+                asked.get("collection") or "",
+                documents=tuple(restrictions.get("documents", ())),
+                languages=tuple(restrictions.get("languages", ())),
+                metadata=restrictions.get("metadata", {}),
+            )
+        except InvalidQuery as error:
+            raise ValidationError({"collection": [str(error)]}) from error
+        try:
+            result = search(
+                asked["query"],
+                filters,
+                method=None if method == "default" else SearchMethod(method),
+                top_k=asked.get("top_k"),
+            )
+        except InvalidQuery as error:
+            raise ValidationError({"query": [str(error)]}) from error
+        trace = result.trace
+        answer: dict[str, Any] = {
+            "query_class": trace.classification.query_class.value,
+            "search_method": trace.search_method,
+            "degraded": list(trace.degraded),
+            "results": [hit_as_json(hit) for hit in result.hits],
+            "timings_ms": timings_as_json(trace),
+        }
+        if asked["explain"]:
+            explained = trace_as_json(trace)
+            answer["trace"] = explained if request.user.is_staff else without_errors(explained)
+        return Response(answer)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        parameters=[
+            OpenApiParameter("collection", str, description="Short name of a collection."),
+            OpenApiParameter("status", str, enum=Document.Status.values),
+            OpenApiParameter("source", str, description="Exactly this source."),
+        ]
+    )
+)
+class DocumentViewSet(
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.DestroyModelMixin,
+    viewsets.GenericViewSet[Document],
+    ApiView,
+):
+    """Documents, for staff. Deleting one removes its passages, its file, and nothing of the answers that cited it."""
+
+    queryset = Document.objects.select_related("collection").order_by("pk")
+    lookup_value_converter = "int"
+    serializer_class = DocumentSerializer
+    permission_classes = [IsAdminUser]
+    parser_classes = [MultiPartParser]
+    pagination_class = Pagination
+
+    def filter_queryset(self, queryset: QuerySet[Document]) -> QuerySet[Document]:
+        wanted = _DocumentFilters(data=self.request.query_params)
+        wanted.is_valid(raise_exception=True)
+        for name, lookup in (("collection", "collection__slug"), ("status", "status"), ("source", "source")):
+            if value := wanted.validated_data.get(name):
+                queryset = queryset.filter(**{lookup: value})
+        return queryset
+
+    @extend_schema(
+        request={"multipart/form-data": UploadSerializer},
+        responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
+    )
+    def create(self, request: Request) -> Response:
+        """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was."""
+        wanted = UploadSerializer(data={name: request.data[name] for name in request.data if name != "file"})
+        wanted.is_valid(raise_exception=True)
+        fields = wanted.validated_data
+        collection = Collection.objects.filter(slug=fields["collection"]).first()
+        if collection is None:
+            raise ValidationError({"collection": ["There is no collection with this short name."]})
+        files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
+        if not files:
+            raise ValidationError({"file": ["No file was sent: put each one into a form field named file."]})
+        for name in ("source", "title", "url"):
+            if fields.get(name) and len(files) > 1:
+                raise ValidationError({name: ["This can be given for one file at a time only."]})
+        accepted: list[dict[str, Any]] = []
+        rejected: list[dict[str, str]] = []
+        seen: set[str] = set()
+        for file in files:
+            name = file.name or ""
+            try:
+                if name in seen:
+                    raise DocumentRejected(f"{name} was sent twice: give the files different names.")
+                seen.add(name)
+                submission = accept(
+                    collection,
+                    file,
+                    source=fields.get("source", ""),
+                    title=fields.get("title", ""),
+                    url=fields.get("url", ""),
+                    language=fields.get("language", ""),
+                    metadata=fields.get("metadata"),
+                )
+            except DocumentRejected as error:
+                rejected.append({"file": name, "error": str(error)})
+            else:
+                accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
+        answer = {"accepted": accepted, "rejected": rejected}
+        return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
+
+
+class _DocumentFilters(serializers.Serializer[Any]):
+    collection = serializers.CharField(required=False, allow_blank=True)
+    status = serializers.ChoiceField(choices=Document.Status.choices, required=False, allow_blank=True)
+    source = serializers.CharField(required=False, allow_blank=True)
+
+
+class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
+    """The collections that the caller may ask; staff may add one."""
+
+    serializer_class = CollectionSerializer
+    parser_classes = [JSONParser]
+    permission_classes = [MayAskStaffMayWrite]
+    pagination_class = Pagination
+    queryset = Collection.objects.all()
+
+    def get_queryset(self) -> QuerySet[Collection]:
+        return with_totals(Collection.objects.readable_by(self.request.user))
+
+    def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
+        try:
+            collection = serializer.save()
+        except IntegrityError:
+            raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
+        serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk)).get()
+
+
+def with_totals(collections: QuerySet[Collection]) -> QuerySet[Collection]:
+    """``collections`` with ``document_total`` and ``passage_total``, without joining one count into the other."""
+    documents = Document.objects.filter(collection=OuterRef("pk")).order_by().values("collection")
+    passages = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")
+    number = models.IntegerField()
+    return collections.annotate(
+        document_total=Coalesce(Subquery(documents.values(total=models.Count("pk")), output_field=number), 0),
+        passage_total=Coalesce(Subquery(passages, output_field=number), 0),
+    )

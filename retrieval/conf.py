@@ -1,0 +1,48 @@
+"""One instance per process of each configured backend."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+if TYPE_CHECKING:
+    from retrieval.protocols import Embedder, QuestionGenerator
+
+
+def _build(setting: str) -> Any:
+    """The backend named by a setting of the form {"BACKEND": dotted path, "OPTIONS": {...}}.
+
+    Raises: ImproperlyConfigured.
+    """
+    configured = getattr(settings, setting)
+    try:
+        return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
+    except (ImportError, TypeError, KeyError) as error:
+        raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
+
+
+@functools.cache
+def embedder() -> Embedder:
+    built: Embedder = _build("EMBEDDER")
+    return built
+
+
+@functools.cache
+def question_generator() -> QuestionGenerator:
+    built: QuestionGenerator = _build("QUESTION_GENERATOR")
+    return built
+
+
+def _forget(setting: str, **_: Any) -> None:
+    if setting == "EMBEDDER":
+        embedder.cache_clear()
+    elif setting == "QUESTION_GENERATOR":
+        question_generator.cache_clear()
+
+
+setting_changed.connect(_forget)

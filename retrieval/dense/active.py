@@ -1,0 +1,34 @@
+"""The embedder that is searched."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from retrieval import conf
+from retrieval.dense.index import create_index
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.models import Embedder
+
+
+def active_embedder() -> Embedder:
+    """The row of the embedder that is searched, made (with its index) at first use.
+
+    Raises: ImproperEmbedder when the configured one differs from the one whose vectors are stored.
+    """
+    configured = conf.embedder()
+    active = Embedder.objects.filter(is_active=True).first()
+    if active is None:
+        with transaction.atomic():
+            active, _ = Embedder.objects.get_or_create(
+                name=configured.name, defaults={"dimension": configured.dimension, "is_active": True}
+            )
+            if not active.is_active:
+                active.is_active = True
+                active.save(update_fields=["is_active"])
+            create_index(active)
+    if active.name != configured.name or active.dimension != configured.dimension:
+        raise ImproperEmbedder(
+            f"The stored vectors are {active.name}'s ({active.dimension} wide), the settings name {configured.name} "
+            f"({configured.dimension} wide): run `manage.py reembed`, or set the embedder back."
+        )
+    return active

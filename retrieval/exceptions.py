@@ -1,0 +1,34 @@
+"""What can go wrong in retrieval, by who gets to read the message.
+
+``str(error)`` is one clear sentence with a next step, in words for that reader.
+"""
+
+from __future__ import annotations
+
+
+class RetrievalError(Exception):
+    """Base of everything that retrieval raises on purpose."""
+
+
+class InvalidQuery(RetrievalError):
+    """The question cannot be searched. For the person who asked; becomes a 400."""
+
+
+class SearchUnavailable(RetrievalError):
+    """Every leg failed. For the person who asked, without internals; becomes a 503."""
+
+
+class LegFailed(RetrievalError):
+    """One leg failed or ran past its deadline. For the operator: log, metric and trace name it."""
+
+
+class EmbeddingFailed(RetrievalError):
+    """The embedder gave no usable vector. For the operator."""
+
+
+class ImproperEmbedder(RetrievalError):
+    """The embedder cannot work as configured: weights missing or altered, width wrong. For the operator."""
+
+
+class DocumentRejected(RetrievalError):
+    """The file cannot become searchable text. For the admin who uploaded it; trying again will not help."""

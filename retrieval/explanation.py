@@ -1,0 +1,96 @@
+"""Searches as JSON: one form for the API, the debug panel, the command line and the saved answer. Imports no Django."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrieval.types import CandidateTrace, Hit, Leg, LegScore, LegTrace, SearchTrace
+
+# A leg that was not asked, or that did not know the chunk, contributes nothing.
+_SILENT = LegScore(rank=None, score=None, normalized=None, weight=0.0, contribution=0.0)
+
+
+def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
+    """The whole explanation. Legs' error texts are in it: see :func:`without_errors` for readers who are not staff."""
+    plan = trace.plan
+    return {
+        "question": trace.question,
+        "query": trace.query,
+        "query_class": trace.classification.query_class.value,
+        "rule": trace.classification.rule,
+        "search_method": trace.search_method,
+        "weights": {"vector": plan.weights.vector, "lexical": plan.weights.lexical},
+        "depth": plan.depth,
+        "top_k": plan.top_k,
+        "rrf_k": plan.rrf_k,
+        "score_threshold": plan.score_threshold,
+        "legs": [_leg_as_json(leg) for leg in trace.legs],
+        "candidates": [_candidate_as_json(candidate) for candidate in trace.candidates],
+        "timings_ms": timings_as_json(trace),
+    }
+
+
+def without_errors(trace: dict[str, Any]) -> dict[str, Any]:
+    """A copy of :func:`trace_as_json`'s form for readers who are not staff: it says that a leg failed, not how."""
+    return {**trace, "legs": [{**leg, "error": ""} for leg in trace.get("legs", [])]}
+
+
+def timings_as_json(trace: SearchTrace) -> dict[str, float]:
+    """Milliseconds of each stage, to the microsecond."""
+    return {stage: round(milliseconds, 3) for stage, milliseconds in trace.timings_ms.items()}
+
+
+def hit_as_json(hit: Hit) -> dict[str, Any]:
+    """A search result. ``score`` is the sum of the legs' contributions and ``bonus``."""
+    passage = hit.passage
+    return {
+        "rank": hit.rank,
+        "score": hit.score,
+        "bonus": hit.bonus,
+        "chunk_id": passage.chunk_id,
+        "document": {
+            "id": passage.document_id,
+            "title": passage.document_title,
+            "url": passage.document_url,
+            "collection": passage.collection,
+        },
+        "section": passage.section,
+        "page": passage.page,
+        "content": passage.content,
+        "start": passage.start,
+        "end": passage.end,
+        "matched_terms": list(hit.matched_terms),
+        "legs": {leg.value: _score_as_json(hit.legs.get(leg, _SILENT)) for leg in Leg},
+    }
+
+
+def _leg_as_json(leg: LegTrace) -> dict[str, Any]:
+    return {
+        "leg": leg.leg.value,
+        "status": leg.status.value,
+        "returned": leg.returned,
+        "milliseconds": round(leg.milliseconds, 3),
+        "error": leg.error,
+    }
+
+
+def _candidate_as_json(candidate: CandidateTrace) -> dict[str, Any]:
+    return {
+        "chunk_id": candidate.chunk_id,
+        "rank": candidate.rank,
+        "score": candidate.score,
+        "bonus": candidate.bonus,
+        "legs": {leg.value: _score_as_json(candidate.legs.get(leg, _SILENT)) for leg in Leg},
+        "matched_terms": list(candidate.matched_terms),
+        "dropped": candidate.dropped,
+    }
+
+
+def _score_as_json(score: LegScore) -> dict[str, Any]:
+    return {
+        "rank": score.rank,
+        "score": score.score,
+        "normalized": score.normalized,
+        "weight": score.weight,
+        "contribution": score.contribution,
+    }

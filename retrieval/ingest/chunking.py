@@ -1,0 +1,268 @@
+"""Cuts a text into passages along its structure, each small enough for the embedder. PURE.
+
+A passage lies in one section where it can; blocks that read badly when cut stay whole where they fit; prose is cut at
+sentence ends, with an overlap, so that a sentence that leans on the one before is found with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil
+
+from retrieval.ingest.extraction.types import ExtractedText
+from retrieval.ingest.outline import Region, regions
+from retrieval.ingest.packing import Unit, divided, packed
+from retrieval.ingest.sentences import Break, spans
+
+CHUNKER_VERSION = "1"
+
+CountTokens = Callable[[Sequence[str]], list[int]]
+
+SPECIAL_TOKENS = 2
+"""Tokens an encoder adds around a text ([CLS] and [SEP])."""
+MAX_CONTEXT_CHARS = 160
+_SEPARATOR = " > "
+_BATCH = 2_000
+# A run of letters of any length can be one unknown token. Counting a token for every so many characters bounds a
+# passage's length.
+_CHARS_PER_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    """A passage: ``text`` is ``extracted.text[start:end]`` to the letter. It ends in no white space and begins with
+    none but the indentation of a line of code.
+
+    ``ordinal`` counts from 0 in reading order. ``heading_path`` holds the titles of the sections around the whole
+    passage, outermost first; ``page`` is the page its first character stands on.
+    """
+
+    ordinal: int
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    page: int | None
+    text: str
+
+
+@dataclass(slots=True)
+class _Group:
+    """Neighbouring regions that are packed together."""
+
+    path: tuple[str, ...]
+    units: list[Unit]
+    cost: int
+    leads: bool
+
+
+def chunk(
+    extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int, overlap: float = 0.2
+) -> list[TextChunk]:
+    """The passages of ``extracted`` in reading order; together they hold every non-space character of its text.
+
+    ``budget_tokens`` is what the embedder reads at once. The two special tokens and ``heading_context()`` count towards
+    it; a context that takes more than three quarters of it, which only a very small budget allows, leaves the passage a
+    quarter. ``overlap``, from 0 to below 1, is the share of a passage that may repeat the end of the one before it, in
+    the same section, in whole sentences.
+    """
+    if budget_tokens <= SPECIAL_TOKENS or not 0 <= overlap < 1:
+        raise ValueError(
+            f"The budget must exceed {SPECIAL_TOKENS} and the overlap lie in [0, 1), not {budget_tokens} and {overlap}."
+        )
+    text = extracted.text
+    cost_of = _Costs(count_tokens)
+    outline = regions(extracted)
+    limits = _Limits(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
+    limits.prepare({region.path for region in outline})
+    groups = _grouped(_measured(text, extracted, outline, cost_of), limits)
+    stretches: list[tuple[int, int, tuple[str, ...]]] = []
+    _split_large(text, groups, limits, cost_of)
+    for group in groups:
+        stretches.extend((start, end, group.path) for start, end in packed(group.units, limits[group.path], overlap))
+    stretches = _held_to_limits(text, stretches, limits, cost_of)
+    return [
+        TextChunk(ordinal, start, end, path, extracted.page_at(start), text[start:end])
+        for ordinal, (start, end, path) in enumerate(stretches)
+    ]
+
+
+def heading_context(title: str, heading_path: Sequence[str]) -> str:
+    """What is prepended to a passage when it is embedded: the document's title and the headings, at most
+    ``MAX_CONTEXT_CHARS`` long.
+
+    A heading equal to the part before it is not repeated. Of a long path the inner parts go first: title and last
+    heading tell most.
+    """
+    parts: list[str] = []
+    for part in (title, *heading_path):
+        if part and (not parts or part.casefold() != parts[-1].casefold()):
+            parts.append(part)
+    while len(parts) > 2 and len(_SEPARATOR.join(parts)) > MAX_CONTEXT_CHARS:
+        del parts[1]
+    if len(_SEPARATOR.join(parts)) > MAX_CONTEXT_CHARS:
+        share = (MAX_CONTEXT_CHARS - len(_SEPARATOR)) // len(parts)
+        parts = [part[:share].rstrip() for part in parts]
+    return _SEPARATOR.join(parts)
+
+
+def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
+    """A passage as the embedder reads it: its context on a line of its own, then its text."""
+    context = heading_context(title, heading_path)
+    return f"{context}\n{text}" if context else text
+
+
+def content_hash(text: str, heading_path: Sequence[str]) -> str:
+    """SHA-256 in hexadecimal of a passage and its headings; two that differ in white space alone have the same."""
+    fields = (" ".join(part.split()) for part in (*heading_path, text))
+    return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Costs:
+    """Costs of texts, asked of the tokenizer in batches."""
+
+    def __init__(self, count_tokens: CountTokens) -> None:
+        self._count_tokens = count_tokens
+
+    def __call__(self, texts: Sequence[str]) -> list[int]:
+        costs: list[int] = []
+        for at in range(0, len(texts), _BATCH):
+            batch = texts[at : at + _BATCH]
+            costs.extend(
+                max(tokens, ceil(len(text) / _CHARS_PER_TOKEN), 1)
+                for text, tokens in zip(batch, self._count_tokens(batch), strict=True)
+            )
+        return costs
+
+
+class _Limits(dict[tuple[str, ...], int]):
+    """How much a passage under a heading path may cost."""
+
+    def __init__(self, cost_of: _Costs, title: str, budget: int) -> None:
+        self._cost_of = cost_of
+        self._title = title
+        self.budget = budget
+
+    def prepare(self, paths: Iterable[tuple[str, ...]]) -> None:
+        wanted = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
+        costs = self._cost_of([heading_context(self._title, path) for path in wanted])
+        floor = max(1, self.budget // 4)
+        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(wanted, costs, strict=True))
+
+
+def _measured(text: str, extracted: ExtractedText, outline: list[Region], cost_of: _Costs) -> list[_Group]:
+    """Each region with its units."""
+    pieces = [list(_pieces(text, extracted, region)) for region in outline]
+    costs = iter(cost_of([text[start:end] for region in pieces for start, end, _, _ in region]))
+    groups = []
+    for region, region_pieces in zip(outline, pieces, strict=True):
+        units = [Unit(start, end, next(costs), cut, prose) for start, end, cut, prose in region_pieces]
+        if units:
+            groups.append(_Group(region.path, units, sum(unit.cost for unit in units), region.leads))
+    return groups
+
+
+def _pieces(text: str, extracted: ExtractedText, region: Region) -> Iterator[tuple[int, int, Break, bool]]:
+    """Start, end, cut before it, and whether it is prose, of each block and sentence of a region."""
+    at = region.start
+    introduces = False
+    for span in extracted.protected[region.first_span : region.last_span]:
+        start, end = max(span.start, at), min(span.end, region.end)
+        for piece in spans(text, at, start):
+            yield (*piece[:2], Break.NONE if introduces and piece[2] is Break.SENTENCE else piece[2], True)
+            introduces = text[piece[1] - 1] == ":"
+        while start < end and text[start] == "\n":
+            start += 1
+        block = text[start:end].rstrip()
+        if block.strip():
+            yield start, start + len(block), Break.NONE if introduces else Break.PARAGRAPH, False
+            introduces = False
+        at = max(at, end)
+    for piece in spans(text, at, region.end):
+        yield (*piece, True)
+
+
+def _grouped(sections: list[_Group], limits: _Limits) -> list[_Group]:
+    """Neighbours joined where one is too small to stand alone, and heads without a body with what they head."""
+    groups: list[_Group] = []
+    for group in sections:
+        last = groups[-1] if groups else None
+        if last is None:
+            groups.append(group)
+        elif last.leads and group.path[: len(last.path)] == last.path:
+            last.path, last.leads = group.path, group.leads
+            last.units += group.units
+            last.cost += group.cost
+        elif (shared := _shared(last, group, limits)) is not None:
+            last.path = shared
+            last.leads = False
+            last.units += group.units
+            last.cost += group.cost
+        else:
+            groups.append(group)
+    return groups
+
+
+def _shared(last: _Group, group: _Group, limits: _Limits) -> tuple[str, ...] | None:
+    """The path of both joined; None when they had better stand alone."""
+    depth = len(group.path) - 1
+    # Only siblings, and a section with its first subsection, and nothing that comes up from deeper in.
+    if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
+        return None
+    shared = group.path[:depth]
+    small = limits.budget // (4 if shared else 8)
+    if min(last.cost, group.cost) >= small or last.cost + group.cost > limits[shared]:
+        return None
+    return shared
+
+
+def _split_large(text: str, groups: list[_Group], limits: _Limits, cost_of: _Costs) -> None:
+    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least."""
+    by_line = True
+    while True:
+        found = [
+            (group, unit)
+            for group in groups
+            for unit in group.units
+            if unit.cost > limits[group.path] and unit.end - unit.start > 1
+        ]
+        if not found:
+            return
+        cuts = [list(divided(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
+        costs = iter(cost_of([text[start:end] for pieces in cuts for start, end, _ in pieces]))
+        replaced = {
+            (unit.start, unit.end): [Unit(start, end, next(costs), cut, False) for start, end, cut in pieces]
+            for (_, unit), pieces in zip(found, cuts, strict=True)
+        }
+        for group in groups:
+            if any(unit.cost > limits[group.path] for unit in group.units):
+                group.units = [piece for unit in group.units for piece in replaced.get((unit.start, unit.end), [unit])]
+        by_line = False
+
+
+def _held_to_limits(
+    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Limits, cost_of: _Costs
+) -> list[tuple[int, int, tuple[str, ...]]]:
+    """``stretches``, those halved that cost more than the sum of their units: a tokenizer need not be additive."""
+    while True:
+        costs = cost_of([text[start:end] for start, end, _ in stretches])
+        over = {
+            at
+            for at, (cost, (start, end, path)) in enumerate(zip(costs, stretches, strict=True))
+            if cost > limits[path] and end - start > 1
+        }
+        if not over:
+            return stretches
+        halved = []
+        for at, (start, end, path) in enumerate(stretches):
+            if at in over:
+                unit = Unit(start, end, costs[at], Break.NONE, False)
+                halved += [(begin, stop, path) for begin, stop, _ in divided(text, unit, limits[path], by_line=False)]
+            else:
+                halved.append((start, end, path))
+        # A part can lie within the overlap that the next passage already has.
+        halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))
+        ends = [0, *accumulate((end for _, end, _ in halved), max)]
+        stretches = [stretch for stretch, end in zip(halved, ends, strict=False) if stretch[1] > end]

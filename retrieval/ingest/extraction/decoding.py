@@ -1,0 +1,106 @@
+"""From bytes to canonical text."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+from charset_normalizer import from_bytes
+
+from retrieval.exceptions import DocumentRejected
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE_BYTES = 200_000
+_HTML_CHARSET = re.compile(rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I)
+
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# Control characters, which PostgreSQL (NUL) and viewers choke on; soft hyphens and zero-width spaces, which split words
+# for a search; direction overrides and tag characters, which show a reader other text than a model gets.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def canonical(text: str) -> str:
+    """``text`` in NFC, with ``\\n`` line ends and without invisible characters; applying it twice changes nothing."""
+    return unicodedata.normalize("NFC", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
+
+
+def decode(data: bytes, filename: str, *, html: bool = False) -> tuple[str, str]:
+    """The canonical text of ``data`` and the name of the encoding it was in.
+
+    Tried in this order: byte order mark, the charset an HTML file declares, UTF-8, UTF-16 by its zero bytes, UTF-8 with
+    a few damaged bytes (which become U+FFFD), and then what charset-normalizer finds likely.
+
+    Raises: DocumentRejected when the bytes are no text.
+    """
+    text, encoding = _decode(data, html=html)
+    if not encoding or len(_BINARY.findall(text)) > max(4, len(text) // 200):
+        raise DocumentRejected(
+            f"{filename} holds binary data where text was expected: upload it in its original format."
+        )
+    return canonical(text), encoding
+
+
+def _decode(data: bytes, *, html: bool) -> tuple[str, str]:
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace"), encoding.removesuffix("-sig")
+    declared = _declared(data) if html else ""
+    for encoding in filter(None, (declared, "utf-8")):
+        try:
+            return data.decode(encoding), encoding
+        except UnicodeDecodeError:
+            continue
+    if encoding := _utf16(data):
+        return data.decode(encoding, errors="replace"), encoding
+    lenient = data.decode("utf-8", errors="replace")
+    damaged = lenient.count("\ufffd")
+    multibyte = sum(map(lenient[:_SAMPLE_BYTES].count, "éëïöüáàèçñ–—’‘“”•€…"))
+    if damaged * 1000 <= len(lenient) and multibyte > damaged:
+        return lenient, "utf-8"
+    return _guessed(data)
+
+
+def _declared(data: bytes) -> str:
+    match = _HTML_CHARSET.search(data[:4096])
+    try:
+        return codecs.lookup(match[1].decode("ascii")).name if match else ""
+    except LookupError:
+        return ""
+
+
+def _utf16(data: bytes) -> str:
+    """UTF-16 without a mark: in Western text nearly every other byte is zero."""
+    sample = data[:_SAMPLE_BYTES]
+    half = max(1, len(sample) // 2)
+    if sample[1::2].count(0) > 0.4 * half:
+        return "utf-16-le"
+    return "utf-16-be" if sample[0::2].count(0) > 0.4 * half else ""
+
+
+def _guessed(data: bytes) -> tuple[str, str]:
+    # A few accented letters are too little evidence to tell the Latin code pages apart. Files that reach this point
+    # mostly come from Windows in Western Europe, so cp1252 is taken when every such byte turns into a letter or a
+    # common mark.
+    try:
+        western = data.decode("cp1252")
+    except UnicodeDecodeError:
+        western = ""
+    special = [char for char in western[:_SAMPLE_BYTES] if char > "\x7f"]
+    usual = sum(char in "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ " for char in special)
+    if special and usual >= 0.9 * len(special):
+        return western, "cp1252"
+    best = from_bytes(data[:_SAMPLE_BYTES]).best()
+    if best is None:
+        return "", ""
+    return data.decode(best.encoding, errors="replace"), best.encoding

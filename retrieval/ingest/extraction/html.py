@@ -1,0 +1,198 @@
+"""HTML: the main text as Markdown, without navigation, scripts and what a reader cannot see."""
+
+from __future__ import annotations
+
+import re
+
+import trafilatura
+from lxml import etree
+
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.extraction.decoding import canonical, decode
+from retrieval.ingest.extraction.limits import ExtractionLimits
+from retrieval.ingest.extraction.lines import plain_title, title_from
+from retrieval.ingest.extraction.markdown import first_title, structure
+from retrieval.ingest.extraction.types import ExtractedText
+
+# A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
+_SMALL_PAGE_CHARS = 20_000
+_KEPT_SHARE = 0.5
+_DROPPED = frozenset(
+    ["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button", "input", "textarea"]
+)
+_FURNITURE = frozenset({"nav", "footer", "aside"})
+_INVISIBLE_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I
+)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "blockquote",
+        "body",
+        "caption",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+    ]
+    + ["figure", "footer", "form", "header", "hr", "main", "ol", "p", "section", "summary", "ul"]
+)
+_HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
+_FENCE_LINE = re.compile(r"^`{3,}", re.M)
+_NON_SPACE = re.compile(r"\S")
+
+
+def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    source, encoding = decode(data, filename, html=True)
+    root = _parse(source)
+    if root is None:
+        raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
+    title = plain_title(root.findtext(".//title") or "")
+    language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
+    _drop_invisible(root)
+    visible = _to_markdown(_main(root))
+    text = _main_text(root)
+    if not text or _is_poorer(text, visible):
+        text = visible
+    text = canonical(text).strip("\n") + "\n"
+    sections, protected = structure(text)
+    return ExtractedText(
+        text=text,
+        media_type=media_type,
+        title=title or first_title(sections) or title_from(filename),
+        sections=tuple(sections),
+        protected=tuple(protected),
+        encoding=encoding,
+        language_hint=language if re.fullmatch("[a-z]{2}", language) else "",
+    )
+
+
+def _parse(source: str) -> etree._Element | None:
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    root: etree._Element | None = etree.fromstring(source.encode(), parser)
+    return root
+
+
+def _drop_invisible(root: etree._Element) -> None:
+    """Removes what a reader of the page does not see: it may hold instructions meant for a model alone."""
+    for element in list(root.iter()):
+        if not isinstance(element.tag, str):
+            continue
+        hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
+        if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
+            _drop(element)
+
+
+def _drop(element: etree._Element) -> None:
+    """Takes ``element`` out of its tree and leaves the text that follows it."""
+    parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
+    if parent is None:
+        return
+    if before is not None:
+        before.tail = (before.tail or "") + tail
+    else:
+        parent.text = (parent.text or "") + tail
+    parent.remove(element)
+
+
+def _main_text(root: etree._Element) -> str:
+    """The main text as trafilatura finds it, or empty."""
+    return (
+        trafilatura.extract(
+            etree.tostring(root, encoding="unicode", method="html"),
+            output_format="markdown",
+            include_formatting=True,
+            include_comments=False,
+            include_tables=True,
+            favor_recall=True,
+        )
+        or ""
+    )
+
+
+def _is_poorer(text: str, visible: str) -> bool:
+    """Whether the main text lost most headings or code blocks of the page, or most text of a small page."""
+    if len(visible) <= _SMALL_PAGE_CHARS and _size(text) < _KEPT_SHARE * _size(visible):
+        return True
+    return any(
+        len(mark.findall(text)) < _KEPT_SHARE * len(mark.findall(visible)) for mark in (_HEADING_LINE, _FENCE_LINE)
+    )
+
+
+def _main(root: etree._Element) -> etree._Element:
+    """The page's only ``main`` or ``article`` element, if most of the text is in it; else the whole page."""
+    for tag in ("main", "article"):
+        found = list(root.iter(tag))
+        if len(found) == 1 and _size("".join(map(str, found[0].itertext()))) >= _KEPT_SHARE * _size(
+            "".join(map(str, root.itertext()))
+        ):
+            return found[0]
+    return root
+
+
+def _size(text: str) -> int:
+    return len(_NON_SPACE.findall(text))
+
+
+def _to_markdown(root: etree._Element) -> str:
+    """All visible text but navigation and footers, in order, as Markdown."""
+    parts: list[str] = []
+    _write(root, parts)
+    text = re.sub(r"[ \t]+\n", "\n", "".join(parts))
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"^(- .*)\n\n+(?=- )", r"\1\n", text, flags=re.M))
+
+
+def _write(element: etree._Element, parts: list[str]) -> None:
+    tag = element.tag
+    if not isinstance(tag, str) or tag == "head" or tag in _FURNITURE:
+        return
+    if tag in _HEADINGS:
+        parts.append(f"\n\n{'#' * _HEADINGS[tag]} {_flat(element)}\n\n")
+    elif tag == "pre":
+        code = "".join(map(str, element.itertext())).strip("\n")
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+        parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
+    elif tag == "table":
+        parts.append(f"\n\n{_table(element)}\n\n")
+    elif tag == "br":
+        parts.append("\n")
+    elif tag in ("code", "kbd", "samp"):
+        words = _flat(element)
+        parts.append(f"`{words}`" if words and "`" not in words else words)
+    else:
+        edge = "\n\n" if tag in _BLOCKS and not (parts and "".join(parts[-3:]).endswith("\n- ")) else ""
+        parts.append("\n- " if tag == "li" else edge)
+        _write_words(element.text, parts)
+        for child in element:
+            _write(child, parts)
+            _write_words(child.tail, parts)
+        parts.append("\n\n" if tag in _BLOCKS else "")
+
+
+def _write_words(text: str | None, parts: list[str]) -> None:
+    words = re.sub(r"\s+", " ", text or "")
+    last = next((part for part in reversed(parts) if part), "\n")
+    parts.append(words.lstrip() if last[-1] in "\n " else words)
+
+
+def _flat(element: etree._Element) -> str:
+    return " ".join(" ".join(map(str, element.itertext())).split())
+
+
+def _table(table: etree._Element) -> str:
+    rows = [[_flat(cell).replace("|", r"\|") for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")]
+    return markdown_table([row for row in rows if any(row)])
+
+
+def markdown_table(rows: list[list[str]]) -> str:
+    """``rows`` as a Markdown table whose first row is the header; empty for no rows."""
+    if not rows:
+        return ""
+    width = max(map(len, rows))
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
+    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])

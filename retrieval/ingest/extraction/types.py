@@ -1,0 +1,67 @@
+"""What extraction hands on: one canonical text, and marks at exact offsets into it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading. ``start`` is the offset of its first character (an overline's, in reStructuredText).
+
+    ``level`` starts at 1 for the outermost; the section reaches to the next one of the same or a lower level.
+    ``title`` holds no markup.
+    """
+
+    start: int
+    level: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a paginated file. ``number`` starts at 1; its text is ``text[start:end]``, possibly empty."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch ``text[start:end]`` that reads badly when cut: a code block, a table, a row, a definition."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedText:
+    """The text of a file as the source viewer shows it, and its structure.
+
+    ``text`` is canonical: Unicode NFC, ``\\n`` as the only line end, no NUL and no other control characters but tab.
+    Every offset, here and in all that is derived from it, counts characters of this text and never bytes of the file.
+    ``sections``, ``pages`` and ``protected`` are in order of ``start``; protected spans do not overlap.
+    ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
+    ``language_hint`` is the two-letter code the file itself declares, or empty.
+    """
+
+    text: str
+    media_type: str
+    title: str
+    sections: tuple[Section, ...] = ()
+    pages: tuple[Page, ...] = ()
+    protected: tuple[Span, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = ""
+    language_hint: str = ""
+
+    def page_at(self, offset: int) -> int | None:
+        """The number of the page that holds ``offset`` (between two pages, the earlier); None for a file without
+        pages.
+        """
+        if not self.pages:
+            return None
+        return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number

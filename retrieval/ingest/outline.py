@@ -1,0 +1,54 @@
+"""The sections of a text as one sequence of regions with their heading paths. PURE."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from retrieval.ingest.extraction.types import ExtractedText
+
+_WORDS = re.compile(r"[^\W_]+")
+_TARGETS = re.compile(r"^\.\. .*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The text from one heading to the next, whatever their levels.
+
+    ``path`` holds the titles of the sections it lies in. ``leads`` says that it is only a heading, or what stands
+    before the first one: it belongs with what follows. ``first_span`` to ``last_span`` are the protected spans that
+    touch it.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    leads: bool
+    first_span: int
+    last_span: int
+
+
+def regions(extracted: ExtractedText) -> list[Region]:
+    """The regions of ``extracted`` in order; they tile its text."""
+    text, sections = extracted.text, extracted.sections
+    marks = [(0, ())] if not sections or sections[0].start > 0 else []
+    open_sections: list[tuple[int, str]] = []
+    paths: list[tuple[int, tuple[str, ...]]] = list(marks)
+    for section in sections:
+        while open_sections and open_sections[-1][0] >= section.level:
+            open_sections.pop()
+        open_sections.append((section.level, section.title))
+        paths.append((section.start, tuple(title for _, title in open_sections)))
+    starts = [span.start for span in extracted.protected]
+    ends = [span.end for span in extracted.protected]
+    found = []
+    for at, (start, path) in enumerate(paths):
+        end = paths[at + 1][0] if at + 1 < len(paths) else len(text)
+        head = text[start : min(end, start + 1000)]
+        if path:
+            leads = end - start < 1000 and _WORDS.findall(_TARGETS.sub("", head)) == _WORDS.findall(path[-1])
+        else:
+            leads = bool(sections) and end - start < 300
+        found.append(Region(start, end, path, leads, bisect_right(ends, start), bisect_left(starts, end)))
+    return found

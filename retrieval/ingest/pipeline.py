@@ -1,0 +1,361 @@
+"""From an uploaded file to searchable passages.
+
+A document's row is its job: PENDING until a worker claims it, PROCESSING while that worker's heartbeat beats, then READY
+or FAILED. A worker that dies stops beating, and :func:`resume` gives its document to another. A claim is a random token
+that the final transaction checks, so that a worker believed dead cannot write over its successor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.db import connection, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from retrieval import conf
+from retrieval.dense.active import active_embedder
+from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.ingest import chunking, extraction
+from retrieval.ingest.language import detect_language
+from retrieval.ingest.writing import NewChunk, replace_chunks
+from retrieval.lexical.terms import ANALYSIS_VERSION
+from retrieval.models import ChunkEmbedding, Collection, Document, DocumentText, Embedder
+from retrieval.tasks import ingest_document
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 5
+HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
+MAX_ATTEMPTS = 5
+# Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores busy.
+EMBEDDING_BATCH = 64
+# For embedders that could read more: longer passages say several things at once, and their vector none of them well.
+LARGEST_CHUNK_TOKENS = 350
+
+
+class Progress(Protocol):
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What became of a submitted file: its document, and whether there is anything to read."""
+
+    document: Document
+    changed: bool
+
+
+class ClaimLost(RetrievalError):
+    """Another worker, or a newer upload, took the document over. For the log; the work is dropped."""
+
+
+def submit(
+    collection: Collection,
+    source: str,
+    data: bytes,
+    *,
+    title: str = "",
+    url: str = "",
+    language: str = "",
+    metadata: dict[str, object] | None = None,
+    enqueue: bool = True,
+) -> Submission:
+    """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
+
+    Raises: DocumentRejected when it is larger than the site accepts.
+    """
+    check_size(source, len(data))
+    content_hash = hashlib.sha256(data).hexdigest()
+    with transaction.atomic():
+        document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
+        if (
+            document is not None
+            and document.content_hash == content_hash
+            and document.status == Document.Status.READY
+            and _is_current(document)
+        ):
+            return Submission(document, changed=False)
+        if document is None:
+            document = Document(collection=collection, source=source, title=title)
+        previous = document.file.name if document.pk and document.content_hash != content_hash else ""
+        if not document.pk or previous:
+            document.file.save(source.replace("\\", "/").rsplit("/", 1)[-1], ContentFile(data), save=False)
+        document.content_hash = content_hash
+        document.size_bytes = len(data)
+        document.title = title or document.title
+        document.url = url or document.url
+        document.language = language or document.language
+        document.metadata = metadata if metadata is not None else document.metadata
+        requeue(document, enqueue=enqueue)
+        if previous:
+            storage = document.file.storage
+            transaction.on_commit(lambda: storage.delete(previous))
+    return Submission(document, changed=True)
+
+
+def check_size(source: str, size_bytes: int) -> None:
+    """Raises: DocumentRejected when a file is larger than the site accepts."""
+    if size_bytes > settings.DOCUMENT_MAX_BYTES:
+        limit = settings.DOCUMENT_MAX_BYTES // 2**20
+        raise DocumentRejected(f"{source} is larger than {limit} MiB: split it, or raise DOCUMENT_MAX_MIB.")
+
+
+def requeue(document: Document, *, enqueue: bool = True) -> None:
+    """Have the document read (again) from its file. A worker busy with it loses its claim."""
+    document.status = Document.Status.PENDING
+    document.error = ""
+    document.attempts = 0
+    document.retry_at = None
+    document.claim = None
+    document.progress_percent = 0
+    document.save()
+    if enqueue:
+        pk = document.pk
+        transaction.on_commit(lambda: _enqueue(pk))
+
+
+def ingest(document_id: int, progress: Progress | None = None) -> Document | None:
+    """Read the document and make its passages searchable; None when there was nothing to claim.
+
+    Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
+    with the time of the next one. The passages of the version before stay in service.
+    """
+    document = _claim(document_id)
+    if document is None:
+        return None
+    try:
+        with _heartbeat(document):
+            _process(document, progress)
+    except ClaimLost:
+        logger.info("Document %s was taken over by another worker or a newer upload.", document.pk)
+        return None
+    except DocumentRejected as error:
+        _finish(document, status=Document.Status.FAILED, error=str(error))
+    except Exception as error:
+        logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
+        _postpone(document, error)
+    document.refresh_from_db()
+    return document
+
+
+def resume() -> int:
+    """Enqueue every document that waits without a worker: interrupted, due for another attempt, or never picked up."""
+    now = timezone.now()
+    lost = Document.objects.filter(
+        status=Document.Status.PROCESSING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER
+    ).values_list("pk", flat=True)
+    waiting = Document.objects.filter(
+        Q(retry_at__isnull=True, updated_at__lt=now - HEARTBEAT_LOST_AFTER) | Q(retry_at__lte=now),
+        status=Document.Status.PENDING,
+    ).values_list("pk", flat=True)
+    ids = [*lost, *waiting]
+    # So that the next round does not enqueue them a second time while they wait in the queue.
+    Document.objects.filter(pk__in=ids, status=Document.Status.PENDING).update(
+        retry_at=now + timedelta(minutes=5)
+    )
+    for pk in ids:
+        ingest_document.delay(pk)
+    return len(ids)
+
+
+def _claim(document_id: int) -> Document | None:
+    now = timezone.now()
+    claim = uuid.uuid4()
+    claimed = Document.objects.filter(
+        Q(status=Document.Status.PENDING)
+        | Q(status=Document.Status.PROCESSING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER),
+        pk=document_id,
+    ).update(
+        status=Document.Status.PROCESSING,
+        claim=claim,
+        heartbeat_at=now,
+        attempts=F("attempts") + 1,
+        progress_percent=0,
+        error="",
+    )
+    if not claimed:
+        return None
+    return Document.objects.select_related("collection").get(pk=document_id)
+
+
+@contextmanager
+def _heartbeat(document: Document) -> Iterator[None]:
+    """Keep telling, from a thread of its own, that the claim's holder lives."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        try:
+            while not stop.wait(HEARTBEAT_SECONDS):
+                Document.objects.filter(pk=document.pk, claim=document.claim).update(heartbeat_at=timezone.now())
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=beat, name=f"heartbeat of document {document.pk}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _process(document: Document, progress: Progress | None) -> None:
+    embedder_row = active_embedder()
+    embedder = conf.embedder()
+    with document.file.open("rb") as file:
+        data = file.read()
+    extracted = extraction.extract(data, document.source, document.media_type)
+    title = document.title or extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1]
+    language = document.language or detect_language(extracted.text)
+    extracted = replace(extracted, title=title)
+    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    if not pieces:
+        raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
+    recipe = _recipe(document, title, embedder_row)
+    keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
+    hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
+    reusable = _reusable_hashes(document, embedder_row) if keep else Counter[str]()
+    fresh: list[int] = []
+    for index, content_hash in enumerate(hashes):
+        if reusable[content_hash]:
+            reusable[content_hash] -= 1
+        else:
+            fresh.append(index)
+    texts = [chunking.embedding_text(title, pieces[index].heading_path, pieces[index].text) for index in fresh]
+    vectors = _embed(document, texts, progress)
+    vector_of = dict(zip(fresh, vectors, strict=True))
+    tokens = embedder.count_tokens([piece.text for piece in pieces])
+    questions = conf.question_generator()
+    chunks = [
+        NewChunk(
+            start=piece.start,
+            end=piece.end,
+            page=piece.page,
+            heading_path=_below_title(title, piece.heading_path),
+            content=piece.text,
+            content_hash=hashes[index],
+            token_count=tokens[index],
+            questions=tuple(questions.generate(piece.text, piece.heading_path, language)),
+            vector=vector_of.get(index),
+        )
+        for index, piece in enumerate(pieces)
+    ]
+    with transaction.atomic():
+        held = Document.objects.select_for_update().filter(pk=document.pk, claim=document.claim).first()
+        if held is None:
+            raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
+        held.title, held.language, held.media_type = title, language, extracted.media_type
+        replace_chunks(held, chunks, embedder_row, keep=keep)
+        DocumentText.objects.update_or_create(
+            document=held,
+            defaults={
+                "content_hash": held.content_hash,
+                "recipe": recipe,
+                "text": extracted.text,
+                "pages": [[page.number, page.start, page.end] for page in extracted.pages],
+                "sections": [[section.start, section.level, section.title] for section in extracted.sections],
+            },
+        )
+        held.status = Document.Status.READY
+        held.error = ""
+        held.claim = None
+        held.retry_at = None
+        held.progress_percent = 100
+        held.chunk_count = len(chunks)
+        held.ingested_at = timezone.now()
+        held.save()
+
+
+def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[npt.NDArray[np.float32]]:
+    """One unit vector a text, in order; progress goes to the caller and to the document's row."""
+    embedder = conf.embedder()
+    vectors: list[npt.NDArray[np.float32]] = []
+    for start in range(0, len(texts), EMBEDDING_BATCH):
+        vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
+        if progress is not None:
+            progress(len(vectors), len(texts))
+        held = Document.objects.filter(pk=document.pk, claim=document.claim).update(
+            progress_percent=99 * len(vectors) // len(texts), heartbeat_at=timezone.now()
+        )
+        if not held:
+            raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
+    return vectors
+
+
+def _below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
+    """The headings without a first one that only repeats the title."""
+    return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
+
+
+def _recipe(document: Document, title: str, embedder: Embedder) -> str:
+    """Fingerprint of all that shapes a passage beside its own text: passages of another recipe are made anew."""
+    parts = (
+        chunking.CHUNKER_VERSION,
+        ANALYSIS_VERSION,
+        embedder.name,
+        document.collection.text_search_configuration,
+        title,
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _is_current(document: Document) -> bool:
+    """Whether the document's passages were made the way they would be made now."""
+    embedder = Embedder.objects.filter(is_active=True).first()
+    if embedder is None:
+        return False
+    return DocumentText.objects.filter(
+        pk=document.pk, content_hash=document.content_hash, recipe=_recipe(document, document.title, embedder)
+    ).exists()
+
+
+def _reusable_hashes(document: Document, embedder: Embedder) -> Counter[str]:
+    return Counter(
+        ChunkEmbedding.objects.filter(document=document, embedder=embedder).values_list(
+            "chunk__content_hash", flat=True
+        )
+    )
+
+
+def _finish(document: Document, *, status: Document.Status, error: str) -> None:
+    Document.objects.filter(pk=document.pk, claim=document.claim).update(
+        status=status, error=error, claim=None, retry_at=None, updated_at=timezone.now()
+    )
+
+
+def _postpone(document: Document, error: Exception) -> None:
+    """Plan another attempt, later each time; after MAX_ATTEMPTS leave the document to the admin."""
+    reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
+    if document.attempts >= MAX_ATTEMPTS:
+        message = f"Failed {document.attempts} times, last with: {reason}"
+        _finish(document, status=Document.Status.FAILED, error=message)
+        return
+    delay = timedelta(seconds=10 * 3 ** (document.attempts - 1))
+    now = timezone.now()
+    Document.objects.filter(pk=document.pk, claim=document.claim).update(
+        status=Document.Status.PENDING, error=f"Will be tried again. {reason}", claim=None, retry_at=now + delay,
+        updated_at=now,
+    )
+
+
+def _enqueue(document_id: int) -> None:
+    """Tell a worker; when the broker does not answer, the schedule picks the document up from its row."""
+    try:
+        ingest_document.delay(document_id)
+    except OperationalError as error:
+        logger.warning("The broker did not take document %s (%s); the schedule will.", document_id, error)

@@ -1,0 +1,66 @@
+"""Where sentences and paragraphs of prose begin. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+
+
+class Break(IntEnum):
+    """How well a text can be cut before a stretch of it; higher is better."""
+
+    NONE = 0
+    SENTENCE = 1
+    PARAGRAPH = 2
+
+
+_BOUNDARY = re.compile(
+    r"(?P<paragraph>\n[ \t]*\n\s*)"
+    # A list item, a directive or a table row begins a line.
+    r"|(?P<line>\n(?=[ \t]*(?:[-*+•‣–]|\d{1,3}[.)]|[a-z]\)|\.\.|\||>)[ \t]))"
+    # A full stop, closing marks, white space, and then what can begin a sentence.
+    r"|(?<=[.!?…])[\"'”’»)\]*_`]{0,4}(?P<space>\s+)(?=[\"'“‘«(\[*_`:¿¡]{0,4}[^\W_a-z])"
+    r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|\d{1,3}|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
+    r"|art|lid|blz|pag|pp|bijv|bv|o\.a|m\.a\.w|d\.w\.z|i\.p\.v|m\.b\.t|t\.a\.v|t\.n\.v|a\.u\.b|evt|resp|incl|excl|excl|tel|max|min|approx|dept|inc|ltd|co|e\.g|i\.e|jan|feb|mrt|apr|jun|jul|aug|sept?|okt|oct|nov|dec)$",
+    re.I,
+)
+
+
+def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
+    """The sentences, list items and paragraphs of ``text[start:end]`` in order, each with the break before it.
+
+    They hold every non-space character, never overlap, and neither begin nor end with white space. The first one's
+    break is PARAGRAPH.
+    """
+    begin, kind = start, Break.PARAGRAPH
+    for match in _BOUNDARY.finditer(text, start, end):
+        cut = match.start() if match["space"] is None else match.start("space")
+        if match["space"] is not None and _is_abbreviation(text, begin, cut):
+            continue
+        stripped = _stripped(text, begin, cut)
+        if stripped:
+            yield (*stripped, kind)
+            kind = Break.NONE
+        kind = max(kind, Break.PARAGRAPH if match["paragraph"] is not None else Break.SENTENCE)
+        begin = match.end()
+    stripped = _stripped(text, begin, end)
+    if stripped:
+        yield (*stripped, kind)
+
+
+def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
+    if text[cut - 1] != ".":
+        return False
+    return bool(_ABBREVIATION.search(text[max(begin, cut - 12) : cut - 1]))
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return (start, end) if start < end else None

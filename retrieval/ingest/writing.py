@@ -1,0 +1,236 @@
+"""The only module that writes chunks: everything that search reads of a document appears and vanishes in one transaction.
+
+The row of CollectionStatistics is locked first, so that writers to one collection take turns; the slow work, reading and
+embedding, is done before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+from pgvector import HalfVector
+
+from retrieval.lexical.sql import FIELD_BOOSTS
+from retrieval.lexical.terms import expand_identifiers
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
+
+# Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
+LARGEST_DRIFT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A chunk ready to be written. ``vector`` is a unit vector of the active embedder, shape (dimension,)."""
+
+    start: int
+    end: int
+    page: int | None
+    heading_path: tuple[str, ...]
+    content: str
+    content_hash: str
+    token_count: int
+    questions: tuple[str, ...]
+    vector: npt.NDArray[np.float32] | None
+
+
+def lock_statistics(collection_id: int) -> CollectionStatistics:
+    """The collection's statistics, locked until the transaction ends."""
+    CollectionStatistics.objects.bulk_create(
+        [CollectionStatistics(collection_id=collection_id)], ignore_conflicts=True
+    )
+    return CollectionStatistics.objects.select_for_update().get(pk=collection_id)
+
+
+def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
+    """Make ``chunks`` the document's chunks, and return how many of the old ones were kept.
+
+    With ``keep``, an old chunk with the same content hash stays (its id too, so that citations of it stay valid) and is
+    moved to its new place; ``vector`` may then be None. Must run inside a transaction.
+    """
+    statistics = lock_statistics(document.collection_id)
+    old = defaultdict(list)
+    if keep:
+        for chunk in document.chunks.order_by("ordinal").only("id", "content_hash"):
+            old[chunk.content_hash].append(chunk.pk)
+    moved: list[Chunk] = []
+    added: list[tuple[int, NewChunk]] = []
+    for ordinal, new in enumerate(chunks):
+        if old[new.content_hash]:
+            kept = Chunk(pk=old[new.content_hash].pop(0), ordinal=ordinal, start=new.start, end=new.end, page=new.page)
+            moved.append(kept)
+        else:
+            added.append((ordinal, new))
+    kept_ids = [chunk.pk for chunk in moved]
+    _remove(statistics, list(document.chunks.exclude(pk__in=kept_ids).values_list("pk", flat=True)))
+    Chunk.objects.bulk_update(moved, ["ordinal", "start", "end", "page"], batch_size=500)
+    if not statistics.chunks and added:
+        statistics.reference_length = _mean_length(document, added)
+    _add(statistics, document, added, embedder)
+    statistics.version += 1
+    statistics.save()
+    return len(moved)
+
+
+def remove_chunks(document: Document) -> None:
+    """Remove all the document's chunks and what they added to the statistics."""
+    with transaction.atomic():
+        # The document before the statistics, as ingestion does, so that the two never wait for each other.
+        Document.objects.select_for_update().filter(pk=document.pk).first()
+        statistics = lock_statistics(document.collection_id)
+        _remove(statistics, list(document.chunks.values_list("pk", flat=True)))
+        statistics.version += 1
+        statistics.save()
+
+
+def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
+    """Compute the collection's term weights anew if its mean chunk length has drifted, and say whether it had."""
+    with transaction.atomic():
+        statistics = lock_statistics(collection.pk)
+        mean = statistics.mean_length
+        if not mean or abs(mean - statistics.reference_length) <= largest_drift * statistics.reference_length:
+            return False
+        statistics.reference_length = mean
+        statistics.version += 1
+        statistics.save()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE retrieval_chunk SET bm25 = retrieval_bm25_weights(search_vector, %s, %s, %s, %s) "
+                "WHERE collection_id = %s",
+                [FIELD_BOOSTS, settings.BM25_K1, settings.BM25_B, mean, collection.pk],
+            )
+    return True
+
+
+_VECTORS = """
+    SELECT field.*,
+           setweight(to_tsvector(%(configuration)s::regconfig, %(title)s), 'A')
+        || setweight(to_tsvector(%(configuration)s::regconfig, headings_terms), 'B')
+        || setweight(to_tsvector(%(configuration)s::regconfig, questions_terms), 'C')
+        || setweight(to_tsvector(%(configuration)s::regconfig, content_terms), 'D') AS search_vector
+    FROM unnest(%(headings)s::text[], %(questions)s::text[], %(contents)s::text[], %(ordinals)s::int[])
+         AS field(headings_terms, questions_terms, content_terms, ordinal)
+"""
+
+
+def _terms(document: Document, added: Sequence[tuple[int, NewChunk]]) -> dict[str, object]:
+    return {
+        "configuration": document.collection.text_search_configuration,
+        "title": expand_identifiers(document.title),
+        "headings": [expand_identifiers("\n".join(new.heading_path)) for _, new in added],
+        "questions": [expand_identifiers("\n".join(new.questions)) for _, new in added],
+        "contents": [expand_identifiers(new.content) for _, new in added],
+        "ordinals": [ordinal for ordinal, _ in added],
+        "boosts": FIELD_BOOSTS,
+    }
+
+
+def _mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({_VECTORS}) AS fresh",
+            _terms(document, added),
+        )
+        return max(cursor.fetchone()[0] or 0.0, 1.0)
+
+
+def _add(
+    statistics: CollectionStatistics, document: Document, added: Sequence[tuple[int, NewChunk]], embedder: Embedder
+) -> None:
+    if not added:
+        return
+    parameters = _terms(document, added) | {
+        "document": document.pk,
+        "collection": document.collection_id,
+        "k1": settings.BM25_K1,
+        "b": settings.BM25_B,
+        "reference_length": statistics.reference_length,
+        "starts": [new.start for _, new in added],
+        "ends": [new.end for _, new in added],
+        "pages": [new.page for _, new in added],
+        "hashes": [new.content_hash for _, new in added],
+        "tokens": [new.token_count for _, new in added],
+        "texts": [new.content for _, new in added],
+        "paths": [json.dumps(new.heading_path) for _, new in added],
+        "asked": [json.dumps(new.questions) for _, new in added],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
+                content_hash, token_count, canonical_questions, search_vector, bm25, length)
+            SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
+                ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), content, content_hash, tokens,
+                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), search_vector,
+                retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
+                retrieval_bm25_length(search_vector, %(boosts)s)
+            FROM ({_VECTORS}) AS fresh
+            JOIN unnest(%(ordinals)s::int[], %(starts)s::int[], %(ends)s::int[], %(pages)s::int[], %(hashes)s::text[],
+                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[])
+                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked) USING (ordinal)
+            ORDER BY ordinal
+            RETURNING id, ordinal, length
+            """,
+            parameters,
+        )
+        rows = cursor.fetchall()
+    by_ordinal = dict(added)
+    embeddings = []
+    for pk, ordinal, _length in rows:
+        new = by_ordinal[ordinal]
+        if new.vector is None:
+            raise ValueError(f"New chunk {ordinal} of document {document.pk} has no vector.")
+        embeddings.append(
+            ChunkEmbedding(
+                chunk_id=pk,
+                document_id=document.pk,
+                collection_id=document.collection_id,
+                embedder=embedder,
+                vector=HalfVector(new.vector),
+            )
+        )
+    ChunkEmbedding.objects.bulk_create(embeddings, batch_size=500)
+    statistics.chunks += len(rows)
+    statistics.total_length += sum(length for _, _, length in rows)
+    _count_lexemes([pk for pk, _, _ in rows], sign=1)
+
+
+def _remove(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
+    if not chunk_ids:
+        return
+    _count_lexemes(chunk_ids, sign=-1)
+    lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
+    statistics.chunks -= len(lengths)
+    statistics.total_length = max(0.0, statistics.total_length - sum(lengths)) if statistics.chunks else 0.0
+    Chunk.objects.filter(pk__in=chunk_ids).delete()
+
+
+def _count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
+    """Add (or take away) the chunks' lexemes in the frequencies of their collection. Rows are taken in one order."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH changed AS (
+                INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
+                SELECT collection_id, lexeme, count(*)
+                FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
+                WHERE id = ANY(%s)
+                GROUP BY collection_id, lexeme
+                ORDER BY collection_id, lexeme
+                ON CONFLICT (collection_id, lexeme)
+                DO UPDATE SET document_frequency = known.document_frequency + %s * excluded.document_frequency
+                RETURNING id, document_frequency
+            )
+            SELECT coalesce(array_agg(id), '{}') FROM changed WHERE document_frequency = 0
+            """,
+            [chunk_ids, sign],
+        )
+        gone = cursor.fetchone()[0]
+    Lexeme.objects.filter(pk__in=gone).delete()

@@ -1,0 +1,48 @@
+"""Read files, folders or a BEIR corpus into a collection."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from retrieval.exceptions import RetrievalError
+from retrieval.ingest.folders import ingest_paths
+from retrieval.models import Collection
+
+
+class Command(BaseCommand):
+    help = "Read documents into a collection: files, folders, or the corpus.jsonl of a BEIR set."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+        parser.add_argument("--collection", default="documents", help="Its short name; made when it does not exist.")
+        parser.add_argument("--language", default="english", help="Of a new collection: english, dutch, simple, …")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        slug = options["collection"]
+        collection, _ = Collection.objects.get_or_create(
+            slug=slug, defaults={"name": slug.capitalize(), "text_search_configuration": options["language"]}
+        )
+        try:
+            counts = ingest_paths(options["paths"], collection, self.stderr if options["json"] else self.stdout)
+        except (FileNotFoundError, RetrievalError) as error:
+            raise CommandError(str(error)) from error
+        for source, message in counts.failures:
+            self.stderr.write(f"{source}: {message}")
+        if options["json"]:
+            names = ("added", "unchanged", "failed", "chunks")
+            result = {name: getattr(counts, name) for name in names} | {"seconds": round(counts.seconds, 2)}
+            self.stdout.write(json.dumps(result))
+        else:
+            rate = f" ({counts.chunks / counts.seconds:.0f} passages/s)" if counts.added and counts.seconds else ""
+            self.stdout.write(
+                f"{counts.added} added, {counts.unchanged} unchanged, {counts.failed} failed; "
+                f"{counts.chunks} passages in {counts.seconds:.1f} s{rate}."
+            )
+        if counts.failed:
+            raise SystemExit(1)

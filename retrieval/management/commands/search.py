@@ -1,0 +1,68 @@
+"""One search and its explanation, in the terminal."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from retrieval.access import everything
+from retrieval.exceptions import RetrievalError
+from retrieval.explanation import hit_as_json, trace_as_json
+from retrieval.search import search
+from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+
+
+class Command(BaseCommand):
+    help = "Search the documents and explain the ranking."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("question")
+        parser.add_argument("--collection", default="", help="Short name of the only collection to search.")
+        parser.add_argument("--method", default="default", choices=["default", *SearchMethod])
+        parser.add_argument("--top-k", type=int, default=None)
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        method = None if options["method"] == "default" else SearchMethod(options["method"])
+        try:
+            result = search(
+                options["question"], everything(options["collection"]), method=method, top_k=options["top_k"]
+            )
+        except RetrievalError as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            found = {"results": [hit_as_json(hit) for hit in result.hits], "trace": trace_as_json(result.trace)}
+            self.stdout.write(json.dumps(found, ensure_ascii=False))
+        else:
+            self._explain(result)
+
+    def _explain(self, result: SearchResult) -> None:
+        trace = result.trace
+        self.stdout.write(
+            f"{trace.search_method}, class {trace.classification.query_class} ({trace.classification.rule}), "
+            f"weights vector {trace.plan.weights.vector:g} lexical {trace.plan.weights.lexical:g}"
+        )
+        for leg in trace.legs:
+            detail = f": {leg.error}" if leg.error else f", {leg.returned} passages in {leg.milliseconds:.1f} ms"
+            if leg.status is not LegStatus.OFF:
+                self.stdout.write(f"{leg.leg} {leg.status}{detail}")
+        for hit in result.hits:
+            ranks = "  ".join(
+                f"{leg} #{score.rank if score.rank is not None else '-'}"
+                f" ({'-' if score.score is None else f'{score.score:.3f}'}) -> {score.contribution:+.4f}"
+                for leg in Leg
+                if (score := hit.legs.get(leg)) is not None
+            )
+            bonus = f"  bonus {hit.bonus:+.2f}" if hit.bonus else ""
+            passage = hit.passage
+            place = " › ".join(filter(None, [passage.document_title, passage.section]))
+            page = f", page {passage.page}" if passage.page else ""
+            self.stdout.write(f"\n{hit.rank:2}. {hit.score:.4f}  {place}{page}\n    {ranks}{bonus}")
+            if hit.matched_terms:
+                self.stdout.write(f"    terms: {', '.join(hit.matched_terms)}")
+            self.stdout.write(f"    {' '.join(passage.content.split())[:200]}")
+        stages = ", ".join(f"{stage} {milliseconds:.1f}" for stage, milliseconds in trace.timings_ms.items())
+        self.stdout.write(f"\nmilliseconds: {stages}")

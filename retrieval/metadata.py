@@ -1,0 +1,47 @@
+"""What may stand in a document's metadata, and in a filter on it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+LONGEST_METADATA = 20_000
+
+
+def validate_metadata(value: object) -> None:
+    """Accept a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+    if not isinstance(value, dict):
+        raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
+    for leaf in _leaves(value):
+        if isinstance(leaf, str) and ("\x00" in leaf or any("\ud800" <= char <= "\udfff" for char in leaf)):
+            raise ValidationError(_("Metadata must not hold NUL characters or halves of surrogate pairs."))
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            raise ValidationError(_("Metadata must not hold numbers that are not finite."))
+    if len(json.dumps(value)) > LONGEST_METADATA:
+        raise ValidationError(_("Metadata must be shorter than %(limit)d characters."), params={"limit": LONGEST_METADATA})
+
+
+def parse_metadata(text: str) -> object:
+    """The value of a JSON text. Raises: ValidationError, with one sentence."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValidationError(_("Metadata must be valid JSON.")) from None
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """Keys, and values that hold no others; without recursion, because the depth is the sender's choice."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from part
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+        else:
+            yield part

@@ -1,0 +1,16 @@
+from retrieval.models.chunk import Chunk
+from retrieval.models.collection import Collection, CollectionStatistics
+from retrieval.models.document import Document, DocumentText
+from retrieval.models.embedding import ChunkEmbedding, Embedder
+from retrieval.models.lexeme import Lexeme
+
+__all__ = [
+    "Chunk",
+    "ChunkEmbedding",
+    "Collection",
+    "CollectionStatistics",
+    "Document",
+    "DocumentText",
+    "Embedder",
+    "Lexeme",
+]

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import uuid
+from pathlib import PurePath
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models.collection import Collection
+
+
+def upload_path(document: Document, filename: str) -> str:
+    """Where an uploaded file is kept: under a random name, so that no upload can overwrite or guess another's."""
+    return f"documents/{uuid.uuid4().hex}{PurePath(filename).suffix.lower()[:12]}"
+
+
+class DocumentQuerySet(models.QuerySet["Document"]):
+    def readable_by(self, user: object) -> DocumentQuerySet:
+        return self.filter(collection__in=Collection.objects.readable_by(user))
+
+
+class Document(models.Model):
+    """A file an admin put into a collection, and how far it has come.
+
+    While a new version of the file is being read, or when reading it failed, the passages of the version before it
+    stay searchable: they belong to :class:`DocumentText`, which only a successful ingestion replaces.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending", _("waiting")
+        PROCESSING = "processing", _("being read")
+        READY = "ready", _("ready")
+        FAILED = "failed", _("failed")
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
+    title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Left empty, the file's own title."))
+    source = models.CharField(
+        _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
+    )
+    url = models.URLField(_("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original."))
+    file = models.FileField(_("file"), upload_to=upload_path, max_length=200)
+    media_type = models.CharField(_("media type"), max_length=100, blank=True)
+    content_hash = models.CharField(_("SHA-256 of the file"), max_length=64, db_index=True)
+    size_bytes = models.PositiveBigIntegerField(_("size in bytes"), default=0)
+    language = models.CharField(_("language"), max_length=8, blank=True)
+    metadata = models.JSONField(_("metadata"), default=dict, blank=True)
+
+    status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
+    error = models.TextField(_("error"), blank=True)
+    progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
+    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    retry_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
+    # Whoever holds the claim may write; a worker that lost it to another drops its work.
+    claim = models.UUIDField(null=True, blank=True, editable=False)
+    heartbeat_at = models.DateTimeField(null=True, blank=True, editable=False)
+    chunk_count = models.PositiveIntegerField(_("passages"), default=0)
+
+    created_at = models.DateTimeField(_("added"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+    ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
+
+    objects = DocumentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["title", "source", "id"]
+        verbose_name = _("document")
+        verbose_name_plural = _("documents")
+        constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]
+
+    def __str__(self) -> str:
+        return self.title or self.source
+
+
+class DocumentText(models.Model):
+    """The canonical text of the version that is being served; every offset of its chunks refers to it.
+
+    ``pages`` holds [number, start, end] triples, ``sections`` [start, level, title]; both by ascending start.
+    """
+
+    document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")
+    content_hash = models.CharField(max_length=64)
+    # The fingerprint of everything that shaped the chunks: file, extractor, chunker, analysis, embedder.
+    recipe = models.CharField(max_length=64)
+    text = models.TextField()
+    pages = models.JSONField(default=list)
+    sections = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"text of document {self.document_id}"

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from django.db import models
+
+from retrieval.models.collection import Collection
+
+
+class Lexeme(models.Model):
+    """In how many chunks of a collection a lexeme occurs: the document frequency of BM25's inverse document frequency."""
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
+    lexeme = models.TextField()
+    document_frequency = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
+
+    def __str__(self) -> str:
+        return f"{self.lexeme}: {self.document_frequency}"

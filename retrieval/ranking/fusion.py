@@ -1,0 +1,90 @@
+"""One ranking from two.
+
+Each method says what a candidate's rank or score in a leg is worth; the fused score is the sum over the legs, plus the
+bonus where a method has one. A chunk that a leg did not return is worth nothing there, except to `zscore` and
+`adaptive`: they are given both scores of every candidate, and take the leg's lowest for one that is not known. Ties are
+broken by chunk id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from retrieval.ranking.normalization import min_max, z_scores
+from retrieval.types import FusedChunk, Leg, LegScore, RankedChunk, Ranking, SearchMethod, SearchPlan
+
+# Scores of a leg for candidates that its own list may lack, by chunk id.
+LegScores = Mapping[Leg, Mapping[int, float]]
+
+
+def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: LegScores | None = None) -> list[FusedChunk]:
+    """All candidates, best first.
+
+    ``scores`` adds what each leg would have said of candidates it did not return; it is shown in the explanation, and
+    only `zscore` and `adaptive` rank by it. With one leg missing (it failed, or is switched off) the other one's order stands.
+    """
+    listed = {ranking.leg: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
+    known = {leg: _known_scores(leg, chunks, scores or {}) for leg, chunks in listed.items()}
+    candidates = sorted({chunk_id for chunks in listed.values() for chunk_id in chunks})
+    worth = {leg: _worth(plan, listed[leg], known[leg], candidates) for leg in listed}
+    fused = []
+    for chunk_id in candidates:
+        legs = {
+            leg: _leg_score(plan, leg, chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)
+        }
+        bonus = 0.0
+        if plan.method is SearchMethod.WEIGHTED and len(legs) > 1 and all(s.rank is not None for s in legs.values()):
+            bonus = plan.both_legs_bonus
+        score = math.fsum([bonus, *(leg.contribution for leg in legs.values())])
+        fused.append(FusedChunk(chunk_id=chunk_id, score=score, legs=legs, bonus=bonus))
+    fused.sort(key=lambda chunk: (-chunk.score, chunk.chunk_id))
+    return fused
+
+
+def _known_scores(leg: Leg, listed: Mapping[int, RankedChunk], scores: LegScores) -> dict[int, float]:
+    return {**scores.get(leg, {}), **{chunk_id: chunk.score for chunk_id, chunk in listed.items()}}
+
+
+def _worth(
+    plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
+) -> dict[int, float]:
+    """What each chunk is worth in one leg, before the leg's weight."""
+    match plan.method:
+        case SearchMethod.RRF:
+            return {chunk_id: reciprocal_rank(chunk.rank, plan.rrf_k) for chunk_id, chunk in listed.items()}
+        case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
+            return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
+        case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
+            lowest = min(known.values(), default=0.0)
+            return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
+        case SearchMethod.LEXICAL | SearchMethod.VECTOR:
+            return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}
+
+
+def _leg_score(
+    plan: SearchPlan,
+    leg: Leg,
+    chunk_id: int,
+    listed: Mapping[int, RankedChunk],
+    known: Mapping[int, float],
+    worth: Mapping[int, float],
+) -> LegScore:
+    weight = plan.weights.of(leg)
+    normalized = worth.get(chunk_id)
+    return LegScore(
+        rank=listed[chunk_id].rank if chunk_id in listed else None,
+        score=known.get(chunk_id),
+        normalized=normalized,
+        weight=weight,
+        contribution=weight * normalized if normalized is not None else 0.0,
+    )
+
+
+def reciprocal_rank(rank: int, rrf_k: int) -> float:
+    """1 / (k + rank), rank from 1.
+
+    Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+    Methods", SIGIR 2009.
+    """
+    return 1.0 / (rrf_k + rank)

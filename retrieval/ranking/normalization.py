@@ -1,0 +1,34 @@
+"""Bringing the scores of two legs to one scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+
+def min_max(scores: Mapping[int, float]) -> dict[int, float]:
+    """Scores mapped to [0, 1], the best to 1 and the worst to 0; all 1 when they are equal; {} for {}.
+
+    Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
+    """
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - low) / (high - low) for key, score in scores.items()}
+
+
+def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Scores in standard deviations from their mean (of the population); all 0 when they are equal; {} for {}.
+
+    Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
+    """
+    if not scores:
+        return {}
+    # fsum is exact, so the order of the candidates cannot move a score in its last digit.
+    mean = math.fsum(scores.values()) / len(scores)
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / len(scores))
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        return dict.fromkeys(scores, 0.0)
+    return {key: (score - mean) / deviation for key, score in scores.items()}

@@ -1,0 +1,22 @@
+"""Background work of retrieval. Each task is a thin way to call a function that is safe to run twice."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+
+@shared_task
+def ingest_document(document_id: int) -> None:
+    from retrieval.ingest import pipeline
+    from retrieval.ingest.writing import reweigh
+
+    document = pipeline.ingest(document_id)
+    if document is not None:
+        reweigh(document.collection)
+
+
+@shared_task
+def resume_ingestions() -> None:
+    from retrieval.ingest import pipeline
+
+    pipeline.resume()

@@ -1,0 +1,31 @@
+"""A deadline for what a leg asks of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError, OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
+
+from retrieval.exceptions import LegFailed
+from retrieval.types import Leg
+
+
+@contextmanager
+def statement_timeout(leg: Leg, seconds: float) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each.
+
+    Raises: LegFailed for that, and for any other trouble with the database.
+    """
+    try:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{max(1, int(seconds * 1000))}ms"])
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise LegFailed(f"The {leg} search ran past its {seconds:g} s.") from error
+        raise LegFailed(f"The {leg} search lost the database: {error}") from error
+    except DatabaseError as error:
+        raise LegFailed(f"The {leg} search failed in the database: {error}") from error
