@@ -12,8 +12,9 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.citations import MARKER, cited_statements
-from chat.evidence import parts_of, score_parts
+from chat.evidence import score_parts
 from chat.exceptions import GenerationFailed, NoAnswer
+from chat.parts import parts_of
 from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, VerifiedCitation
 from retrieval import conf as retrieval_conf
 from retrieval.assembly import assemble

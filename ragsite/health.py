@@ -1,7 +1,7 @@
 """Is the process alive, can the site answer, and what do its counters say.
 
-`/readyz` is 200 as long as questions can be answered; what does not work as it should, but does not keep them from being
-answered, is named under `degraded`. Its sentences are for anybody; the log has the errors themselves.
+`/readyz` is 200 as long as questions can be answered; what does not work as it should, but does not keep them from
+being answered, is named under `degraded`. Its sentences are for anybody; the log has the errors themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -34,7 +34,7 @@ from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
 
-# Older ones can corrupt an index; much older ones lack iterative scans, without which filtered searches come back empty.
+# Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
 # How long a document may wait before its waiting tells that no worker is there: the schedule looks every 15 seconds.
@@ -62,8 +62,12 @@ class Finding:
 
 
 def database() -> Finding:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        logger.exception("The database does not answer.")
+        return Finding(State.FAILED, "The database does not answer; the log says why.")
     return Finding()
 
 
@@ -91,7 +95,7 @@ def pgvector() -> Finding:
 
 
 def embedder() -> Finding:
-    """Whether questions can be searched by meaning; without that, keywords still answer unless they are switched off."""
+    """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
     only_leg = settings.RETRIEVAL_DEFAULT_METHOD == SearchMethod.VECTOR
     state = State.FAILED if only_leg else State.DEGRADED
     try:
@@ -123,9 +127,7 @@ def worker() -> Finding:
     stale = documents.filter(
         status=Document.Status.PENDING, attempts=0, updated_at__lt=now - WAITS_FOR_NOBODY_AFTER
     ).exists()
-    busy = documents.filter(
-        status=Document.Status.PROCESSING, heartbeat_at__gte=now - HEARTBEAT_LOST_AFTER
-    ).exists()
+    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - HEARTBEAT_LOST_AFTER).exists()
     if stale and not busy:
         return Finding(State.DEGRADED, "Documents wait and nobody reads them: start a worker.")
     return Finding()

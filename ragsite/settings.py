@@ -16,7 +16,8 @@ from ragsite import env
 from ragsite.embedded_postgres import EmbeddedPostgres
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-load_dotenv(BASE_DIR / ".env")
+if env.flag("RAGSITE_DOTENV", True):
+    load_dotenv(BASE_DIR / ".env")
 
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 
@@ -285,6 +286,7 @@ OPENAI_MODEL = env.text("OPENAI_MODEL")
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
+METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
 
 # Logging -------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,29 @@
-from django.contrib import admin
-from django.urls import path
+from __future__ import annotations
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from django.contrib import admin
+from django.urls import include, path
+from django.utils.translation import gettext_lazy as _
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from ragsite import health
+
+admin.site.site_header = "Ragsite"
+admin.site.site_title = "Ragsite"
+admin.site.index_title = _("Documents and answers")
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("retrieval.api.urls")),
+    path("api/v1/", include("chat.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    # The variant that keeps its script in a response of its own, which the content security policy lets through.
+    path(
+        "api/docs/",
+        SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),
+        name="api_docs",
+    ),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
+    path("", include("chat.urls")),
+]

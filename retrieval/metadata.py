@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 LONGEST_METADATA = 20_000
 
 
-def validate_metadata(value: object) -> None:
-    """Accept a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+def validated_metadata(value: object) -> dict[str, object]:
+    """``value``, if it is a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
     for leaf in _leaves(value):
@@ -21,8 +21,14 @@ def validate_metadata(value: object) -> None:
             raise ValidationError(_("Metadata must not hold NUL characters or halves of surrogate pairs."))
         if isinstance(leaf, float) and not math.isfinite(leaf):
             raise ValidationError(_("Metadata must not hold numbers that are not finite."))
-    if len(json.dumps(value)) > LONGEST_METADATA:
-        raise ValidationError(_("Metadata must be shorter than %(limit)d characters."), params={"limit": LONGEST_METADATA})
+    try:
+        too_long = len(json.dumps(value)) > LONGEST_METADATA
+    except RecursionError:
+        raise ValidationError(_("Metadata must not nest so deeply.")) from None
+    if too_long:
+        limit = {"limit": LONGEST_METADATA}
+        raise ValidationError(_("Metadata must be shorter than %(limit)d characters."), params=limit)
+    return value
 
 
 def parse_metadata(text: str) -> object:

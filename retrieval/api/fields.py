@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from retrieval.metadata import parse_metadata, validate_metadata
+from retrieval.metadata import parse_metadata, validated_metadata
 
 LARGEST_ID = 2**63 - 1
 
@@ -54,11 +54,9 @@ class MetadataField(serializers.Field[dict[str, object], Any, Any, Any]):
 
     def to_internal_value(self, data: Any) -> dict[str, object]:
         try:
-            value = parse_metadata(data) if isinstance(data, str) else data
-            validate_metadata(value)
+            return validated_metadata(parse_metadata(data) if isinstance(data, str) else data)
         except DjangoValidationError as error:
             raise serializers.ValidationError(error.messages) from None
-        return value  # type: ignore[no-any-return]  # validated to be an object
 
     def to_representation(self, value: Any) -> Any:
         return value

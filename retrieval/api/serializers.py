@@ -31,7 +31,9 @@ class FiltersSerializer(serializers.Serializer[Any]):
 class SearchRequestSerializer(serializers.Serializer[Any]):
     query = TextField(max_length=LONGEST_QUERY)
     top_k = TopKField(required=False, allow_null=True, help_text="How many results; empty: the site's default.")
-    collection = TextField(required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all.")
+    collection = TextField(
+        required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all."
+    )
     method = NameField(choices=METHODS, required=False, allow_null=True)
     filters = FiltersSerializer(required=False, allow_null=True)
     explain = serializers.BooleanField(required=False, default=False, help_text="Adds `trace`.")
@@ -117,7 +119,7 @@ class UploadSerializer(serializers.Serializer[Any]):
         child=serializers.FileField(), required=False, help_text="Repeat the field for several files."
     )
     collection = TextField(max_length=50, help_text="Short name of the collection.")
-    source = TextField(
+    source = TextField(  # type: ignore[assignment]  # named as the model's field, not as the base class's attribute
         required=False,
         allow_blank=True,
         max_length=1000,

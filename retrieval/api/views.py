@@ -6,6 +6,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import IntegrityError, models
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import generics, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
@@ -110,7 +111,10 @@ class DocumentViewSet(
     parser_classes = [MultiPartParser]
     pagination_class = Pagination
 
-    def filter_queryset(self, queryset: QuerySet[Document]) -> QuerySet[Document]:
+    def get_queryset(self) -> QuerySet[Document]:
+        queryset = super().get_queryset()
+        if self.action != "list":
+            return queryset
         wanted = _DocumentFilters(data=self.request.query_params)
         wanted.is_valid(raise_exception=True)
         for name, lookup in (("collection", "collection__slug"), ("status", "status"), ("source", "source")):
@@ -124,7 +128,7 @@ class DocumentViewSet(
     )
     def create(self, request: Request) -> Response:
         """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was."""
-        wanted = UploadSerializer(data={name: request.data[name] for name in request.data if name != "file"})
+        wanted = UploadSerializer(data=_without_files(request))
         wanted.is_valid(raise_exception=True)
         fields = wanted.validated_data
         collection = Collection.objects.filter(slug=fields["collection"]).first()
@@ -162,10 +166,15 @@ class DocumentViewSet(
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 
 
+def _without_files(request: Request) -> dict[str, Any]:
+    fields: QueryDict = request.data  # type: ignore[assignment]  # what a multipart body is parsed into
+    return {name: value for name, value in fields.items() if name != "file"}
+
+
 class _DocumentFilters(serializers.Serializer[Any]):
     collection = serializers.CharField(required=False, allow_blank=True)
     status = serializers.ChoiceField(choices=Document.Status.choices, required=False, allow_blank=True)
-    source = serializers.CharField(required=False, allow_blank=True)
+    source = serializers.CharField(required=False, allow_blank=True)  # type: ignore[assignment]  # as above
 
 
 class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):

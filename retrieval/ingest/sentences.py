@@ -24,8 +24,8 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|\d{1,3}|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
-    r"|art|lid|blz|pag|pp|bijv|bv|o\.a|m\.a\.w|d\.w\.z|i\.p\.v|m\.b\.t|t\.a\.v|t\.n\.v|a\.u\.b|evt|resp|incl|excl|excl|tel|max|min|approx|dept|inc|ltd|co|e\.g|i\.e|jan|feb|mrt|apr|jun|jul|aug|sept?|okt|oct|nov|dec)$",
+    r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
+    r"|art|lid|blz|pag|pp|bijv|bv|o\.a|m\.a\.w|d\.w\.z|i\.p\.v|m\.b\.t|t\.a\.v|t\.n\.v|a\.u\.b|evt|resp|incl|excl|tel|max|min|approx|dept|inc|ltd|co|e\.g|i\.e|jan|feb|mrt|apr|jun|jul|aug|sept?|okt|oct|nov|dec)$",
     re.I,
 )
 
@@ -55,6 +55,8 @@ def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
 def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
     if text[cut - 1] != ".":
         return False
+    if cut - begin <= 6 and text[begin : cut - 1].strip().isdigit():
+        return True  # The number of a list item.
     return bool(_ABBREVIATION.search(text[max(begin, cut - 12) : cut - 1]))
 
 

@@ -96,10 +96,7 @@ def _printable(filename: str) -> str:
 
 
 def _in_order(extracted: ExtractedText) -> ExtractedText:
-    """Marks sorted; empty sections' titles and spans that overlap an earlier one dropped."""
-    spans: list[Span] = []
-    for span in sorted(extracted.protected, key=lambda span: (span.start, -span.end)):
-        if span.start < span.end and (not spans or span.start >= spans[-1].end):
-            spans.append(span)
+    """``extracted`` with its marks sorted and headings without words dropped."""
     sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
-    return replace(extracted, protected=tuple(spans), sections=tuple(sections))
+    protected = sorted(extracted.protected, key=lambda span: span.start)
+    return replace(extracted, sections=tuple(sections), protected=tuple(protected))

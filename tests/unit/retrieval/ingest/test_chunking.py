@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from retrieval.ingest.chunking import (
@@ -97,6 +97,13 @@ def test_any_markdown_is_covered_within_budget_and_sliced_exactly(source: str, b
 
 @settings(max_examples=100, deadline=None)
 @given(source=SOURCES, budget=st.integers(12, 80))
+@example(
+    source="| a | b |\n|---|---|\n"
+    + "".join(f"| {n} | value {n} |\n" for n in range(4))
+    + "\n"
+    + " ".join(["Alpha beta gamma."] * 7),
+    budget=31,
+)
 def test_the_budget_holds_for_a_tokenizer_that_is_not_additive(source: str, budget: int) -> None:
     extracted = _extracted(source)
     if extracted is not None:
@@ -183,6 +190,12 @@ def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not() -> None
     for part in parts:
         assert all(re.fullmatch(r"row_\d+ = value", line) for line in part.split("\n") if line.startswith("row_"))
     assert sum(part.count("row_7 = value") for part in parts) == 1
+
+
+def test_a_large_block_of_long_lines_breaks_at_no_other_place() -> None:
+    lines = [" ".join(f"w{n}x{at}" for at in range(45)) for n in range(6)]
+    chunks = chunk(markdown("```\n" + "\n".join(lines) + "\n```\n"), count_words, 80)
+    assert all(line in lines or line == "```" for passage in chunks for line in passage.text.split("\n"))
 
 
 def test_a_block_is_not_parted_from_the_line_that_introduces_it() -> None:

@@ -83,6 +83,12 @@ def test_a_bomb_whose_directory_lies_is_rejected(save_docx: Save, repack: Repack
         extract(lying, "b.docx")
 
 
+def test_the_directory_alone_is_enough(save_docx: Save, repack: Repack) -> None:
+    data = repack(save_docx(sample()), {"word/media/small.bin": bytes(12_345)})
+    with pytest.raises(DocumentRejected, match="unpacks to far more"):
+        extract(data.replace(struct.pack("<I", 12_345), struct.pack("<I", 3_000_000_000)), "b.docx")
+
+
 def test_the_counted_size_holds_too(save_docx: Save) -> None:
     with pytest.raises(DocumentRejected, match="unpacks to far more"):
         extract(save_docx(sample()), "b.docx", limits=ExtractionLimits(max_uncompressed_bytes=1000))
@@ -90,7 +96,8 @@ def test_the_counted_size_holds_too(save_docx: Save) -> None:
 
 def test_declared_entities_are_rejected_and_never_expanded(save_docx: Save, repack: Repack) -> None:
     xml = b'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><d>&b;</d>'
-    for padding in (b"", b"<!--" + b"x" * (1 << 20) + b"-->"):
+    across = (1 << 20) - len(b'<?xml version="1.0"?><!---->') - 4
+    for padding in (b"", b"<!--" + b"x" * across + b"-->"):
         data = repack(save_docx(sample()), {"word/document.xml": xml.replace(b"<!DOC", padding + b"<!DOC")})
         with pytest.raises(DocumentRejected, match="XML entities"):
             extract(data, "e.docx")

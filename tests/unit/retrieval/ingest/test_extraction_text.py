@@ -23,7 +23,7 @@ def blocks(extracted: ExtractedText) -> list[str]:
 def test_markdown_headings_stand_at_their_offsets_and_fences_hold_none() -> None:
     source = (
         "# Café *menu*\n\nText.\n\n```sh\n# not a heading\n```\n\n"
-        "## `addVar` {#add}\n\nSub\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+        "## `addVar` {#add}\n\n> # quoted\n\nSub\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
     )
     extracted = extract(source.encode(), "menu.md")
     assert extracted.text == source
@@ -38,10 +38,10 @@ def test_markdown_headings_stand_at_their_offsets_and_fences_hold_none() -> None
 
 
 def test_front_matter_gives_title_and_metadata_and_is_no_heading() -> None:
-    source = '---\ntitle: "Visiting: hours"\nlang: nl\ntags:\n  - a\n---\n# Heading\n\nText.\n'
+    source = '---\ntitle: "Visiting: hours"\nlang: nl\ntags:\n  - a\nlast: one\n---\n# Heading\n\nText.\n'
     extracted = extract(source.encode(), "a.md")
     assert extracted.title == "Visiting: hours"
-    assert extracted.metadata == {"title": "Visiting: hours", "lang": "nl"}
+    assert extracted.metadata == {"title": "Visiting: hours", "lang": "nl", "last": "one"}
     assert extracted.language_hint == "nl"
     assert outline(extracted) == [(1, "Heading", "# Heading")]
     assert extracted.text == source
@@ -138,6 +138,7 @@ def test_plain_text_headings_must_agree_with_each_other() -> None:
         (1, "2. Second part"),
     ]
     assert extracted.title == "Folder"
+    assert extract(counted.removeprefix("FOLDER\n\n").encode(), "01-folder.txt").title == "Folder"
     broken = counted.replace("2. Second", "7. Second")
     assert extract(broken.encode(), "a.txt").sections == ()
     assert extract(b"ONE LOUD LINE\n\nand some text.\n", "a.txt").sections == ()

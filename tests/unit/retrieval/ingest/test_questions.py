@@ -76,7 +76,7 @@ def test_definitions_become_questions(text: str, language: str, question: str) -
         ("This is the way in which it works.", "en"),
         ("Aanwezig zijn een arts en een verpleegkundige van de afdeling.", "nl"),
         ("Telefonisch is het bureau bereikbaar van negen tot vijf.", "nl"),
-        ("```\nA webhook is a call that a server makes.\n```", "en"),
+        ("```\nx = 1\n\nA webhook is a call that a server makes.\n\ny = 2\n```", "en"),
     ],
 )
 def test_what_only_looks_like_a_definition_gives_none(text: str, language: str) -> None:
@@ -97,6 +97,8 @@ def test_at_most_two_and_none_twice() -> None:
         ("De pomp moet met water worden gereinigd en het filter moet droog zijn.", "nl"),
         ("La pompe est un appareil de la maison, et le filtre de l'eau doit être en place.", ""),
         ("Die Pumpe ist in der Wand und das Wasser was warm.", ""),
+        ("The pump must be cleaned with it. De pomp moet met water en het filter ook.", ""),
+        ("with for " + "Alpha Beta Gamma Delta Epsilon " * 12, ""),
         ("x = foo(bar, 12)", ""),
         ("", ""),
     ],

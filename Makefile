@@ -1,0 +1,51 @@
+# `make run` starts the site, `make test` proves it; both from a bare checkout. `make help` lists the rest.
+
+PYTHON ?= python3
+PORT ?= 8000
+VENV := .venv
+BIN := $(VENV)/bin
+export PORT
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types unit format bench clean
+
+help:  ## list these targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.site $(VENV)/.dev  ## make the environment in .venv
+
+run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=8000)
+	@exec $(BIN)/python manage.py serve --port $(PORT)
+
+test: $(VENV)/.dev lint types  ## lint, types, import rules, migrations, and the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	DATA_DIR=$${DATA_DIR:-$$(mktemp -d)} $(BIN)/python manage.py makemigrations --check --dry-run
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev  ## the tests that need no database, in seconds
+	$(BIN)/python -m pytest tests/unit -q
+
+format: $(VENV)/.dev  ## rewrite the code in the project's layout
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.site  ## rebuild the tables of docs/quality.md and docs/performance.md
+	$(BIN)/python manage.py bench
+
+clean:  ## remove the environment (documents in var/ stay)
+	rm -rf $(VENV)
+
+$(VENV)/.site: requirements.txt requirements-model.txt constraints.txt
+	@./.ci/environment $(PYTHON) $(VENV) requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.site
+	@./.ci/environment $(PYTHON) $(VENV) requirements-dev.txt
+	@touch $@

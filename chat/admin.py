@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Answer, Citation, Conversation, Feedback
+from retrieval.admin.base import ReadOnlyAdmin, badge
+
+MOST_CANDIDATES = 20
+
+
+class ChatAdmin(ReadOnlyAdmin):
+    """Read-only, but what visitors wrote can be removed."""
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+
+class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class CitationInline(ReadOnlyInline):
+    model = Citation
+    fields = ["marker", "document_title", "section", "page", "quote", "support"]
+    verbose_name_plural = _("citations")
+
+
+class FeedbackInline(ReadOnlyInline):
+    model = Feedback
+    fields = ["helpful", "comment", "updated_at"]
+    readonly_fields = ["updated_at"]
+
+
+@admin.register(Answer)
+class AnswerAdmin(ChatAdmin):
+    list_display = [
+        "question",
+        "state",
+        "refused",
+        "search_method",
+        "legs_missing",
+        "generator",
+        "helpful",
+        "created_at",
+    ]
+    list_filter = ["status", "refused", "feedback__helpful", "search_method", "generator", "created_at"]
+    list_select_related = ["feedback"]
+    list_per_page = 50
+    search_fields = ["question", "text"]
+    ordering = ["-created_at"]
+    inlines = [CitationInline, FeedbackInline]
+    fieldsets = [
+        (None, {"fields": ["question", "state", "answer_text", "refused", "error", "notice"]}),
+        (
+            _("How it came about"),
+            {"fields": ["conversation", "generator", "search", "legs", "timings", "created_at", "completed_at"]},
+        ),
+        (_("Candidates"), {"fields": ["candidates"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
+        answers: QuerySet[Answer] = super().get_queryset(request)
+        match = request.resolver_match
+        if match is not None and match.url_name == "chat_answer_changelist":
+            # A page of explanations would be megabytes.
+            return answers.defer("trace", "sources", "text")
+        return answers
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, answer: Answer) -> SafeString:
+        return badge(answer.status, answer.get_status_display())
+
+    @admin.display(description=_("legs that did not answer"))
+    def legs_missing(self, answer: Answer) -> str:
+        return ", ".join(answer.degraded)
+
+    @admin.display(description=_("helpful"), boolean=True, ordering="feedback__helpful")
+    def helpful(self, answer: Answer) -> bool | None:
+        try:
+            return answer.feedback.helpful
+        except Feedback.DoesNotExist:
+            return None
+
+    @admin.display(description=_("answer"))
+    def answer_text(self, answer: Answer) -> SafeString:
+        return format_html('<div class="ragsite-text">{}</div>', answer.text)
+
+    @admin.display(description=_("search"))
+    def search(self, answer: Answer) -> str:
+        trace = answer.trace
+        if not trace:
+            return "-"
+        weights = trace.get("weights", {})
+        return (
+            f"{trace.get('search_method', '')}, {trace.get('query_class', '')} ({trace.get('rule', '')}); "
+            f"vector {weights.get('vector', 0):g}, lexical {weights.get('lexical', 0):g}; "
+            f"depth {trace.get('depth', '')}, top_k {trace.get('top_k', '')}"
+        )
+
+    @admin.display(description=_("legs"))
+    def legs(self, answer: Answer) -> SafeString:
+        return _table(
+            ["leg", "status", "returned", "ms", "error"],
+            [
+                [leg["leg"], leg["status"], leg["returned"], f"{leg['milliseconds']:.1f}", leg["error"]]
+                for leg in answer.trace.get("legs", [])
+            ],
+        )
+
+    @admin.display(description=_("milliseconds"))
+    def timings(self, answer: Answer) -> SafeString:
+        stages = {**answer.trace.get("timings_ms", {}), **{f"answer: {k}": v for k, v in answer.timings_ms.items()}}
+        return _table(["stage", "ms"], [[stage, f"{milliseconds:.1f}"] for stage, milliseconds in stages.items()])
+
+    @admin.display(description=_("candidates"))
+    def candidates(self, answer: Answer) -> SafeString:
+        rows = []
+        for candidate in answer.trace.get("candidates", [])[:MOST_CANDIDATES]:
+            legs = candidate["legs"]
+            rows.append(
+                [
+                    candidate.get("title") or f"#{candidate['chunk_id']}",
+                    candidate["rank"] or "-",
+                    f"{candidate['score']:.4f}",
+                    *(f"{legs[leg]['contribution']:.4f} ({legs[leg]['rank'] or '-'})" for leg in ("lexical", "vector")),
+                    candidate["dropped"],
+                ]
+            )
+        return _table(["passage", "rank", "score", "lexical (rank)", "vector (rank)", "dropped"], rows)
+
+
+class AnswerInline(ReadOnlyInline):
+    model = Answer
+    fields = ["link", "status", "refused", "created_at"]
+    readonly_fields = ["link"]
+    ordering = ["created_at"]
+
+    @admin.display(description=_("question"))
+    def link(self, answer: Answer) -> SafeString:
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:chat_answer_change", args=[answer.pk]), answer.question
+        )
+
+
+@admin.register(Conversation)
+class ConversationAdmin(ChatAdmin):
+    list_display = ["title", "asker", "collection", "questions", "created_at", "updated_at"]
+    list_filter = ["collection", "updated_at"]
+    list_select_related = ["owner", "collection"]
+    list_per_page = 50
+    search_fields = ["title", "answers__question"]
+    fields = ["title", "asker", "collection", "created_at", "updated_at"]
+    inlines = [AnswerInline]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
+        conversations: QuerySet[Conversation] = super().get_queryset(request)
+        return conversations.annotate(answers_total=Count("answers", distinct=True))
+
+    @admin.display(description=_("asked by"), ordering="owner")
+    def asker(self, conversation: Conversation) -> str:
+        return str(conversation.owner or _("a visitor"))
+
+    @admin.display(description=_("questions"), ordering="answers_total")
+    def questions(self, conversation: Conversation) -> int:
+        return int(getattr(conversation, "answers_total", 0))
+
+
+def _table(head: list[str], rows: list[list[object]]) -> SafeString:
+    """A small table; every cell is escaped. A dash when there are no rows."""
+    if not rows:
+        return format_html("-")
+    heads = format_html_join("", "<th>{}</th>", ((name,) for name in head))
+    body = format_html_join(
+        "", "<tr>{}</tr>", ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
+    )
+    return format_html(
+        '<table class="ragsite-numbers"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', heads, body
+    )

@@ -1,0 +1,1 @@
+from retrieval.admin import collections, documents, passages  # noqa: F401  (they register themselves)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.documents import documents_by_status, requeue_all
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
+
+
+@admin.register(Collection)
+class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    list_display = ["name", "slug", "text_search_configuration", "is_public", "documents", "passages"]
+    list_filter = ["is_public", "text_search_configuration"]
+    search_fields = ["name", "slug"]
+    prepopulated_fields = {"slug": ["name"]}
+    fields = ("name", "slug", "description", "text_search_configuration", "is_public")
+    readonly_fields = ("documents", "passages", "mean_length", "created_at")
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
+        return super().get_queryset(request).select_related("statistics")
+
+    def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
+        return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
+
+    @admin.display(description=_("documents"))
+    def documents(self, collection: Collection) -> SafeString:
+        counts = documents_by_status(collection.documents.all())
+        label = str(sum(counts.values()))
+        others = [
+            f"{counts[status]} {status.label}"
+            for status in (Document.Status.PENDING, Document.Status.PROCESSING, Document.Status.FAILED)
+            if counts.get(status)
+        ]
+        if others:
+            label += f" ({', '.join(others)})"
+        address = reverse("admin:retrieval_document_changelist")
+        return format_html('<a href="{}?collection__id__exact={}">{}</a>', address, collection.pk, label)
+
+    @admin.display(description=_("passages"))
+    def passages(self, collection: Collection) -> int:
+        return _statistics(collection).chunks
+
+    @admin.display(description=_("mean length of a passage, in words that are indexed"))
+    def mean_length(self, collection: Collection) -> str:
+        return f"{_statistics(collection).mean_length:.1f}"
+
+    def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            if not change or "text_search_configuration" not in form.changed_data:
+                return
+            number = requeue_all(obj.documents.order_by("pk").select_for_update())
+        message = ngettext(
+            "%d document will be read again, because words are reduced differently now.",
+            "%d documents will be read again, because words are reduced differently now.",
+            number,
+        )
+        self.message_user(request, message % number, messages.INFO)
+
+    def get_deleted_objects(
+        self, objs: QuerySet[Collection] | Sequence[Collection], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """What would go, counted."""
+        collections = list(objs)
+        counts = {
+            str(Collection._meta.verbose_name_plural): len(collections),
+            str(Document._meta.verbose_name_plural): Document.objects.filter(collection__in=collections).count(),
+            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(collection__in=collections).count(),
+        }
+        missing = set() if self.has_delete_permission(request) else {str(Collection._meta.verbose_name)}
+        return [str(collection) for collection in collections], counts, missing, []
+
+
+@admin.register(Embedder)
+class EmbedderAdmin(ReadOnlyAdmin):
+    list_display = ["name", "dimension", "is_active", "created_at"]
+    fields = ["name", "dimension", "is_active", "created_at"]
+
+
+def _statistics(collection: Collection) -> CollectionStatistics:
+    """The collection's statistics; those of an empty one when nothing was ever put into it."""
+    try:
+        return collection.statistics
+    except CollectionStatistics.DoesNotExist:
+        return CollectionStatistics(collection=collection)

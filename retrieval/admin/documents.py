@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin import helpers
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.forms import ModelForm
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.template.defaultfilters import filesizeformat
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.formats import localize
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from retrieval.admin.forms import DocumentForm, UploadForm
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest import pipeline
+from retrieval.models import Chunk, Document
+from retrieval.uploads import accept
+
+ERROR_EXCERPT = 160
+# What a page of the list can ask about at once.
+MOST_IDS = 500
+
+
+@admin.register(Document)
+class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    list_display = ["name", "collection", "state", "passages", "size", "problem", "updated"]
+    list_display_links = ["name"]
+    list_filter = ["status", "collection", "language", "media_type"]
+    list_select_related = ["collection"]
+    list_per_page = 50
+    search_fields = ["title", "source"]
+    ordering = ["-updated_at", "-pk"]
+    actions = ["read_again"]
+    form = DocumentForm
+    fieldsets = [
+        (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
+        (
+            _("How far it is"),
+            {"fields": ["state", "problem_in_full", "passages_link", "attempts", "retry_at", "ingested_at"]},
+        ),
+        (
+            _("The file"),
+            {"fields": ["collection", "source", "original", "media_type", "size", "content_hash", "created_at"]},
+        ),
+    ]
+    readonly_fields = [
+        "state",
+        "problem_in_full",
+        "passages_link",
+        "attempts",
+        "retry_at",
+        "ingested_at",
+        "collection",
+        "source",
+        "original",
+        "media_type",
+        "size",
+        "content_hash",
+        "created_at",
+    ]
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+        js = ["retrieval/admin_status.js"]
+
+    # The list -------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("document"), ordering="title")
+    def name(self, document: Document) -> str:
+        return str(document)
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, document: Document) -> SafeString:
+        unsettled = document.status in (Document.Status.PENDING, Document.Status.PROCESSING)
+        progress = format_html("")
+        if document.status == Document.Status.PROCESSING:
+            progress = format_html(' <progress max="100" value="{0}">{0} %</progress> {0} %', document.progress_percent)
+        return format_html(
+            '<span class="ragsite-status ragsite-status-{}" data-document-status="{}" data-status-url="{}"{}>'
+            "{}{}</span>",
+            document.status,
+            document.pk,
+            reverse("admin:retrieval_document_status"),
+            format_html(" data-unsettled") if unsettled else "",
+            document.get_status_display(),
+            progress,
+        )
+
+    @admin.display(description=_("passages"), ordering="chunk_count")
+    def passages(self, document: Document) -> SafeString:
+        return _fact("passages", document.chunk_count)
+
+    @admin.display(description=_("size"), ordering="size_bytes")
+    def size(self, document: Document) -> str:
+        return filesizeformat(document.size_bytes)
+
+    @admin.display(description=_("error"))
+    def problem(self, document: Document) -> SafeString:
+        return _fact("error", _excerpt(document.error))
+
+    @admin.display(description=_("changed"), ordering="updated_at")
+    def updated(self, document: Document) -> SafeString:
+        return _fact("updated", localize(localtime(document.updated_at)))
+
+    @admin.action(description=_("Read again"), permissions=["change"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        with transaction.atomic():
+            for document in queryset.order_by("pk").select_for_update(of=("self",)):
+                pipeline.requeue(document)
+            number = queryset.count()
+        message = ngettext("%d document will be read again.", "%d documents will be read again.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+
+    # One document ---------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("error"))
+    def problem_in_full(self, document: Document) -> SafeString | str:
+        return format_html('<div class="ragsite-text">{}</div>', document.error) if document.error else "-"
+
+    @admin.display(description=_("passages"))
+    def passages_link(self, document: Document) -> SafeString:
+        address = reverse("admin:retrieval_chunk_changelist")
+        label = ngettext("%d passage", "%d passages", document.chunk_count) % document.chunk_count
+        return format_html('<a href="{}?document__id__exact={}">{}</a>', address, document.pk, label)
+
+    @admin.display(description=_("original"))
+    def original(self, document: Document) -> SafeString:
+        address = reverse("admin:retrieval_document_original", args=[document.pk])
+        return format_html('<a href="{}">{}</a>', address, _t("Download"))
+
+    def save_model(self, request: HttpRequest, obj: Document, form: ModelForm[Document], change: bool) -> None:
+        """Save what the form changed and no more: a worker may be writing the rest of the row."""
+        changed = [name for name in form.changed_data if name in DocumentForm.Meta.fields]
+        replacement: bytes | None = form.cleaned_data.get("replacement")
+        with transaction.atomic():
+            document = Document.objects.select_for_update().get(pk=obj.pk)
+            for name in changed:
+                setattr(document, name, form.cleaned_data[name])
+            reread = not {"title", "language"}.isdisjoint(changed)
+            if reread:
+                # The title is part of every passage's index, and the language of its questions.
+                pipeline.requeue(document, enqueue=replacement is None)
+            elif changed:
+                document.save(update_fields=[*changed, "updated_at"])
+            if replacement is not None:
+                reread = pipeline.submit(document.collection, document.source, replacement).changed
+        if reread:
+            self.message_user(request, _t("The document will be read again."), messages.INFO)
+
+    # Adding ---------------------------------------------------------------------------------------------------------
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Several files at once; each is judged alone."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            form = UploadForm(request.POST, request.FILES)
+            if form.is_valid():
+                self._submit(request, form)
+                return HttpResponseRedirect(reverse("admin:retrieval_document_changelist"))
+        else:
+            form = UploadForm(initial={"collection": request.GET.get("collection")})
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _t("Add documents"),
+            "opts": self.opts,
+            "adminform": helpers.AdminForm(form, [(None, {"fields": list(form.fields)})], {}),  # type: ignore[arg-type]  # any form does
+            "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
+            "media": self.media + form.media,
+            "has_view_permission": self.has_view_permission(request),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/retrieval/document/upload.html", context)
+
+    def _submit(self, request: HttpRequest, form: UploadForm) -> None:
+        accepted = unchanged = 0
+        seen: set[str] = set()
+        for file in form.cleaned_data["file"]:
+            try:
+                if file.name in seen:
+                    raise DocumentRejected(f"{file.name} was sent twice: give the files different names.")
+                seen.add(file.name)
+                submission = accept(
+                    form.cleaned_data["collection"],
+                    file,
+                    language=form.cleaned_data["language"],
+                    metadata=form.cleaned_data["metadata"],
+                )
+            except DocumentRejected as error:
+                self.message_user(request, str(error), messages.ERROR)
+                continue
+            if submission.changed:
+                accepted += 1
+                self.log_addition(request, submission.document, [{"added": {}}])
+            else:
+                unchanged += 1
+        if accepted:
+            message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)
+            self.message_user(request, message % accepted, messages.SUCCESS)
+        if unchanged:
+            message = ngettext(
+                "%d file has not changed since it was read.",
+                "%d files have not changed since they were read.",
+                unchanged,
+            )
+            self.message_user(request, message % unchanged, messages.INFO)
+
+    # Deleting -------------------------------------------------------------------------------------------------------
+
+    def get_deleted_objects(
+        self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """What would go, counted: a document's thousands of passages are neither listed nor asked permission for."""
+        documents = list(objs)
+        counts = {
+            str(Document._meta.verbose_name_plural): len(documents),
+            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(document__in=documents).count(),
+        }
+        missing = set() if self.has_delete_permission(request) else {str(Document._meta.verbose_name)}
+        return [str(document) for document in documents], counts, missing, []
+
+    # Addresses ------------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        return [
+            path("status/", guard(self.status_view), name="retrieval_document_status"),
+            path("<int:document_id>/original/", guard(self.original_view), name="retrieval_document_original"),
+            *super().get_urls(),
+        ]
+
+    def status_view(self, request: HttpRequest) -> JsonResponse:
+        """How far the documents named by ``ids`` are, by id; the list asks for it while some are being read."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        ids = [int(part) for part in request.GET.get("ids", "").split(",") if part.isdecimal() and len(part) < 19]
+        return JsonResponse(
+            {
+                str(document.pk): {
+                    "badge": self.state(document),
+                    "passages": str(document.chunk_count),
+                    "error": _excerpt(document.error),
+                    "updated": localize(localtime(document.updated_at)),
+                }
+                for document in Document.objects.filter(pk__in=ids[:MOST_IDS])
+            }
+        )
+
+    def original_view(self, request: HttpRequest, document_id: int) -> FileResponse:
+        """The file as it was uploaded; as a download only, because a browser would run what an HTML file holds."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        document = Document.objects.filter(pk=document_id).first()
+        if document is None or not document.file:
+            raise Http404
+        try:
+            file = document.file.open("rb")
+        except FileNotFoundError:
+            raise Http404(_t("The file is gone from the storage.")) from None
+        name = PurePosixPath(document.source.replace("\\", "/")).name
+        return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
+
+
+def requeue_all(documents: Iterable[Document]) -> int:
+    """Have the documents read again; returns how many."""
+    number = 0
+    for document in documents:
+        pipeline.requeue(document)
+        number += 1
+    return number
+
+
+def documents_by_status(documents: QuerySet[Document]) -> dict[str, int]:
+    return dict(documents.order_by().values_list("status").annotate(Count("pk")))
+
+
+def _excerpt(error: str) -> str:
+    return error if len(error) <= ERROR_EXCERPT else error[: ERROR_EXCERPT - 1] + "…"
+
+
+def _fact(name: str, value: object) -> SafeString:
+    return format_html('<span data-document-fact="{}">{}</span>', name, value)

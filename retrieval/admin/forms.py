@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.validators import RegexValidator
+from django.utils.translation import gettext_lazy as _
+
+from retrieval import uploads
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.extraction.detection import SUPPORTED
+from retrieval.metadata import validated_metadata
+from retrieval.models import Collection, Document
+
+if TYPE_CHECKING:
+    from django.core.files.uploadedfile import UploadedFile
+
+validate_language = RegexValidator(
+    r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$", _("This must be a language code, such as en or pt-BR.")
+)
+
+
+class FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One or several files. An empty one is let through: it is refused by name, and the others go on."""
+
+    widget = FilesInput
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_empty_file=True, **kwargs)
+
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile[Any]]:
+        files = data if isinstance(data, (list, tuple)) else [data]
+        return [super(FilesField, self).clean(file, initial) for file in files or [None]]
+
+
+class UploadForm(forms.Form):
+    collection = forms.ModelChoiceField(Collection.objects.all(), label=_("Collection"))
+    file = FilesField(label=_("Files"), help_text=SUPPORTED)
+    language = forms.CharField(
+        label=_("Language"),
+        required=False,
+        max_length=8,
+        validators=[validate_language],
+        help_text=_("Such as en; left empty, it is detected."),
+    )
+    metadata = forms.JSONField(
+        label=_("Metadata"),
+        required=False,
+        help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
+    )
+
+    def clean_metadata(self) -> dict[str, object] | None:
+        return _clean_metadata(self.cleaned_data["metadata"])
+
+
+class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """A document as staff may change it. ``replacement`` becomes the bytes of the new file, or None."""
+
+    replacement = forms.FileField(
+        label=_("New version of the file"),
+        required=False,
+        help_text=_("Takes the place of the present one; until it has been read, the present one is searched."),
+    )
+
+    url = forms.URLField(
+        label=_("Web address"),
+        required=False,
+        max_length=1000,
+        assume_scheme="https",
+        help_text=_("Where readers find the original."),
+    )
+
+    class Meta:
+        model = Document
+        fields = ["title", "url", "language", "metadata"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "language" in self.fields:
+            self.fields["language"].validators.append(validate_language)
+
+    def clean_metadata(self) -> dict[str, object]:
+        return _clean_metadata(self.cleaned_data["metadata"]) or {}
+
+    def clean_replacement(self) -> bytes | None:
+        upload = self.cleaned_data["replacement"]
+        if not upload:
+            return None
+        try:
+            return uploads.read(upload, self.instance.source)
+        except DocumentRejected as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+def _clean_metadata(value: object) -> dict[str, object] | None:
+    return None if value is None else validated_metadata(value)

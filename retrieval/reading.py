@@ -1,0 +1,144 @@
+"""A document's canonical text cut into pieces for reading: pages, headings, and the passage that is pointed at.
+
+Imports no Django. Joined, the pieces are the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+# A browser lays out what is near the window only when the text comes in parts.
+_PART_CHARACTERS = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of text of one kind. ``is_first_marked`` is where the page scrolls to."""
+
+    text: str
+    marked: bool = False
+    is_first_marked: bool = False
+    heading_level: int = 0
+    anchor: str = ""
+    page: int | None = None  # The page that begins here.
+
+    @property
+    def syntax(self) -> str:
+        """The Markdown signs a heading begins with."""
+        return self.text[: len(self.text) - len(self.text.lstrip("#").lstrip(" "))] if self.text[:1] == "#" else ""
+
+    @property
+    def words(self) -> str:
+        return self.text[len(self.syntax) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    start: int
+    level: int
+    title: str
+    is_current: bool = False
+
+    @property
+    def anchor(self) -> str:
+        return f"section-{self.start}"
+
+
+def passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
+    """The passage that two query parameters name; None when they name none that lies in the text."""
+    if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
+        return None
+    first, last = int(start), min(int(end), len(text))
+    return (first, last) if first < last else None
+
+
+def pieces(
+    text: str,
+    *,
+    pages: Iterable[Sequence[int]] = (),
+    sections: Iterable[Section] = (),
+    marked: tuple[int, int] | None = None,
+) -> list[Piece]:
+    """The text in reading order. Places outside the text are left out."""
+    length = len(text)
+    page_at = {start: number for number, start, _end in pages if 0 <= start < length}
+    headings: dict[int, tuple[int, int]] = {}
+    for section in sections:
+        if 0 <= section.start < length:
+            line_end = text.find("\n", section.start)
+            headings[section.start] = (line_end if line_end >= 0 else length, section.level)
+    cuts = {0, length, *page_at, *headings, *(end for end, _level in headings.values()), *(marked or ())}
+    places = sorted(cuts)
+    found: list[Piece] = []
+    heading_end = level = 0
+    seen_mark = False
+    for start, end in zip(places, places[1:], strict=False):
+        begins_heading = start in headings
+        if begins_heading:
+            heading_end, level = headings[start]
+        is_marked = marked is not None and marked[0] <= start < marked[1]
+        found.append(
+            Piece(
+                text=text[start:end],
+                marked=is_marked,
+                is_first_marked=is_marked and not seen_mark,
+                heading_level=level if start < heading_end else 0,
+                anchor=f"section-{start}" if begins_heading else "",
+                page=page_at.get(start),
+            )
+        )
+        seen_mark = seen_mark or is_marked
+    return found
+
+
+def parts(found: Iterable[Piece]) -> list[list[Piece]]:
+    """The pieces in groups that begin at a page or at a line's start, each at least some screens long."""
+    groups: list[list[Piece]] = [[]]
+    size = 0
+    for piece in found:
+        follows_line = not groups[-1] or groups[-1][-1].text.endswith("\n")
+        if groups[-1] and (piece.page is not None or (size >= _PART_CHARACTERS and follows_line)):
+            groups.append([])
+            size = 0
+        for shorter in _shortened(piece):
+            if groups[-1] and size >= _PART_CHARACTERS and groups[-1][-1].text.endswith("\n"):
+                groups.append([])
+                size = 0
+            groups[-1].append(shorter)
+            size += len(shorter.text)
+    return [group for group in groups if group]
+
+
+def _shortened(piece: Piece) -> list[Piece]:
+    """Plain text cut at line ends; what is marked or a heading stays whole."""
+    if piece.marked or piece.heading_level or len(piece.text) <= _PART_CHARACTERS:
+        return [piece]
+    found: list[Piece] = []
+    start = 0
+    while start < len(piece.text):
+        line_end = piece.text.find("\n", start + _PART_CHARACTERS)
+        end = line_end + 1 if line_end >= 0 else len(piece.text)
+        found.append(Piece(piece.text[start:end], page=piece.page if start == 0 else None))
+        start = end
+    return found
+
+
+def line_of(text: str, position: int) -> int:
+    """The number of the line, from 1, on which a position stands."""
+    return text.count("\n", 0, position) + 1
+
+
+def headings_above(sections: Sequence[Section], position: int) -> list[Section]:
+    """The headings a position stands under, outermost first."""
+    above: list[Section] = []
+    for section in sections:
+        if section.start > position:
+            break
+        above = [outer for outer in above if outer.level < section.level]
+        above.append(section)
+    return above
+
+
+def page_of(pages: Iterable[Sequence[int]], position: int) -> int | None:
+    return next((number for number, start, end in pages if start <= position < end), None)

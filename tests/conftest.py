@@ -1,0 +1,85 @@
+"""A database of the tests' own: an embedded PostgreSQL under a temporary folder, started before settings are read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+_DATA_DIR = Path(tempfile.mkdtemp(prefix="ragsite-tests-"))
+for _name in list(os.environ):
+    # A developer's .env or shell must not decide what is tested.
+    if _name.startswith(("OPENAI_", "EMBEDDING_", "RETRIEVAL_", "BM25_", "CHAT_", "CELERY_", "DATABASE_", "CACHE_")):
+        del os.environ[_name]
+os.environ["DATA_DIR"] = str(_DATA_DIR)
+os.environ["RAGSITE_DOTENV"] = "false"
+
+if TYPE_CHECKING:
+    from django.conf import LazySettings
+
+    from retrieval.models import Collection, Document
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the embedder's graph is kept, made once for the whole run."""
+    return _DATA_DIR / "models"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    from django.conf import settings
+
+    # A thread that searches gives its connection back at once, so that the test database can be dropped at the end.
+    settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
+
+
+@pytest.fixture(autouse=True)
+def _broker_in_memory(request: pytest.FixtureRequest, settings: LazySettings) -> Iterator[None]:
+    """Tasks go to a queue in memory that nobody reads; the tests of the worker use the real broker."""
+    if request.node.get_closest_marker("worker") or request.node.get_closest_marker("browser"):
+        yield
+        return
+    from ragsite.celery import app
+
+    previous = app.conf.broker_url, app.conf.broker_transport_options
+    app.conf.broker_url, app.conf.broker_transport_options = "memory://", {}
+    app.amqp._producer_pool = None
+    app._pool = None
+    yield
+    app.conf.broker_url, app.conf.broker_transport_options = previous
+    app.amqp._producer_pool = None
+    app._pool = None
+
+
+@pytest.fixture
+def collection() -> Collection:
+    """A public collection in English."""
+    from retrieval.models import Collection
+
+    return Collection.objects.create(slug="library", name="Library", text_search_configuration="english")
+
+
+@pytest.fixture
+def ingest() -> Callable[..., Document]:
+    """``ingest(collection, source, text)``: the document, read in this process."""
+
+    def _ingest(collection: Collection, source: str, text: str | bytes, **options: object) -> Document:
+        from retrieval.ingest import pipeline
+
+        data = text.encode() if isinstance(text, str) else text
+        submitted = pipeline.submit(collection, source, data, enqueue=False, **options)  # type: ignore[arg-type]
+        pipeline.ingest(submitted.document.pk)
+        submitted.document.refresh_from_db()
+        return submitted.document
+
+    return _ingest

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from django.db import OperationalError
+
+from retrieval import search as search_module
+from retrieval.dense.ranker import VectorRanker
+from retrieval.exceptions import LegFailed
+from retrieval.models import Collection
+from retrieval.types import Leg
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+URL = "/api/v1/search/"
+HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
+PARKING = "# Parking\n\nThe car park behind the building closes at eight in the evening.\n"
+PAYROLL = "# Pay\n\nSalaries are paid on the 25th of each month, and never on a holiday.\n"
+
+
+@pytest.fixture
+def handbook(collection, ingest):
+    ingest(collection, "holidays.md", HOLIDAYS)
+    ingest(collection, "parking.md", PARKING)
+    ingest(collection, "pay.md", PAYROLL)
+    return collection
+
+
+def post(api, **body):
+    return api.post(URL, body, format="json")
+
+
+def test_a_search_says_what_it_found_and_how(api, handbook):
+    response = post(api, query="How many days of holiday do I have?", top_k=2, explain=True)
+    assert response.status_code == 200
+    body = response.json()
+    assert set(body) == {"query_class", "search_method", "degraded", "results", "timings_ms", "trace"}
+    assert body["search_method"] == "zscore"
+    assert body["degraded"] == []
+    assert [result["rank"] for result in body["results"]] == [1, 2]
+    first = body["results"][0]
+    assert "25 days of paid holiday" in first["content"]
+    assert first["document"]["title"] == "Holidays"
+    assert set(first["document"]) >= {"id", "title", "url"}
+    assert first["legs"]["lexical"]["rank"] == 1
+    assert first["legs"]["vector"]["score"] > 0
+    assert first["end"] - first["start"] == len(first["content"])
+    assert any(term.startswith("holiday") for term in first["matched_terms"])
+    assert body["timings_ms"]["total"] > 0
+    assert body["trace"]["candidates"][0]["chunk_id"] == first["chunk_id"]
+    assert set(body["trace"]) == {
+        *("question", "query", "query_class", "rule", "search_method", "weights", "depth", "top_k", "rrf_k"),
+        *("score_threshold", "legs", "candidates", "timings_ms"),
+    }
+
+
+@pytest.mark.parametrize("method", ["default", "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive"])
+def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, handbook, method):
+    body = post(api, query="paid holiday", method=method, explain=True).json()
+    assert body["search_method"] == ("zscore" if method == "default" else method)
+    assert body["results"]
+    for row in [*body["results"], *body["trace"]["candidates"]]:
+        parts = [leg["contribution"] for leg in row["legs"].values()]
+        assert math.isclose(row["score"], sum(parts) + row["bonus"], abs_tol=1e-9)
+
+
+def test_the_trace_comes_only_when_asked_for(api, handbook):
+    assert "trace" not in post(api, query="holiday").json()
+
+
+def test_filters_narrow_the_search(api, handbook, ingest):
+    private = ingest(handbook, "dutch.md", "# Vakantie\n\nHoliday rules for Ghent.", metadata={"office": "Ghent"})
+    by_document = post(api, query="holiday", filters={"documents": [private.pk]}).json()
+    assert {result["document"]["id"] for result in by_document["results"]} == {private.pk}
+    by_metadata = post(api, query="holiday", filters={"metadata": {"office": "Ghent"}}).json()
+    assert {result["document"]["id"] for result in by_metadata["results"]} == {private.pk}
+    assert post(api, query="holiday", filters={"languages": ["xx"]}).json()["results"] == []
+    assert post(api, query="holiday", filters=None, top_k=None, method=None).status_code == 200
+
+
+def test_a_private_collection_is_for_staff(api, staff_api, ingest):
+    secret = Collection.objects.create(slug="secret", name="Secret", is_public=False)
+    ingest(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
+    assert post(api, query="merger").json()["results"] == []
+    refused = post(api, query="merger", collection="secret")
+    assert refused.status_code == 400
+    missing = post(api, query="merger", collection="nowhere")
+    assert refused.json()["collection"][0].replace("secret", "nowhere") == missing.json()["collection"][0]
+    assert post(staff_api, query="merger", collection="secret").json()["results"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": " \t\n"}, "query"),
+        ({"query": None}, "query"),
+        ({"query": 5}, "query"),
+        ({"query": ["a"]}, "query"),
+        ({"query": "a\x00b"}, "query"),
+        ({"query": "\ud800"}, "query"),
+        ({"query": "x" * 2001}, "query"),
+        ({"query": "a", "top_k": 0}, "top_k"),
+        ({"query": "a", "top_k": -1}, "top_k"),
+        ({"query": "a", "top_k": 51}, "top_k"),
+        ({"query": "a", "top_k": 10**30}, "top_k"),
+        ({"query": "a", "top_k": "many"}, "top_k"),
+        ({"query": "a", "top_k": True}, "top_k"),
+        ({"query": "a", "top_k": [3]}, "top_k"),
+        ({"query": "a", "method": "best"}, "method"),
+        ({"query": "a", "method": "\ud800"}, "method"),
+        ({"query": "a", "method": {}}, "method"),
+        ({"query": "a", "collection": "\x00"}, "collection"),
+        ({"query": "a", "collection": 3}, "collection"),
+        ({"query": "a", "explain": "perhaps"}, "explain"),
+        ({"query": "a", "explain": []}, "explain"),
+        ({"query": "a", "filters": []}, "filters"),
+        ({"query": "a", "filters": {"documents": [2**63]}}, "documents"),
+        ({"query": "a", "filters": {"documents": ["x"]}}, "documents"),
+        ({"query": "a", "filters": {"documents": "1"}}, "documents"),
+        ({"query": "a", "filters": {"languages": ["\x00"]}}, "languages"),
+        ({"query": "a", "filters": {"metadata": []}}, "metadata"),
+        ({"query": "a", "filters": {"metadata": {"k": "\x00"}}}, "metadata"),
+        ({"query": "a", "filters": {"metadata": {"\ud800": 1}}}, "metadata"),
+        ({"query": "a", "filters": {"metadata": {"k": ["\udc00"]}}}, "metadata"),
+        ({"query": "a", "filters": {"metadata": {"k": "x" * 30_000}}}, "metadata"),
+    ],
+)
+def test_bad_input_is_refused_with_the_name_of_the_field(api, collection, body, field):
+    response = api.post(URL, json.dumps(body), content_type="application/json")
+    assert response.status_code == 400, response.content
+    assert f'"{field}"' in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b'"text"',
+        b"null",
+        b'{"query": NaN}',
+        b'{"query": "\xff"}',
+        b"\xff\xfe{\x00}\x00",
+        b'{"query": "a", "filters": {"metadata": {"k": 1e999}}}',
+        b'{"query": "a", "filters": {"documents": [1e999]}}',
+        b'{"query": "a", "filters": {"metadata": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}}",
+        b'{"query": "a", "top_k": ' + b"9" * 5000 + b"}",
+        b"[" * 200_000,
+    ],
+)
+def test_a_body_that_is_no_request_is_refused(api, collection, raw):
+    response = api.post(URL, raw, content_type="application/json")
+    assert response.status_code == 400, response.content
+    assert len(json.loads(response.content)) >= 1
+
+
+def test_other_charsets_bodies_and_types_are_refused(api, collection, settings):
+    charset = api.post(URL, b'{"query": "a"}', content_type="application/json; charset=bz2_codec")
+    assert charset.status_code in (200, 400)
+    assert api.post(URL, b"query=a", content_type="application/x-www-form-urlencoded").status_code == 415
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
+    huge = api.post(URL, json.dumps({"query": "a", "padding": "x" * 2**20}), content_type="application/json")
+    assert huge.status_code == 413
+    assert huge.json() == {"detail": "The request is larger than 1 MiB, not counting files."}
+    assert api.get(URL).status_code == 405
+
+
+def test_unknown_fields_are_ignored(api, handbook):
+    assert post(api, query="holiday", colour="green").status_code == 200
+
+
+def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api, handbook, monkeypatch):
+    class Broken(VectorRanker):
+        def rank(self, depth):
+            raise LegFailed("connection to 10.1.2.3 refused")
+
+    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, Broken)
+    body = post(api, query="holiday", explain=True).json()
+    assert body["degraded"] == ["vector"]
+    assert body["search_method"] == "lexical"
+    assert body["results"][0]["legs"]["vector"] == {
+        "rank": None, "score": None, "normalized": None, "weight": 0.0, "contribution": 0.0,
+    }  # fmt: skip
+    assert "10.1.2.3" not in json.dumps(body)
+    assert "10.1.2.3" in json.dumps(post(staff_api, query="holiday", explain=True).json())
+
+
+def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook, monkeypatch):
+    class Broken(VectorRanker):
+        def rank(self, depth):
+            raise LegFailed("secret host")
+
+    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, Broken)
+    response = post(api, query="holiday", method="vector")
+    assert response.status_code == 503
+    assert set(response.json()) == {"detail"}
+    assert "secret" not in response.content.decode()
+
+
+def test_a_lost_database_is_a_503(api, monkeypatch):
+    def lost(*args, **kwargs):
+        raise OperationalError("server at 10.1.2.3 is gone")
+
+    monkeypatch.setattr("retrieval.api.views.filters_for", lost)
+    response = post(api, query="holiday")
+    assert response.status_code == 503
+    assert "10.1.2.3" not in response.content.decode()
+
+
+def test_a_site_that_requires_login_refuses_strangers(api, staff_api, handbook, settings):
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert post(api, query="holiday").status_code in (401, 403)
+    assert post(staff_api, query="holiday").status_code == 200
+
+
+def test_searches_are_throttled(api, collection, monkeypatch):
+    from rest_framework.throttling import ScopedRateThrottle
+
+    monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"search": "2/min", "ask": "2/min"})
+    codes = [post(api, query="").status_code for _ in range(3)]
+    assert codes == [400, 400, 429]
+
+
+def test_collections_are_listed_by_who_may_read_them(api, staff_api, handbook):
+    Collection.objects.create(slug="secret", name="Secret", is_public=False)
+    listed = api.get("/api/v1/collections/").json()["results"]
+    assert [row["slug"] for row in listed] == ["handbook"]
+    assert (listed[0]["documents"], listed[0]["passages"]) == (3, 3)
+    assert len(staff_api.get("/api/v1/collections/").json()["results"]) == 2
+
+
+def test_staff_add_collections(api, staff_api):
+    body = {"slug": "new", "name": "New", "text_search_configuration": "dutch", "is_public": False}
+    assert api.post("/api/v1/collections/", body, format="json").status_code in (401, 403)
+    response = staff_api.post("/api/v1/collections/", body, format="json")
+    assert response.status_code == 201
+    assert response.json()["documents"] == 0
+    again = staff_api.post("/api/v1/collections/", body, format="json")
+    assert again.status_code == 400
+    assert "slug" in again.json()
+    wrong = staff_api.post("/api/v1/collections/", {**body, "text_search_configuration": "klingon"}, format="json")
+    assert wrong.status_code == 400
+    assert "text_search_configuration" in wrong.json()
+
+
+def test_the_schema_describes_every_endpoint(api):
+    schema = api.get("/api/schema/?format=json").json()
+    assert {"/api/v1/search/", "/api/v1/ask/", "/api/v1/documents/", "/api/v1/collections/"} <= set(schema["paths"])
+    page = api.get("/api/docs/")
+    assert page.status_code == 200
+    html = page.content.decode()
+    assert "<style" not in html
+    assert "cdn.jsdelivr" not in html
+    assert "<script>" not in html

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from retrieval.ingest.sentences import Break, spans
+
+
+def split(text: str) -> list[str]:
+    return [text[start:end] for start, end, _ in spans(text, 0, len(text))]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["See Dr. Iota on p. 12.", "Then rest."],
+        ["Use e.g. Django, cf. Flask.", "Or not?", "(Maybe!)", "Yes…", "No."],
+        ["Neem bijv. Paracetamol, d.w.z. Een pijnstiller.", "Bel nr. 112."],
+        ["Version 3.1 Is out.", '"Really?"', "He said: yes."],
+        ["A. Smith wrote it.", "Not I."],
+    ],
+)
+def test_sentences_end_where_they_end(sentences: list[str]) -> None:
+    assert split(" ".join(sentences)) == sentences
+
+
+def test_list_items_and_paragraphs_are_cut_too() -> None:
+    text = "Intro line\ngoes on:\n- one\n- two\n1. three\n\n  Next part.\n"
+    assert [(text[start:end], kind) for start, end, kind in spans(text, 0, len(text))] == [
+        ("Intro line\ngoes on:", Break.PARAGRAPH),
+        ("- one", Break.SENTENCE),
+        ("- two", Break.SENTENCE),
+        ("1. three", Break.SENTENCE),
+        ("Next part.", Break.PARAGRAPH),
+    ]
+    assert split(" \n ") == []

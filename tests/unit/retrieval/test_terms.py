@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.lexical.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("MX-9920-W", "mx9920w mx 9920 w"),
+        ("E-041", "e041 e 041"),
+        ("load_index", "loadindex load index"),
+        ("loadIndex", "loadindex load index"),
+        ("rclcpp::Node", "rclcppnode rclcpp node"),
+        ("a->b", "ab a b"),
+        ("2026-11-20", "20261120 2026 11 20"),
+        ("U.S.A.", "USA."),
+        ("his/her", "his her"),
+    ],
+)
+def test_identifiers_are_spelt_out_whole_and_in_parts(text: str, expanded: str) -> None:
+    assert expand_identifiers(text) == expanded
+
+
+@pytest.mark.parametrize("text", ["state-of-the-art", "version 2.10.1 of 3.14", "don't", "Dr. Vanderstraeten", "één"])
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert expand_identifiers(text) == text
+
+
+def test_paths_and_tags_do_not_swallow_words() -> None:
+    words = expand_identifiers("see /etc/ros/foo.yaml and <div class=x>").split()
+    assert {"etc", "ros", "foo", "yaml", "etcrosfooyaml", "div", "class", "x"} <= set(words)
+    assert not any(character in "".join(words) for character in "/<>=")
+
+
+def test_names_of_languages_with_signs_are_words() -> None:
+    assert expand_identifiers("C++ and C# and .NET").split() == ["cplusplus", "and", "csharp", "and", "dotnet"]
+
+
+@given(st.text(max_size=80))
+def test_any_text_can_be_expanded_twice_the_same(text: str) -> None:
+    assert expand_identifiers(text) == expand_identifiers(text)
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_dimensions_fit(lexeme: str) -> None:
+    assert 1 <= lexeme_dimension(lexeme) <= DIMENSIONS
+
+
+def test_idf_is_positive_and_falls_with_frequency() -> None:
+    values = [inverse_document_frequency(frequency, 1000) for frequency in range(0, 1001, 50)]
+    assert all(value > 0 for value in values)
+    assert values == sorted(values, reverse=True)
+    assert inverse_document_frequency(1, 10) == pytest.approx(math.log(1 + 9.5 / 1.5))
