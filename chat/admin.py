@@ -116,7 +116,7 @@ class AnswerAdmin(ChatAdmin):
         )
 
     @admin.display(description=_("legs"))
-    def legs(self, answer: Answer) -> SafeString:
+    def legs(self, answer: Answer) -> str:
         return _table(
             ["leg", "status", "returned", "ms", "error"],
             [
@@ -126,12 +126,12 @@ class AnswerAdmin(ChatAdmin):
         )
 
     @admin.display(description=_("milliseconds"))
-    def timings(self, answer: Answer) -> SafeString:
+    def timings(self, answer: Answer) -> str:
         stages = {**answer.trace.get("timings_ms", {}), **{f"answer: {k}": v for k, v in answer.timings_ms.items()}}
         return _table(["stage", "ms"], [[stage, f"{milliseconds:.1f}"] for stage, milliseconds in stages.items()])
 
     @admin.display(description=_("candidates"))
-    def candidates(self, answer: Answer) -> SafeString:
+    def candidates(self, answer: Answer) -> str:
         rows = []
         for candidate in answer.trace.get("candidates", [])[:MOST_CANDIDATES]:
             legs = candidate["legs"]
@@ -150,7 +150,7 @@ class AnswerAdmin(ChatAdmin):
 class AnswerInline(ReadOnlyInline):
     model = Answer
     fields = ["link", "status", "refused", "created_at"]
-    readonly_fields = ["link"]
+    readonly_fields = ["link", "created_at"]
     ordering = ["created_at"]
 
     @admin.display(description=_("question"))
@@ -183,10 +183,10 @@ class ConversationAdmin(ChatAdmin):
         return int(getattr(conversation, "answers_total", 0))
 
 
-def _table(head: list[str], rows: list[list[object]]) -> SafeString:
+def _table(head: list[str], rows: list[list[object]]) -> str:
     """A small table; every cell is escaped. A dash when there are no rows."""
     if not rows:
-        return format_html("-")
+        return "-"
     heads = format_html_join("", "<th>{}</th>", ((name,) for name in head))
     body = format_html_join(
         "", "<tr>{}</tr>", ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)

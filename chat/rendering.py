@@ -62,7 +62,11 @@ def citation_html(cited: Cited) -> SafeString:
 
 
 def streamed_html(text: str, answer_id: object, markers: Mapping[int, str]) -> SafeString:
-    """A piece of an answer that is being written: escaped, its markers links to the sources beside it."""
+    """A piece of the line that is being written: escaped, its markers links to the sources beside it.
+
+    Signs of emphasis and code are left out until the line is rendered as Markdown, or they would flash up.
+    """
+    text = text.replace("**", "").replace("`", "")
     html = []
     position = 0
     for match in MARKER.finditer(text):

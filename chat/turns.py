@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,13 @@ from chat.models import Answer, Citation
 
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
+_SIGNS = (
+    (re.compile(r"^[ \t]*(?:```.*|\|?[ \t:|-]*--[ \t:|-]*)$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE), ""),
+    (re.compile(r"[ \t]+\|[ \t]+"), " · "),
+    (re.compile(r"(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class Cited:
 
     @property
     def preview(self) -> str:
-        return Truncator(" ".join(self.quote.split())).chars(_PREVIEW_CHARACTERS)
+        return Truncator(plain(self.quote)).chars(_PREVIEW_CHARACTERS)
 
     @property
     def name(self) -> str:
@@ -115,7 +123,7 @@ class Turn:
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return _spoken(self.text)
+        return plain(MARKER.sub("", self.text))
 
 
 def turn_of(answer: Answer, *, debug: bool = False) -> Turn:
@@ -152,7 +160,7 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
             title=source["document"]["title"],
             section=source["section"],
             page=source["page"],
-            excerpt=Truncator(" ".join(source["content"].split())).chars(_EXCERPT_CHARACTERS),
+            excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
             quotes=tuple(quotes.get(source["marker"], {}).values()),
         )
         for source in sources
@@ -184,8 +192,11 @@ def place(section: str, page: int | None) -> str:
     return " · ".join(part for part in (section, page_label(page) if page else "") if part)
 
 
-def _spoken(text: str) -> str:
-    return " ".join(MARKER.sub("", text).replace("**", "").replace("`", "").split())
+def plain(text: str) -> str:
+    """The words of Markdown on one line: without the signs of headings, emphasis, code and tables."""
+    for pattern, replacement in _SIGNS:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
 
 
 def _saved(citation: Citation) -> Cited:

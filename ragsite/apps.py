@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 
 
@@ -10,7 +10,8 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
-        post_migrate.connect(install_broker, sender=self)
+        # Django sends the signal for apps with models only, of which this is none.
+        post_migrate.connect(install_broker, sender=apps.get_app_config("retrieval"))
 
 
 def install_broker(using: str, **_: Any) -> None:

@@ -135,7 +135,8 @@ CACHES = {
 
 # Background work -----------------------------------------------------------------------------------------------------
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://")
+# With pgmq, the host in the URL is not used: the queue is where the tables are.
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
     # Longer than any task may run, or the broker hands a running task to a second worker.
@@ -144,7 +145,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
 if CELERY_BROKER_URL.startswith("pgmq:"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         # As keywords, because pgmq finds no socket in a URL.
-        "conn_string": make_conninfo(DATABASE_URL or EMBEDDED_POSTGRES.url),  # type: ignore[union-attr]
+        "conn_string": make_conninfo(**conninfo_to_dict(DATABASE_URL or EMBEDDED_POSTGRES.url)),  # type: ignore[union-attr]
         "init_extension": False,
         "wait_time_seconds": 1,
         "polling_interval": 0.2,

@@ -25,5 +25,6 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
+    path("documents/", include("retrieval.urls")),
     path("", include("chat.urls")),
 ]

@@ -5,11 +5,14 @@ Imports no Django. Joined, the pieces are the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # A browser lays out what is near the window only when the text comes in parts.
 _PART_CHARACTERS = 12_000
+_SHORTEST_WRAPPED_LINE = 40
+_BEGINS_ENTRY = re.compile(r"\s*(?:[-*+•–—▪◦]\s|\(?(?:\d{1,3}|[a-z])[.)]\s)|\s{4,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,34 @@ def pieces(
         )
         seen_mark = seen_mark or is_marked
     return found
+
+
+def unwrapped(text: str, sections: Iterable[Section] = ()) -> str:
+    """The text with line ends inside paragraphs turned into spaces, of the same length, so that every offset holds.
+
+    A line end is inside a paragraph when its line is about as long as the document's lines get, and the next line is
+    neither empty nor the beginning of a heading or list entry.
+    """
+    lines = text.split("\n")
+    lengths = sorted(len(line) for line in lines if line.strip())
+    if not lengths:
+        return text
+    long = 0.8 * lengths[int(0.9 * (len(lengths) - 1))]
+    headings = {section.start for section in sections}
+    joined: list[str] = []
+    position = 0
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        next_position = position + len(line) + 1
+        is_inside = (
+            len(line) >= max(long, _SHORTEST_WRAPPED_LINE)
+            and bool(following.strip())
+            and not _BEGINS_ENTRY.match(following)
+            and position not in headings
+            and next_position not in headings
+        )
+        joined += [line, " " if is_inside else "\n"]
+        position = next_position
+    return "".join(joined[:-1])
 
 
 def parts(found: Iterable[Piece]) -> list[list[Piece]]:

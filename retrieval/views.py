@@ -21,6 +21,7 @@ from retrieval.reading import Section
 
 _PROSE = frozenset({"", MARKDOWN, HTML, PLAIN, RST, PDF, DOCX})
 _TABULAR = frozenset({CSV, TSV, JSON, JSON_LINES})
+_HARD_WRAPPED = frozenset({PDF, PLAIN})
 _OUTLINE_ENTRIES = 150
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 
@@ -92,6 +93,8 @@ def _reader(request: HttpRequest, found: Document, served: DocumentText) -> Http
             "line_numbers": "\n".join(map(str, range(1, text.rstrip("\n").count("\n") + 2))),
         }
     else:
+        if found.media_type in _HARD_WRAPPED:
+            text = reading.unwrapped(text, sections)
         context["parts"] = reading.parts(
             reading.pieces(text, pages=served.pages, sections=sections, marked=marked)
         )

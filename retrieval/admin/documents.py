@@ -84,7 +84,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
     @admin.display(description=_("status"), ordering="status")
     def state(self, document: Document) -> SafeString:
         unsettled = document.status in (Document.Status.PENDING, Document.Status.PROCESSING)
-        progress = format_html("")
+        progress: str = ""
         if document.status == Document.Status.PROCESSING:
             progress = format_html(' <progress max="100" value="{0}">{0} %</progress> {0} %', document.progress_percent)
         return format_html(
@@ -93,7 +93,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
             document.status,
             document.pk,
             reverse("admin:retrieval_document_status"),
-            format_html(" data-unsettled") if unsettled else "",
+            SafeString(" data-unsettled") if unsettled else "",
             document.get_status_display(),
             progress,
         )

@@ -58,4 +58,4 @@ class ChunkAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("questions it answers"))
     def questions(self, chunk: Chunk) -> SafeString:
-        return format_html_join(format_html("<br>"), "{}", ((question,) for question in chunk.canonical_questions))
+        return format_html_join(SafeString("<br>"), "{}", ((question,) for question in chunk.canonical_questions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
@@ -37,6 +37,10 @@ def _for_the_caller(error: Exception) -> Exception:
         case OperationalError():
             logger.error("The database did not answer an API request.", exc_info=error)
             return Unavailable()
+        case DataError():
+            # Such as a NUL in a user name: what no field of ours let through, and the database refused.
+            logger.warning("The database refused a value of an API request: %s", error)
+            return ParseError("The request holds a value that cannot be stored or looked up.")
         case RequestDataTooBig():
             return BodyTooLarge()
         case SuspiciousOperation():

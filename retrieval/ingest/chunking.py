@@ -17,13 +17,15 @@ from retrieval.ingest.outline import Region, regions
 from retrieval.ingest.packing import Unit, divided, packed
 from retrieval.ingest.sentences import Break, spans
 
-CHUNKER_VERSION = "1"
+CHUNKER_VERSION = "2"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
 SPECIAL_TOKENS = 2
 """Tokens an encoder adds around a text ([CLS] and [SEP])."""
 MAX_CONTEXT_CHARS = 160
+SHORTEST_RECORD = 20
+"""Mean tokens from which the rows of a table become passages of their own."""
 _SEPARATOR = " > "
 _BATCH = 2_000
 # A run of letters of any length can be one unknown token. Counting a token for every so many characters bounds a
@@ -78,6 +80,8 @@ def chunk(
     limits = _Limits(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
     limits.prepare({region.path for region in outline})
     groups = _grouped(_measured(text, extracted, outline, cost_of), limits)
+    if extracted.holds_records:
+        groups = _one_record_each(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
     _split_large(text, groups, limits, cost_of)
     for group in groups:
@@ -203,6 +207,17 @@ def _grouped(sections: list[_Group], limits: _Limits) -> list[_Group]:
         else:
             groups.append(group)
     return groups
+
+
+def _one_record_each(groups: list[_Group]) -> list[_Group]:
+    """Each unit alone, where units are long enough to mean something alone.
+
+    A vector of ten parts is near to none of them; a row of three short numbers is near to everything.
+    """
+    units = [unit for group in groups for unit in group.units]
+    if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
+        return groups
+    return [_Group(group.path, [unit], unit.cost, False) for group in groups for unit in group.units]
 
 
 def _shared(last: _Group, group: _Group, limits: _Limits) -> tuple[str, ...] | None:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words that the two languages share, or that French, German and Spanish use as often, would mislead.
 _COMMON = {
-    "en": frozenset(
+    "en": _words(
         """
-        the and of to that this with for are you your not from have has be by as it its can will would should
-        which when how what does do did if but they there their been were or at these those than then
-        """.split()
+        the and of to that this with for are you your not from have has be by as it its can will would should which
+        when how what does do did if but they there their been were or at these those than then
+        """
     ),
-    "nl": frozenset(
+    "nl": _words(
         """
-        het een van niet zijn voor met ook aan wordt worden deze dit maar naar bij kan kunnen heeft hebben je
-        jij u uw ik wij jullie dan dat deze door om te wat welke waar wanneer hoe geen uit moet mag zich onze
-        ons de zo nog wel er
-        """.split()
+        het een van niet zijn voor met ook aan wordt worden deze dit maar naar bij kan kunnen heeft hebben je jij u
+        uw ik wij jullie dan dat deze door om te wat welke waar wanneer hoe geen uit moet mag zich onze ons de zo
+        nog wel er
+        """
     ),
 }
 _WORD = re.compile(r"[^\W\d_]+")

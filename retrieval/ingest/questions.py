@@ -102,10 +102,16 @@ _SINGULARS = {
     "nl": re.compile(r"\w+(?:procedure|regeling|termijn|adres|nummer|beleid|tarief|periode)", re.I),
 }
 _DUTCH_NEUTER = re.compile(r"\w*(?:adres|nummer|beleid|tarief)", re.I)
-_LINKING = frozenset(
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_LINKING = _words(
     """
         and or of for to in on with from by at the a an en of voor in op met van de het een bij naar te om
-        """.split()
+        """
 )
 
 _DEFINITION = {
@@ -120,26 +126,25 @@ _DEFINITION = {
 }
 # Words that make a subject point elsewhere, or that show the match to be no subject at all.
 _NO_TERM = {
-    "en": frozenset(
+    "en": _words(
         """
-        it this that these those there here he she they we you i what which who where when how why if then so
-        but and or as one first second third last next following only main other another same result reason
-        problem idea point default example difference goal aim answer question advantage disadvantage exception
-        rule best most such each every all both some any no not also for in on at by with from to of note
-        warning my your his her its our their can will may must should has have do does was were be been being
-        more less new above below rest latter former case value text code name number order way time day thing
-        part
-        """.split()
+        it this that these those there here he she they we you i what which who where when how why if then so but
+        and or as one first second third last next following only main other another same result reason problem idea
+        point default example difference goal aim answer question advantage disadvantage exception rule best most
+        such each every all both some any no not also for in on at by with from to of note warning my your his her
+        its our their can will may must should has have do does was were be been being more less new above below
+        rest latter former case value text code name number order way time day thing part
+        """
     ),
-    "nl": frozenset(
+    "nl": _words(
         """
-        het dit dat deze die er hier daar hij zij ze we wij je jij u ik wat welke wie waar wanneer hoe waarom
-        als dan maar en of ook eerste tweede derde laatste volgende enige andere ander zelfde gevolg reden
-        probleem idee punt voorbeeld verschil doel antwoord vraag voordeel nadeel uitzondering regel beste
-        meeste elk elke alle beide sommige geen niet voor in op bij met van naar om te let mijn jouw uw zijn
-        haar ons onze hun kan zal mag moet heeft hebben was waren meer minder nieuwe boven onder rest geval
-        waarde tekst code bedoeling naam nummer volgorde manier tijd dag ding deel
-        """.split()
+        het dit dat deze die er hier daar hij zij ze we wij je jij u ik wat welke wie waar wanneer hoe waarom als
+        dan maar en of ook eerste tweede derde laatste volgende enige andere ander zelfde gevolg reden probleem idee
+        punt voorbeeld verschil doel antwoord vraag voordeel nadeel uitzondering regel beste meeste elk elke alle
+        beide sommige geen niet voor in op bij met van naar om te let mijn jouw uw zijn haar ons onze hun kan zal
+        mag moet heeft hebben was waren meer minder nieuwe boven onder rest geval waarde tekst code bedoeling naam
+        nummer volgorde manier tijd dag ding deel
+        """
     ),
 }
 

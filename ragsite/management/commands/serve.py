@@ -44,6 +44,7 @@ class Command(BaseCommand):
         credentials = self._first_admin()
         load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
         connection.close()
+        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 
         environment = self._environment()
         procfile = Path(settings.BASE_DIR / "Procfile").read_text()
@@ -121,6 +122,8 @@ class Command(BaseCommand):
             "DATA_DIR": str(settings.DATA_DIR),
             "DJANGO_SETTINGS_MODULE": "ragsite.settings",
             "PYTHONUNBUFFERED": "1",
+            # Whoever starts the site as root knows; the worker runs what the web server runs.
+            "PYTHONWARNINGS": "ignore:You're running the worker with superuser",
         }
 
     def _say(self, line: str) -> None:

@@ -182,7 +182,7 @@ def unsupported(filename: str, kind: str) -> DocumentRejected:
 def _by_signature(data: bytes, filename: str) -> str:
     if b"%PDF-" in data[:1024] and data[:64].lstrip()[:1] not in (b"<", b"#", b"{"):
         return PDF
-    if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
+    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(data, filename)
     if data.startswith(_OLE):
         if "EncryptedPackage".encode("utf-16-le") in data:

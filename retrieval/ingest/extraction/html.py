@@ -39,8 +39,18 @@ _BLOCKS = frozenset(
         "dt",
         "fieldset",
         "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hr",
+        "main",
+        "ol",
+        "p",
+        "section",
+        "summary",
+        "ul",
     ]
-    + ["figure", "footer", "form", "header", "hr", "main", "ol", "p", "section", "summary", "ul"]
 )
 _HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
 _FENCE_LINE = re.compile(r"^`{3,}", re.M)

@@ -6,8 +6,8 @@ import re
 import threading
 from collections import Counter
 
-import pypdfium2  # type: ignore[import-untyped]
-import pypdfium2.raw as pdfium_c  # type: ignore[import-untyped]
+import pypdfium2
+import pypdfium2.raw as pdfium_c
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from retrieval.ingest.extraction import restructuredtext
@@ -53,7 +54,7 @@ def headings(text: str) -> list[Section]:
     three times. One kind is taken, the first that holds.
     """
     starts = line_starts(text)
-    lines = [text[start:end].strip() for start, end in zip(starts, starts[1:], strict=False)]
+    lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]
     alone = [
         (starts[at], line)
         for at, line in enumerate(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from retrieval.ingest.extraction.lines import line_starts, plain_title
@@ -31,7 +32,7 @@ def structure(text: str) -> tuple[list[Section], list[Span]]:
     section begins with the link targets and index entries right above it.
     """
     starts = line_starts(text)
-    lines = [text[start:end].rstrip() for start, end in zip(starts, starts[1:], strict=False)]
+    lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []
     protected: list[Span] = []
     styles: list[tuple[str, bool]] = []
@@ -68,7 +69,7 @@ def structure(text: str) -> tuple[list[Section], list[Span]]:
 
 def _heading_height(lines: list[str], at: int) -> int:
     """2 for a title and its underline at ``at``, 3 with an overline, else 0."""
-    if at and lines[at - 1] or at + 1 >= len(lines) or not lines[at]:
+    if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
         return 0
     first = _ADORNMENT.fullmatch(lines[at])
     if first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from retrieval.ingest.extraction.decoding import decode
@@ -64,7 +65,7 @@ _TRIPLE = re.compile(r'"""|\'\'\'')
 def extract_source(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text, encoding = decode(data, filename)
     starts = line_starts(text)
-    lines = [text[start:end].rstrip("\n") for start, end in zip(starts, starts[1:], strict=False)]
+    lines = [text[start:end].rstrip("\n") for start, end in itertools.pairwise(starts)]
     if media_type == JSON_LINES:
         sections: list[Section] = []
         cuts = list(range(len(lines)))
@@ -73,7 +74,7 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
         sections = [Section(starts[at], level, name) for at, level, name in found]
         cuts = [0, *(at for at, _, _ in found)] if media_type != JSON else [0]
     edges = [starts[at] for at in cuts] + [len(text)]
-    blocks = [Span(start, start + len(text[start:end].rstrip())) for start, end in zip(edges, edges[1:], strict=False)]
+    blocks = [Span(start, start + len(text[start:end].rstrip())) for start, end in itertools.pairwise(edges)]
     return ExtractedText(
         text=text,
         media_type=media_type,

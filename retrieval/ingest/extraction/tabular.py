@@ -50,6 +50,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         media_type=media_type,
         title=title_from(filename),
         protected=tuple(spans),
+        holds_records=True,
         metadata={"columns": ", ".join(header)},
         encoding=encoding,
     )

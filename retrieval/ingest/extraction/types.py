@@ -44,6 +44,7 @@ class ExtractedText:
     ``text`` is canonical: Unicode NFC, ``\\n`` as the only line end, no NUL and no other control characters but tab.
     Every offset, here and in all that is derived from it, counts characters of this text and never bytes of the file.
     ``sections``, ``pages`` and ``protected`` are in order of ``start``; protected spans do not overlap.
+    ``holds_records`` says that each protected span stands for itself, as the rows of a catalogue do.
     ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
     """
@@ -54,6 +55,7 @@ class ExtractedText:
     sections: tuple[Section, ...] = ()
     pages: tuple[Page, ...] = ()
     protected: tuple[Span, ...] = ()
+    holds_records: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
     encoding: str = ""
     language_hint: str = ""

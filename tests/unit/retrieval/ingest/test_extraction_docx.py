@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import docx
 import docx.document
@@ -53,9 +54,8 @@ def test_a_document_becomes_markdown_in_order(save_docx: Save) -> None:
 def test_tracked_insertions_and_content_controls_are_read(save_docx: Save) -> None:
     document = sample()
     w = nsdecls("w")
-    document.paragraphs[1]._p.append(
-        parse_xml(f"<w:ins {w} w:id='1' w:author='a'><w:r><w:t> Inserted.</w:t></w:r></w:ins>")
-    )
+    paragraph: Any = document.paragraphs[1]._p
+    paragraph.append(parse_xml(f"<w:ins {w} w:id='1' w:author='a'><w:r><w:t> Inserted.</w:t></w:r></w:ins>"))
     control = parse_xml(f"<w:sdt {w}><w:sdtContent><w:p><w:r><w:t>Controlled.</w:t></w:r></w:p></w:sdtContent></w:sdt>")
     document.element.body.insert(1, control)
     text = extract(save_docx(document), "w.docx").text

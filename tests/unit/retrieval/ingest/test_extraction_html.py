@@ -58,8 +58,9 @@ def test_deep_nesting_is_read_or_rejected_but_never_crashes() -> None:
 
     deep = b"<html><body>" + b"<div>" * 50_000 + b"words" + b"</div>" * 50_000
     try:
-        assert "words" in extract(deep, "x.html").text
+        text = extract(deep, "x.html").text
     except DocumentRejected as error:
-        assert "x.html" in str(error)
+        text = str(error)
+    assert "words" in text or "x.html" in text
     with pytest.raises(DocumentRejected, match="no text"):
         extract(b"<html><body><script>x()</script></body></html>", "x.html")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable
 
 import pytest
@@ -96,13 +98,9 @@ def test_size_limits() -> None:
 )
 @pytest.mark.parametrize("name", ["a.md", "a.txt", "a.rst", "a.java", "a.csv", "a.html"])
 def test_hostile_lines_take_no_time(name: str, line: str) -> None:
-    import time
-
     begun = time.perf_counter()
-    try:
+    with contextlib.suppress(DocumentRejected):  # A field of a table may be too long; what counts here is the time.
         extract(("x y\n" + line + "\n" + "-" * 1000 + "\n").encode(), name)
-    except DocumentRejected as error:
-        assert "no well-formed table" in str(error)
     assert time.perf_counter() - begun < 5
 
 
@@ -116,7 +114,11 @@ def test_any_bytes_give_canonical_text_or_a_clear_no(name: str, start: bytes, bo
     try:
         extracted = extract(start + body, name)
     except DocumentRejected as error:
-        assert name in str(error)
+        message = str(error)
+    else:
+        message = ""
+    assert not message or name in message
+    if message:
         return
     text = extracted.text
     assert "\x00" not in text

@@ -47,6 +47,10 @@ def test_front_matter_gives_title_and_metadata_and_is_no_heading() -> None:
     assert extracted.text == source
 
 
+def test_the_last_line_of_front_matter_is_no_heading() -> None:
+    assert extract(b"---\ntitle: T\nowner: me\n---\nText.\n", "a.md").sections == ()
+
+
 def test_line_ends_and_control_characters_are_gone_before_offsets_are_counted() -> None:
     extracted = extract("# A\r\n\r\nx\x00y\u200bz\r\r## Cafe\u0301\u2028end".encode(), "a.md")
     assert extracted.text == "# A\n\nxyz\n\n## Caf\u00e9\nend"

@@ -1,0 +1,196 @@
+"""Test sets in BEIR's form: a corpus, queries, and judgements of which documents answer which query. PURE.
+
+Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
+Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.exceptions import UnreadableTestSet
+
+CORPUS, QUERIES, DESCRIPTION = "corpus.jsonl", "queries.jsonl", "META.json"
+# Where judgements are looked for when none are named: this project's forms, then the one BEIR is published in.
+JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
+LONGEST_ID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusDocument:
+    """One line of a corpus, as PostgreSQL can store it: without NUL and lone surrogates. ``title`` may be empty."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuery:
+    """A query and the grades of its judged documents, at least one of them above 0."""
+
+    id: str
+    text: str
+    grades: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TestSet:
+    """A corpus and the queries that have judgements, both in the order of their files.
+
+    ``language`` is what the set says of itself, a two-letter code or a name, and empty when it says nothing.
+    ``unknown_documents`` counts the relevant documents that the corpus lacks; they can never be found.
+    """
+
+    __test__ = False  # pytest would take the class for a test
+
+    name: str
+    documents: tuple[CorpusDocument, ...]
+    queries: tuple[JudgedQuery, ...]
+    language: str = ""
+    unknown_documents: int = 0
+
+
+def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
+    """The test set in ``folder``, named after it.
+
+    ``judgements`` is a file, by its own path or by its name in the folder; without it the first that exists of
+    ``JUDGEMENTS``. A query without a relevant document among its judgements is left out, as are judgements of queries
+    that the folder lacks: files of judgements for a split share the queries of the whole.
+
+    Raises: UnreadableTestSet, naming the file, the line, and what is expected there.
+    """
+    if not folder.is_dir():
+        raise UnreadableTestSet(f"There is no folder {folder}.")
+    documents = tuple(_read_corpus(_existing(folder / CORPUS)))
+    if not documents:
+        raise UnreadableTestSet(f"{folder / CORPUS} holds no document.")
+    path = _judgements_file(folder, judgements)
+    grades = _read_judgements(path)
+    queries = tuple(
+        JudgedQuery(query, text, grades[query])
+        for query, text in _read_queries(_existing(folder / QUERIES))
+        if any(grade > 0 for grade in grades.get(query, {}).values())
+    )
+    if not queries:
+        raise UnreadableTestSet(f"{path} judges no document relevant to any query of {folder / QUERIES}.")
+    known = {document.id for document in documents}
+    unknown = sum(
+        document not in known for query in queries for document, grade in query.grades.items() if grade > 0
+    )
+    return TestSet(folder.resolve().name, documents, queries, _language(folder / DESCRIPTION), unknown)
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise UnreadableTestSet(f"There is no file {path}.")
+    return path
+
+
+def _judgements_file(folder: Path, named: Path | None) -> Path:
+    candidates = [named, folder / named] if named is not None else [folder / name for name in JUDGEMENTS]
+    found = next((path for path in candidates if path.is_file()), None)
+    if found is None:
+        raise UnreadableTestSet(f"There are no judgements: none of {', '.join(map(str, candidates))} exists.")
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, numbered from 1."""
+    try:
+        # A byte order mark at the start is none of the data.
+        with path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield number, line.rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    except OSError as error:
+        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Where each line stands, its identifier, and the JSON object on it."""
+    seen: set[str] = set()
+    for number, line in _lines(path):
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise UnreadableTestSet(f"{where}, is not a JSON object.")
+        identifier = row.get("_id")
+        if isinstance(identifier, int) and not isinstance(identifier, bool):
+            identifier = str(identifier)
+        if not isinstance(identifier, str) or not identifier:
+            raise UnreadableTestSet(f'{where}, has no "_id".')
+        if len(identifier) > LONGEST_ID or _storable(identifier) != identifier:
+            raise UnreadableTestSet(f'{where}: the "_id" is longer than {LONGEST_ID} characters or holds a bad one.')
+        if identifier in seen:
+            raise UnreadableTestSet(f'{where}: the "_id" {identifier!r} is there a second time.')
+        seen.add(identifier)
+        yield where, identifier, row
+
+
+def _text(where: str, row: Mapping[str, object], key: str, *, required: bool) -> str:
+    value = row.get(key)
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str):
+        raise UnreadableTestSet(f'{where}, has no "{key}", or one that is not a string.')
+    return _storable(value)
+
+
+def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
+    for where, identifier, row in _objects(path):
+        title, text = _text(where, row, "title", required=False), _text(where, row, "text", required=True)
+        yield CorpusDocument(identifier, title, text)
+
+
+def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
+    for where, identifier, row in _objects(path):
+        text = _text(where, row, "text", required=True)
+        if not text.strip():
+            raise UnreadableTestSet(f"{where}: the query is empty.")
+        yield identifier, text
+
+
+def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """The grades of each query's judged documents."""
+    grades: dict[str, dict[str, int]] = {}
+    for at, (number, line) in enumerate(_lines(path)):
+        fields = [field.strip() for field in line.split("\t")]
+        if at == 0 and fields[:1] == ["query-id"]:
+            continue
+        try:
+            query, document, grade = fields[0], fields[1], int(fields[2])
+        except (IndexError, ValueError):
+            query = document = ""
+            grade = 0
+        if len(fields) != 3 or not query or not document:
+            raise UnreadableTestSet(
+                f"{path}, line {number}, is not a judgement: a query's id, a document's id and a whole number, "
+                "with tabs between them."
+            )
+        if grades.setdefault(query, {}).setdefault(document, grade) != grade:
+            raise UnreadableTestSet(f"{path}, line {number}, contradicts an earlier line on {query} and {document}.")
+    return grades
+
+
+def _language(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise UnreadableTestSet(f"{path} is not JSON: {error}.") from error
+    language = description.get("language") if isinstance(description, dict) else None
+    return language if isinstance(language, str) else ""
+
+
+def _storable(text: str) -> str:
+    return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,127 @@
+"""How good a ranking is, and how sure one can be of it. PURE.
+
+A ranking is the identifiers of documents, best first, each at most once. Judgements give each judged document a grade;
+a document is relevant when its grade is above 0, and one without a judgement counts as not relevant. Every metric lies
+in [0, 1], is better when higher, and is 0 for an empty ranking and for a query without a relevant document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Identifier = TypeVar("Identifier", bound=Hashable)
+
+RESAMPLES = 2000
+SEED = 20_000
+_TAILS_PERCENT = (2.5, 97.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over queries, and the bounds that hold it with 95 % confidence. All three agree for a single query."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """Discounted gain of the first ``k`` over that of the best possible first ``k``, the judged documents by grade.
+
+    The gain is the grade itself, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; a grade
+    below 0 gains nothing. The gain at rank r is divided by log2(r + 1). Judged documents that the corpus lacks count in
+    the best possible ranking. Raises: ValueError for k below 1, or a document ranked twice.
+
+    Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    """
+    head = _head(ranking, k)
+    best = _discounted(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
+    return _discounted([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
+
+
+def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """1 when a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
+    return float(any(grades.get(document, 0) > 0 for document in _head(ranking, k)))
+
+
+def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """Share of all relevant documents that are among the first ``k``; below 1 for more than ``k`` of them.
+
+    Raises: as :func:`ndcg`.
+    """
+    relevant = sum(grade > 0 for grade in grades.values())
+    found = sum(grades.get(document, 0) > 0 for document in _head(ranking, k))
+    return found / relevant if relevant else 0.0
+
+
+def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """1 / rank of the first relevant document, 0 when none is among the first ``k``; its mean over queries is MRR@k.
+
+    Raises: as :func:`ndcg`.
+
+    Source: Voorhees, "The TREC-8 Question Answering Track Report", TREC 1999.
+    """
+    for rank, document in enumerate(_head(ranking, k), start=1):
+        if grades.get(document, 0) > 0:
+            return 1.0 / rank
+    return 0.0
+
+
+def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+    """The mean of one value a query, with the percentile bootstrap's 95 % interval over queries.
+
+    The seed is fixed, so the same values give the same interval. Raises: ValueError when there is no value.
+
+    Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if not sample.size:
+        raise ValueError("A mean needs at least one query.")
+    random = np.random.default_rng(seed)
+    means = np.array([sample[random.integers(0, sample.size, sample.size)].mean() for _ in range(resamples)])
+    low, high = np.percentile(means, _TAILS_PERCENT)
+    return Interval(float(sample.mean()), float(low), float(high))
+
+
+def paired_difference(
+    values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
+) -> Interval:
+    """By how much ``values`` exceed ``baseline`` on the same queries in the same order, with its 95 % interval.
+
+    Queries are drawn in pairs, which takes their own difficulty out of the comparison: an interval that does not hold 0
+    is a difference beyond chance. Raises: ValueError for lengths that differ, or none.
+
+    Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
+    """
+    if len(values) != len(baseline):
+        raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
+    return mean_interval(
+        [value - other for value, other in zip(values, baseline, strict=True)], resamples=resamples, seed=seed
+    )
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that ``percent`` of them, 0 to 100, do not exceed, interpolated. Raises: ValueError when there is none."""
+    sample: npt.NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    if not sample.size:
+        raise ValueError("A percentile needs at least one value.")
+    return float(np.percentile(sample, percent))
+
+
+def _head(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
+    if k < 1:
+        raise ValueError(f"A ranking is cut at 1 or later, not at {k}.")
+    head = ranking[:k]
+    if len(set(head)) != len(head):
+        raise ValueError("A document is ranked twice.")
+    return head
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import AsyncClient
+from rest_framework.test import APIClient
+
+from chat import answering
+from chat.models import Answer, Conversation, Feedback
+from chat.types import Failed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+URL = "/api/v1/ask/"
+HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
+QUESTION = "How many days of paid holiday does an employee have?"
+
+
+@pytest.fixture
+def handbook(collection, ingest):
+    ingest(collection, "holidays.md", HOLIDAYS)
+    return collection
+
+
+def ask(client, question=QUESTION, **fields):
+    return client.post(URL, {"question": question, **fields}, format="json")
+
+
+def rate(client, answer_id, body):
+    return client.post(f"/api/v1/answers/{answer_id}/feedback/", body, format="json")
+
+
+@pytest.fixture
+def visitor():
+    """A browser without an account, and another one."""
+
+    def browser():
+        client = APIClient(raise_request_exception=False)
+        client.session.save()  # sets the cookie
+        return client
+
+    return browser
+
+
+def test_an_answer_cites_what_it_says(api, handbook):
+    response = ask(api)
+    assert response.status_code == 200
+    body = response.json()
+    assert set(body) >= {"answer", "refused", "citations", "search_method", "answer_id", "conversation"}
+    assert "25 days" in body["answer"]
+    assert body["refused"] is False
+    assert body["search_method"] == "zscore"
+    assert body["degraded"] == []
+    citation = body["citations"][0]
+    assert set(citation) >= {"marker", "chunk_id", "document", "section", "page", "quote", "start", "end", "support"}
+    assert f"[{citation['marker']}]" in body["answer"]
+    assert citation["document"]["title"] == "Holidays"
+    assert citation["end"] - citation["start"] == len(citation["quote"])
+    assert Answer.objects.get(pk=body["answer_id"]).status == Answer.Status.COMPLETED
+
+
+def test_a_question_that_the_documents_do_not_answer_is_refused(api, handbook):
+    body = ask(api, "What is the boiling point of tungsten hexafluoride?").json()
+    assert body["refused"] is True
+    assert body["citations"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "question"),
+        ({"question": ""}, "question"),
+        ({"question": " \n"}, "question"),
+        ({"question": None}, "question"),
+        ({"question": 7}, "question"),
+        ({"question": ["a"]}, "question"),
+        ({"question": "a\x00b"}, "question"),
+        ({"question": "\udfff"}, "question"),
+        ({"question": "x" * 501}, "question"),
+        ({"question": "a", "conversation": "mine"}, "conversation"),
+        ({"question": "a", "conversation": 3.5}, "conversation"),
+        ({"question": "a", "conversation": str(uuid.uuid4())}, "conversation"),
+        ({"question": "a", "collection": "nowhere"}, "collection"),
+        ({"question": "a", "collection": {}}, "collection"),
+        ({"question": "a", "method": "best"}, "method"),
+        ({"question": "a", "stream": "perhaps"}, "stream"),
+    ],
+)
+def test_bad_input_is_refused_with_the_name_of_the_field(api, collection, body, field):
+    response = api.post(URL, json.dumps(body), content_type="application/json")
+    assert response.status_code == 400, response.content
+    assert list(response.json()) == [field]
+    assert not Answer.objects.exists()
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"[" * 200_000, b'{"question": "\xff"}'])
+def test_a_body_that_is_no_request_is_refused(api, collection, raw):
+    assert api.post(URL, raw, content_type="application/json").status_code == 400
+
+
+def test_a_failed_answer_is_a_503(api, handbook, monkeypatch):
+    async def fail(*args, **kwargs):
+        yield Failed("The model does not answer. Please try again.")
+
+    monkeypatch.setattr(answering, "answer", fail)
+    response = ask(api)
+    assert response.status_code == 503
+    assert response.json() == {"detail": "The model does not answer. Please try again."}
+
+
+def test_a_conversation_goes_on(visitor, handbook):
+    browser = visitor()
+    first = ask(browser).json()
+    second = ask(browser, conversation=first["conversation"])
+    assert second.status_code == 200
+    assert second.json()["conversation"] == first["conversation"]
+    assert ask(visitor(), conversation=first["conversation"]).status_code == 400
+
+
+def test_an_answer_is_its_askers(visitor, staff_api, handbook):
+    browser = visitor()
+    body = ask(browser).json()
+    url = f"/api/v1/answers/{body['answer_id']}/"
+    own = browser.get(url)
+    assert own.status_code == 200
+    assert {name: own.json()[name] for name in body} == body
+    assert own.json()["status"] == "completed"
+    assert own.json()["question"] == QUESTION
+    assert visitor().get(url).status_code == 404
+    assert APIClient().get(url).status_code == 404
+    stranger = APIClient()
+    stranger.force_authenticate(User.objects.create_user("stranger"))
+    assert stranger.get(url).status_code == 404
+    assert rate(stranger, body["answer_id"], {"helpful": False}).status_code == 404
+    assert staff_api.get(url).status_code == 200
+    assert not Feedback.objects.exists()
+
+
+def test_a_signed_in_asker_owns_the_conversation(handbook):
+    user = User.objects.create_user("reader")
+    client = APIClient()
+    client.force_authenticate(user)
+    body = ask(client).json()
+    assert Conversation.objects.get(pk=body["conversation"]).owner == user
+    assert client.get(f"/api/v1/answers/{body['answer_id']}/").status_code == 200
+    assert APIClient().get(f"/api/v1/answers/{body['answer_id']}/").status_code == 404
+
+
+def test_a_program_without_cookies_leaves_no_session_and_is_known_by_its_answers_id(api, handbook):
+    from django.contrib.sessions.models import Session
+
+    response = ask(api)
+    assert not response.cookies
+    assert not Session.objects.exists()
+    another = APIClient()
+    assert rate(another, response.json()["answer_id"], {"helpful": True}).status_code == 201
+
+
+def test_feedback_is_kept_and_replaced(visitor, handbook):
+    browser = visitor()
+    answer_id = ask(browser).json()["answer_id"]
+    first = rate(browser, answer_id, {"helpful": True, "comment": "Just what I needed."})
+    assert first.status_code == 201
+    assert rate(browser, answer_id, {"helpful": False}).status_code == 200
+    feedback = Feedback.objects.get(answer=answer_id)
+    assert (feedback.helpful, feedback.comment) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "helpful"),
+        ({"helpful": None}, "helpful"),
+        ({"helpful": "perhaps"}, "helpful"),
+        ({"helpful": True, "comment": "\x00"}, "comment"),
+        ({"helpful": True, "comment": "x" * 2001}, "comment"),
+        ({"helpful": True, "comment": 4}, "comment"),
+    ],
+)
+def test_bad_feedback_is_refused_by_name(api, collection, body, field):
+    answer = Answer.objects.create(
+        conversation=Conversation.objects.create(), question="Why?", status=Answer.Status.COMPLETED
+    )
+    response = rate(api, answer.pk, body)
+    assert response.status_code == 400
+    assert list(response.json()) == [field]
+
+
+def test_feedback_waits_for_the_answer_and_needs_one(api, collection):
+    answer = Answer.objects.create(conversation=Conversation.objects.create(), question="Why?")
+    assert rate(api, answer.pk, {"helpful": True}).status_code == 409
+    assert rate(api, uuid.uuid4(), {"helpful": True}).status_code == 404
+    assert rate(api, "not-an-id", {"helpful": True}).status_code == 404
+
+
+def test_a_site_that_requires_login_refuses_strangers(api, handbook, settings):
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert ask(api).status_code in (401, 403)
+    assert not Answer.objects.exists()
+
+
+def test_private_documents_are_not_told_to_strangers(api, staff_api, collection, ingest):
+    from retrieval.models import Collection
+
+    secret = Collection.objects.create(slug="secret", name="Secret", is_public=False)
+    ingest(secret, "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
+    assert "March" not in ask(api, "When is the merger with Initech announced?").json()["answer"]
+    assert ask(api, "When is the merger announced?", collection="secret").status_code == 400
+    assert "March" in ask(staff_api, "When is the merger with Initech announced?").json()["answer"]
+
+
+def test_a_session_needs_a_csrf_token(handbook):
+    User.objects.create_user("reader", password="a long password")
+    browser = APIClient(enforce_csrf_checks=True)
+    browser.login(username="reader", password="a long password")
+    assert ask(browser).status_code == 403
+
+
+def read(raw: bytes) -> list[tuple[str, str, dict]]:
+    events = []
+    for block in raw.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if fields:
+            events.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+    return events
+
+
+async def stream(client, **fields):
+    body = json.dumps({"question": QUESTION, "stream": True, **fields})
+    response = await client.post(URL, body, content_type="application/json")
+    assert response.status_code == 200
+    return response, b"".join([part async for part in response.streaming_content])
+
+
+async def test_a_stream_ends_with_the_whole_answer(handbook):
+    client = AsyncClient()
+    response, raw = await stream(client)
+    assert response["Content-Type"].startswith("text/event-stream")
+    assert response["Cache-Control"] == "no-cache, no-transform"
+    events = read(raw)
+    names = [name for _, name, _ in events]
+    assert names[0] == "searched"
+    assert names[-1] == "completed"
+    assert set(names[1:-1]) == {"token"}
+    ids = [event_id for event_id, _, _ in events]
+    assert len(set(ids)) == len(ids)
+    completed = events[-1][2]
+    assert "text" not in completed
+    assert "".join(payload["text"] for _, name, payload in events if name == "token").strip() == completed["answer"]
+    saved = await client.get(f"/api/v1/answers/{completed['answer_id']}/")
+    assert {name: saved.json()[name] for name in completed} == completed
+
+
+async def test_a_failed_stream_says_so(handbook, monkeypatch):
+    async def fail(*args, **kwargs):
+        yield Failed("The model does not answer. Please try again.")
+
+    monkeypatch.setattr(answering, "answer", fail)
+    _, raw = await stream(AsyncClient())
+    assert read(raw)[-1][1:] == ("failed", {"message": "The model does not answer. Please try again."})
+
+
+async def test_a_stream_holds_no_database_connection_while_it_waits(handbook, monkeypatch):
+    client = AsyncClient()
+    held = []
+    whole = answering.answer
+
+    async def watched(*args, **kwargs):
+        async for event in whole(*args, **kwargs):
+            held.append(await sync_to_async(lambda: connections["default"].connection is not None)())
+            yield event
+
+    monkeypatch.setattr(answering, "answer", watched)
+    await stream(client)
+    assert held
+    assert not any(held)

@@ -1,0 +1,244 @@
+"""From a submitted file to searchable passages, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test import override_settings
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from retrieval import conf
+from retrieval.exceptions import DocumentRejected, EmbeddingFailed
+from retrieval.ingest import pipeline
+from retrieval.ingest.writing import reweigh
+from retrieval.lexical.terms import lexeme_dimension
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Lexeme
+
+pytestmark = pytest.mark.django_db
+
+Ingest = Callable[..., Document]
+
+GUIDE = """# Pump guide
+
+The MX-9920-W is a wet-rotor pump for drinking water.
+
+## Pressure
+
+The working pressure is ten bar. Never exceed it.
+
+## Weight
+
+It weighs 3450 grams without its unions.
+"""
+
+
+class BrokenEmbedder:
+    """An embedder whose server is away."""
+
+    name = "all-MiniLM-L6-v2/int8"
+    dimension = 384
+    max_tokens = 256
+
+    def count_tokens(self, texts: list[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def embed_documents(self, texts: list[str]) -> np.ndarray:
+        raise EmbeddingFailed("The embedding server does not answer.")
+
+    def embed_query(self, text: str) -> np.ndarray:
+        raise EmbeddingFailed("The embedding server does not answer.")
+
+
+def expected_frequencies(collection: Collection) -> Counter[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT lexeme, count(*) FROM retrieval_chunk, unnest(search_vector) AS t(lexeme, positions, labels) "
+            "WHERE collection_id = %s GROUP BY lexeme",
+            [collection.pk],
+        )
+        return Counter(dict(cursor.fetchall()))
+
+
+def assert_statistics_are_true(collection: Collection) -> None:
+    chunks = Chunk.objects.filter(collection=collection)
+    statistics = CollectionStatistics.objects.get(pk=collection.pk)
+    assert statistics.chunks == chunks.count()
+    assert statistics.total_length == pytest.approx(sum(chunks.values_list("length", flat=True)))
+    stored = dict(Lexeme.objects.filter(collection=collection).values_list("lexeme", "document_frequency"))
+    assert stored == dict(expected_frequencies(collection))
+    assert ChunkEmbedding.objects.filter(collection=collection).count() == chunks.count()
+
+
+def test_everything_appears_together(collection: Collection, ingest: Ingest) -> None:
+    document = ingest(collection, "guide.md", GUIDE)
+    assert (document.status, document.error, document.title) == (Document.Status.READY, "", "Pump guide")
+    text = DocumentText.objects.get(document=document).text
+    chunks = list(document.chunks.all())
+    assert document.chunk_count == len(chunks) > 0
+    for chunk in chunks:
+        assert chunk.content == text[chunk.start : chunk.end]
+        assert chunk.bm25 is not None
+        assert chunk.token_count > 0
+    vector = np.array(ChunkEmbedding.objects.filter(chunk=chunks[0]).get().vector)
+    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-2)
+    assert_statistics_are_true(collection)
+
+
+def test_term_weights_are_bm25(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "a.txt", "pump pump valve")
+    ingest(collection, "b.txt", "pump hose clamp gasket seal")
+    reweigh(collection, largest_drift=0.0)
+    statistics = CollectionStatistics.objects.get(pk=collection.pk)
+    chunk = Chunk.objects.get(document__source="a.txt")
+    # The title, "a", is a stop word; the body has three terms.
+    k1, b, frequency, length = 1.2, 0.75, 2, chunk.length
+    weight = frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * length / statistics.mean_length))
+    stored = dict(zip(chunk.bm25.indices(), chunk.bm25.values(), strict=True))
+    assert stored[lexeme_dimension("pump") - 1] == pytest.approx(weight, rel=1e-4)
+
+
+def test_the_same_file_again_changes_nothing(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "guide.md", GUIDE)
+    before = list(Chunk.objects.values_list("pk", flat=True))
+    submission = pipeline.submit(collection, "guide.md", GUIDE.encode(), enqueue=False)
+    assert not submission.changed
+    assert list(Chunk.objects.values_list("pk", flat=True)) == before
+
+
+def test_a_new_version_keeps_unchanged_passages_and_their_ids(collection: Collection, ingest: Ingest) -> None:
+    sections = [f"## Part {n}\n\n" + f"Part {n} describes valve number {n} in many words. " * 25 for n in range(6)]
+    ingest(collection, "parts.md", "# Parts\n\n" + "\n\n".join(sections))
+    before = {chunk.content_hash: chunk.pk for chunk in Chunk.objects.all()}
+    sections[2] = "## Part 2\n\n" + "This part was rewritten from the ground up. " * 25
+    ingest(collection, "parts.md", "# Parts\n\n" + "\n\n".join(["## New first\n\nA new beginning. " * 20, *sections]))
+    after = {chunk.content_hash: chunk.pk for chunk in Chunk.objects.all()}
+    kept = before.keys() & after.keys()
+    assert len(kept) >= 5
+    assert all(before[content_hash] == after[content_hash] for content_hash in kept)
+    assert [chunk.ordinal for chunk in Chunk.objects.all()] == list(range(len(after)))
+    text = DocumentText.objects.get().text
+    assert all(chunk.content == text[chunk.start : chunk.end] for chunk in Chunk.objects.all())
+    assert not Chunk.objects.filter(content__contains="valve number 2 ").exists()
+    assert_statistics_are_true(collection)
+
+
+def test_a_deleted_document_leaves_nothing_behind(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "guide.md", GUIDE)
+    ingest(collection, "other.md", "# Other\n\nA valve and a hose.")
+    Document.objects.filter(source="guide.md").delete()
+    assert_statistics_are_true(collection)
+    assert not Lexeme.objects.filter(lexeme="mx9920w").exists()
+    Document.objects.all().delete()
+    assert not Lexeme.objects.exists()
+    assert CollectionStatistics.objects.get().total_length == 0
+
+
+def test_a_failed_version_leaves_the_one_before_in_service(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "guide.md", GUIDE)
+    before = list(Chunk.objects.values_list("pk", "content"))
+    document = ingest(collection, "guide.md", b"\x00\x01\x02\x03" * 50)
+    assert document.status == Document.Status.FAILED
+    assert "guide.md" in document.error
+    assert list(Chunk.objects.values_list("pk", "content")) == before
+    assert DocumentText.objects.get().text.startswith("# Pump guide")
+
+
+def test_an_embedder_that_is_away_is_tried_again_later(
+    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(collection, "first.md", GUIDE)
+    monkeypatch.setattr(conf, "embedder", BrokenEmbedder)
+    document = ingest(collection, "guide.md", "Something else entirely.")
+    assert document.status == Document.Status.PENDING
+    assert "embedding server" in document.error
+    assert document.retry_at is not None
+    assert document.retry_at > timezone.now()
+    for _attempt in range(pipeline.MAX_ATTEMPTS):
+        pipeline.ingest(document.pk)
+    document.refresh_from_db()
+    assert document.status == Document.Status.FAILED
+    assert document.error.startswith("Failed 5 times")
+
+
+def test_only_one_worker_gets_a_document(collection: Collection) -> None:
+    document = pipeline.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
+    assert pipeline._claim(document.pk) is not None
+    assert pipeline._claim(document.pk) is None
+    assert pipeline.ingest(document.pk) is None
+
+
+def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> None:
+    document = pipeline.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
+    dead = pipeline._claim(document.pk)
+    assert dead is not None
+    Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    assert pipeline.ingest(document.pk) is not None
+    chunks = list(Chunk.objects.values_list("pk", flat=True))
+    # The worker believed dead wakes up: what it does is dropped.
+    with pytest.raises(pipeline.ClaimLost):
+        pipeline._process(dead, None)
+    assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
+
+
+def test_what_waits_without_a_worker_is_enqueued(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(pipeline.ingest_document, "delay", sent.append)
+    documents = [
+        pipeline.submit(collection, f"{name}.txt", name.encode(), enqueue=False).document.pk
+        for name in ("fresh", "forgotten", "interrupted", "beating", "due", "later")
+    ]
+    now = timezone.now()
+    old = now - timedelta(minutes=2)
+    Document.objects.filter(pk=documents[1]).update(updated_at=old)
+    Document.objects.filter(pk=documents[2]).update(status="processing", heartbeat_at=old)
+    Document.objects.filter(pk=documents[3]).update(status="processing", heartbeat_at=now)
+    Document.objects.filter(pk=documents[4]).update(retry_at=old)
+    Document.objects.filter(pk=documents[5]).update(retry_at=now + timedelta(minutes=5))
+    assert pipeline.resume() == 3
+    assert sorted(sent) == [documents[1], documents[2], documents[4]]
+    sent.clear()
+    pipeline.resume()
+    assert sent == [documents[2]]
+
+
+def test_a_broker_that_is_away_loses_no_document(
+    collection: Collection,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    from kombu.exceptions import OperationalError
+
+    def refuse(_pk: int) -> None:
+        raise OperationalError("no broker")
+
+    monkeypatch.setattr(pipeline.ingest_document, "delay", refuse)
+    with django_capture_on_commit_callbacks(execute=True):
+        document = pipeline.submit(collection, "guide.md", GUIDE.encode()).document
+    document.refresh_from_db()
+    assert document.status == Document.Status.PENDING
+
+
+def test_a_file_too_large_is_refused_before_it_is_stored(collection: Collection) -> None:
+    with override_settings(DOCUMENT_MAX_BYTES=10), pytest.raises(DocumentRejected, match=r"big\.txt is larger than"):
+        pipeline.submit(collection, "big.txt", b"x" * 11)
+    assert not Document.objects.exists()
+
+
+def test_weights_follow_the_mean_length(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "short.txt", "pump valve")
+    for number in range(5):
+        ingest(collection, f"long{number}.txt", " ".join(f"word{number}x{n}" for n in range(60)))
+    before = Chunk.objects.get(document__source="short.txt").bm25
+    assert reweigh(collection)
+    assert not reweigh(collection)
+    after = Chunk.objects.get(document__source="short.txt").bm25
+    assert after.indices() == before.indices()
+    assert all(new > old for new, old in zip(after.values(), before.values(), strict=True))

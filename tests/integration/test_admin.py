@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+from django.utils import timezone
+
+from chat.models import Answer, Citation, Conversation, Feedback
+from retrieval.models import Chunk, Collection, Document, Lexeme
+
+pytestmark = pytest.mark.django_db
+
+CHANGELIST = "/admin/retrieval/document/"
+ADD = "/admin/retrieval/document/add/"
+HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    client.raise_request_exception = False
+    return client
+
+
+@pytest.fixture
+def document(collection, ingest):
+    return ingest(collection, "holidays.md", HOLIDAYS)
+
+
+def change(document) -> str:
+    return reverse("admin:retrieval_document_change", args=[document.pk])
+
+
+def fields(document, **changed):
+    kept = {"title": document.title, "url": document.url, "language": document.language, "metadata": "{}"}
+    return {**kept, **changed}
+
+
+def messages(response) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def test_several_files_are_added_and_each_rejected_one_is_named(admin, collection):
+    files = [
+        SimpleUploadedFile("a.md", b"# A\n\nWords."),
+        SimpleUploadedFile("b.png", b"\x89PNG\r\n\x1a\n"),
+        SimpleUploadedFile("c.txt", b""),
+        SimpleUploadedFile("d.txt", b"More words."),
+    ]
+    body = {"collection": collection.pk, "file": files, "metadata": '{"office": "Ghent"}'}
+    response = admin.post(ADD, body, follow=True)
+    assert response.redirect_chain == [(CHANGELIST, 302)]
+    told = messages(response)
+    assert any("b.png is a PNG image" in message for message in told)
+    assert any("c.txt is empty" in message for message in told)
+    assert "2 documents will be read now." in told
+    assert set(Document.objects.values_list("source", "status")) == {("a.md", "pending"), ("d.txt", "pending")}
+    assert Document.objects.first().metadata == {"office": "Ghent"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"collection": ""}, "collection"),
+        ({"collection": "99999"}, "collection"),
+        ({"file": ""}, "file"),
+        ({"metadata": "["}, "metadata"),
+        ({"metadata": "[1]"}, "metadata"),
+        ({"metadata": '{"a": "\\u0000"}'}, "metadata"),
+        ({"language": "<b>"}, "language"),
+    ],
+)
+def test_a_bad_form_says_what_is_wrong_and_adds_nothing(admin, collection, changed, field):
+    upload = SimpleUploadedFile("a.md", b"# A")
+    response = admin.post(ADD, {"collection": collection.pk, "file": upload, **changed})
+    assert response.status_code == 200
+    assert field in response.context["adminform"].form.errors
+    assert not Document.objects.exists()
+
+
+def test_the_add_page_allows_several_files_and_no_inline_code(admin, collection):
+    html = admin.get(ADD).content.decode()
+    assert 'type="file"' in html
+    assert "multiple" in html
+    assert "style=" not in html
+
+
+def test_the_list_tells_how_far_each_document_is(admin, collection, document):
+    Document.objects.create(
+        collection=collection, source="busy.md", status="processing", progress_percent=42, content_hash="x"
+    )
+    Document.objects.create(
+        collection=collection, source="bad.md", status="failed", error="<script>" + "x" * 300, content_hash="x"
+    )
+    html = admin.get(CHANGELIST).content.decode()
+    assert "ragsite-status-ready" in html
+    assert '<progress max="100" value="42">' in html
+    assert html.count("data-unsettled") == 1
+    assert "&lt;script&gt;xxx" in html
+    assert "x" * 200 not in html
+    assert "retrieval/admin_status.js" in html
+    assert "style=" not in html
+
+
+def test_the_status_is_told_again_for_documents_on_the_page(admin, document):
+    url = reverse("admin:retrieval_document_status")
+    body = admin.get(url, {"ids": f"{document.pk},x,{10**30},"}).json()
+    assert set(body) == {str(document.pk)}
+    assert "ragsite-status-ready" in body[str(document.pk)]["badge"]
+    assert body[str(document.pk)]["passages"] == "1"
+
+
+@pytest.mark.parametrize("query", ["q=holiday", "q=%00", "status__exact=ready", "o=3.-2.x", "p=99999", "language=en"])
+def test_the_list_can_be_searched_and_filtered(admin, document, query):
+    assert admin.get(f"{CHANGELIST}?{query}", follow=True).status_code == 200
+
+
+def test_reading_again_queues_the_document(admin, document, django_capture_on_commit_callbacks):
+    body = {"action": "read_again", "_selected_action": [document.pk]}
+    with django_capture_on_commit_callbacks() as callbacks:
+        response = admin.post(CHANGELIST, body, follow=True)
+    document.refresh_from_db()
+    assert document.status == Document.Status.PENDING
+    assert messages(response) == ["1 document will be read again."]
+    assert len(callbacks) == 1
+
+
+def test_a_new_title_or_language_has_the_document_read_again(admin, document):
+    admin.post(change(document), fields(document, title="Days off"))
+    document.refresh_from_db()
+    assert (document.title, document.status) == ("Days off", "pending")
+
+
+def test_a_new_address_does_not(admin, document):
+    admin.post(change(document), fields(document, url="https://example.org/", metadata='{"a": 1}'))
+    document.refresh_from_db()
+    assert (document.url, document.metadata, document.status) == ("https://example.org/", {"a": 1}, "ready")
+
+
+def test_saving_leaves_alone_what_a_worker_wrote_meanwhile(admin, document, monkeypatch):
+    from retrieval.admin.forms import DocumentForm
+
+    valid = DocumentForm.is_valid
+
+    def slowly(form):
+        Document.objects.filter(pk=document.pk).update(chunk_count=7)
+        return valid(form)
+
+    monkeypatch.setattr(DocumentForm, "is_valid", slowly)
+    admin.post(change(document), fields(document, url="https://example.org/", title="Other"))
+    document.refresh_from_db()
+    assert (document.url, document.title, document.chunk_count) == ("https://example.org/", "Other", 7)
+
+
+def test_a_new_file_replaces_the_old_one(admin, document, django_capture_on_commit_callbacks):
+    old, storage = document.file.name, document.file.storage
+    fresh = SimpleUploadedFile("whatever.md", b"# Holidays\n\nNow 26 days.\n")
+    with django_capture_on_commit_callbacks(execute=True):
+        admin.post(change(document), fields(document, replacement=fresh))
+    document.refresh_from_db()
+    assert (document.status, document.source) == ("pending", "holidays.md")
+    assert b"26 days" in document.file.read()
+    assert not storage.exists(old)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"url": "javascript:alert(1)"}, "url"),
+        ({"metadata": "[]"}, "metadata"),
+        ({"language": "??"}, "language"),
+        ({"replacement": SimpleUploadedFile("b.png", b"\x89PNG\r\n\x1a\n")}, "replacement"),
+    ],
+)
+def test_bad_changes_are_refused(admin, document, changed, field):
+    response = admin.post(change(document), fields(document, **changed))
+    assert response.status_code == 200
+    assert field in response.context["adminform"].form.errors
+    document.refresh_from_db()
+    assert document.status == "ready"
+
+
+def test_the_original_is_a_download_for_staff(admin, client, document):
+    url = reverse("admin:retrieval_document_original", args=[document.pk])
+    response = admin.get(url)
+    assert b"".join(response) == HOLIDAYS.encode()
+    assert response["Content-Disposition"] == 'attachment; filename="holidays.md"'
+    assert response["Content-Type"] == "application/octet-stream"
+    document.file.storage.delete(document.file.name)
+    assert admin.get(url).status_code == 404
+    client.logout()
+    assert client.get(url).status_code == 302
+
+
+def test_deleting_counts_what_goes_and_takes_it_all(admin, document, ingest, collection):
+    kept = ingest(collection, "kept.md", "# Kept\n\nOther words.")
+    page = admin.get(reverse("admin:retrieval_document_delete", args=[document.pk])).content.decode()
+    assert "Passages: 1" in page
+    assert "cannot" not in page
+    body = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
+    admin.post(CHANGELIST, body)
+    assert list(Document.objects.all()) == [kept]
+    assert set(Chunk.objects.values_list("document", flat=True)) == {kept.pk}
+    assert not Lexeme.objects.filter(lexeme__startswith="holiday").exists()
+
+
+def test_a_collection_can_be_deleted_whole(admin, document, collection, django_capture_on_commit_callbacks):
+    path, storage = document.file.name, document.file.storage
+    with django_capture_on_commit_callbacks(execute=True):
+        admin.post(reverse("admin:retrieval_collection_delete", args=[collection.pk]), {"post": "yes"})
+    assert not Collection.objects.exists()
+    assert not Document.objects.exists()
+    assert not Chunk.objects.exists()
+    assert not Lexeme.objects.exists()
+    assert not storage.exists(path)
+
+
+def test_a_document_of_thousands_of_passages_opens_at_once(admin, document, django_assert_max_num_queries):
+    template = Chunk.objects.get(document=document)
+    chunks = []
+    for ordinal in range(1, 3001):
+        chunk = Chunk.objects.get(pk=template.pk) if ordinal == 1 else chunks[0]
+        values = {field.attname: getattr(chunk, field.attname) for field in Chunk._meta.concrete_fields}
+        chunks.append(Chunk(**{**values, "id": None, "ordinal": ordinal, "search_vector": None or ""}))
+    Chunk.objects.bulk_create(chunks, batch_size=1000)
+    with django_assert_max_num_queries(25):
+        assert admin.get(change(document)).status_code == 200
+        page = admin.get(f"/admin/retrieval/chunk/?document__id__exact={document.pk}")
+    assert page.context["cl"].result_count == 3001
+    assert len(page.context["cl"].result_list) == 50
+
+
+def test_a_passage_is_shown_and_cannot_be_changed(admin, document):
+    chunk = document.chunks.get()
+    url = reverse("admin:retrieval_chunk_change", args=[chunk.pk])
+    page = admin.get(url)
+    assert "25 days of paid holiday" in page.content.decode()
+    assert admin.post(url, {"content": "x"}).status_code == 403
+    assert admin.post(reverse("admin:retrieval_chunk_delete", args=[chunk.pk]), {"post": "yes"}).status_code == 403
+
+
+def test_another_language_has_the_collections_documents_read_again(admin, collection, document):
+    url = reverse("admin:retrieval_collection_change", args=[collection.pk])
+    assert "1</a>" in admin.get(url).content.decode()
+    body = {"name": "Library", "slug": "library", "description": "", "is_public": "on"}
+    admin.post(url, {**body, "text_search_configuration": "english"})
+    document.refresh_from_db()
+    assert document.status == "ready"
+    response = admin.post(url, {**body, "text_search_configuration": "dutch"}, follow=True)
+    document.refresh_from_db()
+    assert document.status == "pending"
+    assert any("1 document will be read again" in message for message in messages(response))
+
+
+@pytest.fixture
+def answer(document):
+    conversation = Conversation.objects.create(title="Holidays?")
+    trace = {
+        "search_method": "zscore", "query_class": "default", "rule": "none", "weights": {"vector": 0.6, "lexical": 0.4},
+        "depth": 50, "top_k": 8, "timings_ms": {"total": 12.5},
+        "legs": [{"leg": "vector", "status": "failed", "returned": 0, "milliseconds": 3.0, "error": "<i>refused</i>"}],
+        "candidates": [
+            {
+                "chunk_id": 1, "rank": 1, "score": 0.5, "bonus": 0.0, "matched_terms": [], "dropped": "",
+                "legs": {leg: {"rank": None, "score": None, "contribution": 0.25} for leg in ("lexical", "vector")},
+            }
+        ],
+    }  # fmt: skip
+    answer = Answer.objects.create(
+        conversation=conversation, question="How many?", text="<b>25</b> days [1].", status="completed", trace=trace,
+        degraded=["vector"], completed_at=timezone.now(), timings_ms={"total": 20.0},
+    )  # fmt: skip
+    Citation.objects.create(
+        answer=answer, marker=1, document=document, document_title="Holidays", quote="25 days of", start=1, end=11
+    )
+    return answer
+
+
+def test_an_answer_is_shown_with_its_citations_and_cannot_be_changed(admin, answer):
+    url = reverse("admin:chat_answer_change", args=[answer.pk])
+    html = admin.get(url).content.decode()
+    assert "&lt;b&gt;25&lt;/b&gt; days [1]." in html
+    assert "25 days of" in html
+    assert "&lt;i&gt;refused&lt;/i&gt;" in html
+    assert "0.2500 (-)" in html
+    assert "style=" not in html
+    assert admin.post(url, {"text": "x"}).status_code == 403
+
+
+def test_answers_and_conversations_are_listed(admin, answer):
+    Feedback.objects.create(answer=answer, helpful=False)
+    Answer.objects.create(conversation=answer.conversation, question="Without feedback?")
+    page = admin.get("/admin/chat/answer/", {"q": "days"})
+    assert page.context["cl"].result_count == 1
+    for query in ("", "?status__exact=failed", "?feedback__helpful__exact=0", "?q=%00"):
+        assert admin.get(f"/admin/chat/answer/{query}", follow=True).status_code == 200
+    assert admin.get("/admin/chat/conversation/", {"q": "How"}).context["cl"].result_count == 1
+    url = reverse("admin:chat_conversation_change", args=[answer.conversation_id])
+    assert "How many?" in admin.get(url).content.decode()
+    assert admin.post(reverse("admin:chat_conversation_delete", args=[answer.conversation_id]), {"post": "yes"})
+    assert not Answer.objects.exists()
+
+
+def test_an_answer_without_a_trace_is_shown(admin, answer):
+    failed = Answer.objects.create(conversation=answer.conversation, question="Why?", status="failed", error="Sorry.")
+    assert admin.get(reverse("admin:chat_answer_change", args=[failed.pk])).status_code == 200
+
+
+@pytest.mark.parametrize("model", ["collection", "document", "chunk", "embedder"])
+def test_every_list_opens(admin, document, model):
+    assert admin.get(f"/admin/retrieval/{model}/").status_code == 200
+
+
+def test_staff_without_permission_may_not(client, collection, document):
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    client.force_login(clerk)
+    status = reverse("admin:retrieval_document_status")
+    original = reverse("admin:retrieval_document_original", args=[document.pk])
+    for url in (CHANGELIST, ADD, change(document), status, original):
+        assert client.get(url).status_code == 403, url
+    clerk.user_permissions.add(Permission.objects.get(codename="view_document"))
+    assert client.get(CHANGELIST).status_code == 200
+    assert client.get(change(document)).status_code == 200
+    assert client.get(ADD).status_code == 403
+    assert client.post(change(document), fields(document, title="x")).status_code == 403
+    client.post(CHANGELIST, {"action": "read_again", "_selected_action": [document.pk]})
+    document.refresh_from_db()
+    assert document.status == "ready"
+    assert json.loads(client.get(status, {"ids": document.pk}).content)
