@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+# PostgreSQL keeps no order of keys, so the order of the work is told here; what is not listed follows.
+_STAGES = (
+    "classify", "lexical", "vector", "legs", "scores", "fuse", "rerank", "load", "searched", "first_token", "total",
+)  # fmt: skip
+_ASSEMBLY = (
+    "hits", "repeats_dropped", "over_budget_dropped", "neighbours_added", "passages", "blocks", "documents",
+    "overlap_characters_stripped", "tokens", "budget_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,6 @@ class Explained:
     answer_stages: list[Stage]
     rows: list[CandidateRow]
     assembly: list[tuple[str, Any]]
-    total_ms: float
 
 
 def explained(trace: Mapping[str, Any], answer_timings_ms: Mapping[str, float]) -> Explained | None:
@@ -60,8 +68,7 @@ def explained(trace: Mapping[str, Any], answer_timings_ms: Mapping[str, float]) 
         stages=_stages(timings),
         answer_stages=_stages(answer_timings_ms),
         rows=[_row(candidate, largest) for candidate in [*kept, *dropped]],
-        assembly=[(name.replace("_", " "), value) for name, value in trace.get("assembly", {}).items()],
-        total_ms=sum(value for name, value in timings.items() if name != "total"),
+        assembly=[(name.replace("_", " "), value) for name, value in _in_order(trace.get("assembly", {}), _ASSEMBLY)],
     )
 
 
@@ -69,12 +76,18 @@ def _stages(timings: Mapping[str, float]) -> list[Stage]:
     longest = max(timings.values(), default=0.0) or 1.0
     return [
         Stage(name.replace("_", " "), milliseconds, round(100 * milliseconds / longest, 1))
-        for name, milliseconds in timings.items()
+        for name, milliseconds in _in_order(timings, _STAGES)
     ]
 
 
+def _in_order(named: Mapping[str, Any], order: Sequence[str]) -> list[tuple[str, Any]]:
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(named.items(), key=lambda entry: (places.get(entry[0], len(places)), entry[0]))
+
+
 def _extent(candidate: Mapping[str, Any]) -> float:
-    return sum(abs(candidate["legs"][leg]["contribution"]) for leg in ("vector", "lexical") if leg in candidate["legs"])
+    """The longest of the candidate's bars."""
+    return max((abs(float(leg["contribution"])) for leg in candidate["legs"].values()), default=0.0)
 
 
 def _row(candidate: Mapping[str, Any], largest: float) -> CandidateRow:
@@ -102,6 +115,6 @@ def _row(candidate: Mapping[str, Any], largest: float) -> CandidateRow:
 
 
 def _bar(contribution: float, largest: float) -> tuple[float, float]:
-    """Start and width of a bar that grows from the middle (50), to the right for what helped, to the left for what cost."""
+    """Start and width of a bar from the middle (50): to the right for what helped, to the left for what cost."""
     width = round(50 * min(1.0, abs(contribution) / largest), 1)
     return (50.0 if contribution >= 0 else 50.0 - width), width

@@ -2,7 +2,8 @@
 
 A part's score is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share of the
 question's weight in words that it holds, in its own text or in the headings above it. Vectors understand other words for
-the same thing; words hold where the embedder's language ends, and for names and numbers.
+the same thing; words hold where the embedder's language ends, and for names and numbers. Two rules correct it: what is
+said first under the very heading that is asked for gains, and what names another code than the question's loses.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ EMBEDDED_PARTS = 48
 # What a word of the question is worth in the heading right above a part, and in the titles further up.
 HEADING_SHARE = 0.8
 TITLE_SHARE = 0.5
+# What a part gains that opens a section (or is a record) whose heading the question asks for.
+OPENING_BONUS = 0.15
 # What is left of a part's score when the question names a code (a part number, an error) that the part does not.
 OTHER_CODE_SHARE = 0.5
 SHORTEST_STEM = 4
@@ -48,7 +51,7 @@ _ENDINGS = ("ingen", "ments", "ment", "ing", "ies", "ied", "ed", "en", "es", "er
 
 @dataclass(frozen=True, slots=True)
 class ScoredPart:
-    """``score`` is the mean of ``similarity`` and ``coverage``, all in [0, 1].
+    """``score`` is the mean of ``similarity`` and ``coverage``, corrected by the rules above; all lie in [0, 1].
 
     ``vector`` has unit length, shape (dimension,); None for a part that was not embedded, whose similarity counts 0.
     """
@@ -64,7 +67,7 @@ def score_parts(question: str, parts: Sequence[Part], embed: EmbedAll) -> list[S
     """The parts, best first; ties in the order given."""
     if not parts:
         return []
-    coverage = _coverages(question, parts)
+    coverage, asked_for = _coverages(question, parts)
     asked = codes(question)
     embedded = sorted(range(len(parts)), key=lambda index: -coverage[index])[:EMBEDDED_PARTS]
     vectors = embed([question, *(_in_context(parts[index]) for index in embedded)])
@@ -76,6 +79,8 @@ def score_parts(question: str, parts: Sequence[Part], embed: EmbedAll) -> list[S
         score = (similarity + coverage[index]) / 2
         if asked and not asked & codes(f"{part.heading} {part.lead} {part.text}"):
             score *= OTHER_CODE_SHARE
+        if part.opens:
+            score = min(1.0, score + OPENING_BONUS * asked_for[index])
         scored.append(ScoredPart(part, score, similarity, coverage[index], vector))
     return sorted(scored, key=lambda part: -part.score)
 
@@ -103,7 +108,8 @@ def _stem(word: str) -> str:
     return word
 
 
-def _coverages(question: str, parts: Sequence[Part]) -> list[float]:
+def _coverages(question: str, parts: Sequence[Part]) -> tuple[list[float], list[float]]:
+    """Of each part: the share of the question's weight that it holds, and the share that its heading holds."""
     wanted = stems(question)
     own = [set(stems(f"{part.lead} {part.text}")) for part in parts]
     above = [set(stems(part.heading)) for part in parts]
@@ -113,7 +119,15 @@ def _coverages(question: str, parts: Sequence[Part]) -> list[float]:
         word: math.log1p((len(parts) + 1) / (0.5 + sum(word in own[i] or word in above[i] for i in range(len(parts)))))
         for word in wanted
     }
-    return [_coverage(weights, own[i], above[i], titles[i]) for i in range(len(parts))]
+    nothing: set[str] = set()
+    return (
+        [
+            # What opens a section is about its heading, even where it does not repeat it.
+            _coverage(weights, own[i] | above[i] if parts[i].opens else own[i], above[i], titles[i])
+            for i in range(len(parts))
+        ],
+        [_coverage(weights, above[i], nothing, nothing) for i in range(len(parts))],
+    )
 
 
 def _coverage(weights: Mapping[str, float], own: set[str], above: set[str], titles: set[str]) -> float:

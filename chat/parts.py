@@ -23,6 +23,7 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _TABLE_ROW = re.compile(r"^[ \t]*\|")
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _RECORD = re.compile(r"^[^\s:;][^:;]{0,60}: [^;]*; [^\s:;][^:;]{0,60}: ")
+_RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
 _MARKDOWN_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
 _UNDERLINE = re.compile(r"^([=\-~^\"'*+#`.:_])\1{2,}[ \t]*$")
 _WORD = re.compile(r"[^\W_]+")
@@ -37,10 +38,11 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``text`` is the document's ``text[start:end]``. ``heading`` is the one it stands under, without markup.
+    """``text`` is the document's ``text[start:end]``.
 
-    ``lead`` is the head of the table a row belongs to. ``stretch`` numbers the paragraphs, lists and tables of a source:
-    parts with the same number follow one another without a heading between them.
+    ``heading`` is what it stands under, lower-cased and without markup; of a record, the value of its first column.
+    ``opens`` says that it is the first thing said under that heading. ``paragraph`` numbers the paragraphs, lists and
+    tables of a source. ``lead`` is the head of the table a row belongs to.
     """
 
     source: Source
@@ -49,7 +51,8 @@ class Part:
     text: str
     kind: PartKind
     heading: str
-    stretch: int
+    opens: bool
+    paragraph: int
     lead: str = ""
 
 
@@ -78,16 +81,17 @@ def _parts_of_block(source: Source) -> Iterator[Part]:
     known = {_plain(heading) for passage in source.block.passages for heading in passage.heading_path}
     known.add(_plain(source.block.best.document_title))
     first_path = source.block.passages[0].heading_path
-    stretch = 0
-    previous_heading: str | None = None
-    for region in _regions(content, known, first_path[-1] if first_path else ""):
-        if region.heading != previous_heading:
-            stretch += 1
-            previous_heading = region.heading
+    opened: set[str] = set()
+    for paragraph, region in enumerate(_regions(content, known, first_path[-1] if first_path else "")):
         for start, end, kind, lead in _cut(content, region):
             text = content[start:end]
-            if len(_WORD.findall(text)) >= 2:
-                yield Part(source, offset + start, offset + end, text, kind, region.heading, stretch, lead)
+            if len(_WORD.findall(text)) < 2:
+                continue
+            subject = _RECORD_SUBJECT.match(text) if kind is PartKind.ROW else None
+            heading = _plain(subject[1]) if subject else region.heading
+            opens = bool(heading) and heading not in opened
+            opened.add(heading)
+            yield Part(source, offset + start, offset + end, text, kind, heading, opens, paragraph, lead)
 
 
 def _regions(content: str, known_headings: set[str], heading: str) -> list[_Region]:

@@ -1,7 +1,7 @@
 """From saved answers and streamed payloads to HTML.
 
-Text of models and documents is untrusted: Markdown is rendered without HTML and without images, links lead to web and mail
-addresses only, and everything else is escaped.
+Text of models and documents is untrusted: Markdown is rendered without HTML and without images, links lead to web and
+mail addresses only, and everything else is escaped.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from markdown_it.utils import EnvType, OptionsDict
 from chat.citations import MARKER
 from chat.turns import Cited
 
+_PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
+_LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
+_UNLINKED = f'<sup class="cite"><span tabindex="0" role="note" {_PREVIEW}>{{marker}}</span></sup>'
 _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 
 
@@ -45,20 +48,18 @@ def answer_html(text: str, citations: Sequence[Cited]) -> SafeString:
 
 def citation_html(cited: Cited) -> SafeString:
     """The superscript link of a marker. What its preview shows travels in data attributes."""
-    return format_html(
-        '<sup class="cite"><a href="{}" data-title="{}" data-where="{}" data-quote="{}" data-support="{}"'
-        ' aria-label="{}">{}</a></sup>'
-        if cited.href
-        else '<sup class="cite"><span tabindex="0" role="note" data-url="{}" data-title="{}" data-where="{}"'
-        ' data-quote="{}" data-support="{}" aria-label="{}">{}</span></sup>',
-        cited.href,
-        cited.title,
-        cited.where,
-        cited.preview,
-        cited.support_in_words,
-        cited.name,
-        cited.marker,
+    template = _LINKED if cited.href else _UNLINKED
+    html: SafeString = format_html(
+        template,
+        href=cited.href,
+        title=cited.title,
+        where=cited.where,
+        quote=cited.preview,
+        support=cited.support_in_words,
+        name=cited.name,
+        marker=cited.marker,
     )
+    return html
 
 
 def streamed_html(text: str, answer_id: object, markers: Mapping[int, str]) -> SafeString:
@@ -155,9 +156,9 @@ def _is_safe_link(url: str) -> bool:
 
 
 def _citation(state: StateInline, silent: bool) -> bool:
-    """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass off its own link as one."""
+    """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass its own off as one."""
     match = MARKER.match(state.src, state.pos)
-    if match is None or state.linkLevel or int(match.group(1)) not in state.env["links"]:
+    if match is None or int(match.group(1)) not in state.env["links"]:
         return False
     if not silent:
         state.pending = state.pending.rstrip(" ")

@@ -24,9 +24,15 @@ class Suggestion:
 def suggestions(user: object, count: int = 6) -> list[Suggestion]:
     """At most ``count`` questions, taken in turn from the collections the user may read; kept for a few minutes."""
     collections = list(Collection.objects.readable_by(user).order_by("name", "pk")[:count])
-    per_collection = [cache.get_or_set(f"suggestions:{c.pk}", lambda c=c: _of(c), _KEPT_SECONDS) for c in collections]
-    in_turn = (suggestion for suggestion in chain.from_iterable(zip_longest(*per_collection)) if suggestion)
-    return list(in_turn)[:count]
+    in_turn = chain.from_iterable(zip_longest(*map(_kept, collections)))
+    return [suggestion for suggestion in in_turn if suggestion is not None][:count]
+
+
+def _kept(collection: Collection) -> list[Suggestion]:
+    found: list[Suggestion] | None = cache.get(key := f"suggestions:{collection.pk}")
+    if found is None:
+        cache.set(key, found := _of(collection), _KEPT_SECONDS)
+    return found
 
 
 def _of(collection: Collection) -> list[Suggestion]:
@@ -40,7 +46,8 @@ def _of(collection: Collection) -> list[Suggestion]:
         for question in questions:
             if _SHORTEST <= len(question) <= _LONGEST and _telling(question) > _telling(best.get(document_id, "")):
                 best[document_id] = question
-    return [Suggestion(question, collection.slug, collection.name) for question in best.values()]
+    questions = sorted(best.values(), key=_telling, reverse=True)
+    return [Suggestion(question, collection.slug, collection.name) for question in questions]
 
 
 def _telling(question: str) -> tuple[int, int]:

@@ -23,6 +23,7 @@ _SIGNS = (
     (re.compile(r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE), ""),
     (re.compile(r"[ \t]+\|[ \t]+"), " · "),
     (re.compile(r"(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
 )
 
 
@@ -90,6 +91,7 @@ class Turn:
     notices: tuple[str, ...]
     citations: tuple[Cited, ...]
     sources: tuple[SourceCard, ...]
+    helpful: bool | None = None
     debug: bool = False
 
     @property
@@ -103,6 +105,17 @@ class Turn:
     @property
     def is_stopped(self) -> bool:
         return self.status == Answer.Status.STOPPED
+
+    @property
+    def links(self) -> tuple[Cited, ...]:
+        """What the answer's markers lead to: the citations; in a stopped answer, whose citations nobody checked, the
+        sources as a whole."""
+        if not self.is_stopped:
+            return self.citations
+        return tuple(
+            Cited(source.marker, source.href, source.title, source.section, source.page, source.excerpt)
+            for source in self.sources
+        )
 
     @property
     def cited_sources(self) -> tuple[SourceCard, ...]:
@@ -140,6 +153,7 @@ def turn_of(answer: Answer, *, debug: bool = False) -> Turn:
         notices=notices(answer.degraded, answer.notice),
         citations=citations,
         sources=source_cards(answer.sources, citations),
+        helpful=getattr(getattr(answer, "feedback", None), "helpful", None),
         debug=debug,
     )
 

@@ -121,7 +121,7 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Ends the writing of an answer. What its stream shows next is the saved outcome, so htmx needs nothing from here."""
+    """Ends the writing of an answer. Its stream shows the saved outcome, so htmx needs nothing from here."""
     answer = _readable_answer(request, answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
@@ -243,7 +243,11 @@ def _page(
     request: HttpRequest, conversation: Conversation | None, *, status: int = 200, error: str = "", question: str = ""
 ) -> HttpResponse:
     debug = _may_debug(request)
-    answers = conversation.answers.prefetch_related("citations") if conversation else Answer.objects.none()
+    answers = (
+        conversation.answers.select_related("feedback").prefetch_related("citations")
+        if conversation
+        else Answer.objects.none()
+    )
     context = {
         "conversation": conversation,
         "turns": [turn_of(answer, debug=debug) for answer in answers],

@@ -164,7 +164,7 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = {}
     for at, (number, line) in enumerate(_lines(path)):
         fields = [field.strip() for field in line.split("\t")]
-        if at == 0 and fields[:1] == ["query-id"]:
+        if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
             continue
         try:
             query, document, grade = fields[0], fields[1], int(fields[2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 # A browser lays out what is near the window only when the text comes in parts.
 _PART_CHARACTERS = 12_000
@@ -76,7 +77,7 @@ def pieces(
     found: list[Piece] = []
     heading_end = level = 0
     seen_mark = False
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         begins_heading = start in headings
         if begins_heading:
             heading_end, level = headings[start]

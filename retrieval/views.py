@@ -95,9 +95,7 @@ def _reader(request: HttpRequest, found: Document, served: DocumentText) -> Http
     else:
         if found.media_type in _HARD_WRAPPED:
             text = reading.unwrapped(text, sections)
-        context["parts"] = reading.parts(
-            reading.pieces(text, pages=served.pages, sections=sections, marked=marked)
-        )
+        context["parts"] = reading.parts(reading.pieces(text, pages=served.pages, sections=sections, marked=marked))
     return render(request, "retrieval/document.html", context)
 
 

@@ -37,11 +37,11 @@ class NotFinished(APIException):
 
 
 def visitor_behind(request: Request) -> str:
-    """The browser behind an anonymous request; empty for a program that keeps no cookies.
+    """The browser behind an anonymous request; empty for a user, and for a program that keeps no cookies.
 
     A session is not begun for such a program: each of its calls would leave one behind.
     """
-    if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+    if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return ""
     return asking.visitor_of(request._request)
 

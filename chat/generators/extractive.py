@@ -116,18 +116,19 @@ def _excerpt(parts: Sequence[Part], index: int) -> Excerpt:
             start = parts[index - 1].start
     last = part
     for following in parts[index + 1 :]:
-        introduced = last.text.rstrip("*_ ").endswith(":") or end - start > EXCERPT_CHARACTERS
+        introduced = last.text.rstrip("*_ ").endswith(":")
         limit = LIST_CHARACTERS if introduced or _is_item(following) and _is_item(last) else EXCERPT_CHARACTERS
-        if not _belongs(last, following, across_kinds=introduced) or following.end - start > limit:
+        if not _belongs(last, following, introduced=introduced) or following.end - start > limit:
             break
         end = following.end
         last = following
     return Excerpt(part.source, start, end, PartKind.SENTENCE)
 
 
-def _belongs(one: Part, other: Part, *, across_kinds: bool = False) -> bool:
-    together = one.source is other.source and one.stretch == other.stretch
-    return together and (across_kinds or one.kind is other.kind)
+def _belongs(one: Part, other: Part, *, introduced: bool = False) -> bool:
+    if one.source is not other.source or one.heading != other.heading:
+        return False
+    return other.paragraph == one.paragraph or (introduced and other.paragraph == one.paragraph + 1)
 
 
 def _is_item(part: Part) -> bool:

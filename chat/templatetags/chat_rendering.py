@@ -11,4 +11,4 @@ register = template.Library()
 
 @register.filter
 def answer_body(turn: Turn) -> SafeString:
-    return answer_html(turn.text, turn.citations)
+    return answer_html(turn.text, turn.links)

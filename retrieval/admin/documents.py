@@ -202,7 +202,8 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
                     metadata=form.cleaned_data["metadata"],
                 )
             except DocumentRejected as error:
-                self.message_user(request, str(error), messages.ERROR)
+                # The admin capitalises a message's first letter, which must not be that of the file's name.
+                self.message_user(request, _t("Not added: %s") % error, messages.ERROR)
                 continue
             if submission.changed:
                 accepted += 1

