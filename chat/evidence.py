@@ -80,7 +80,9 @@ def score_parts(question: str, parts: Sequence[Part], embed: EmbedAll) -> list[S
         if asked and not asked & codes(f"{part.heading} {part.lead} {part.text}"):
             score *= OTHER_CODE_SHARE
         if part.opens:
-            score = min(1.0, score + OPENING_BONUS * asked_for[index])
+            # What opens a section is about its heading, even where it does not repeat it.
+            score += asked_for[index] * (OPENING_BONUS + max(0.0, 1.0 - coverage[index]) / 2)
+        score = min(1.0, score)
         scored.append(ScoredPart(part, score, similarity, coverage[index], vector))
     return sorted(scored, key=lambda part: -part.score)
 
@@ -109,7 +111,7 @@ def _stem(word: str) -> str:
 
 
 def _coverages(question: str, parts: Sequence[Part]) -> tuple[list[float], list[float]]:
-    """Of each part: the share of the question's weight that it holds, and the share that its heading holds."""
+    """Of each part: the share of the question's weight that it holds, and how far its heading is what was asked for."""
     wanted = stems(question)
     own = [set(stems(f"{part.lead} {part.text}")) for part in parts]
     above = [set(stems(part.heading)) for part in parts]
@@ -119,15 +121,13 @@ def _coverages(question: str, parts: Sequence[Part]) -> tuple[list[float], list[
         word: math.log1p((len(parts) + 1) / (0.5 + sum(word in own[i] or word in above[i] for i in range(len(parts)))))
         for word in wanted
     }
-    nothing: set[str] = set()
-    return (
-        [
-            # What opens a section is about its heading, even where it does not repeat it.
-            _coverage(weights, own[i] | above[i] if parts[i].opens else own[i], above[i], titles[i])
-            for i in range(len(parts))
-        ],
-        [_coverage(weights, above[i], nothing, nothing) for i in range(len(parts))],
-    )
+    held = [_coverage(weights, own[i], above[i], titles[i]) for i in range(len(parts))]
+    asked_for = []
+    for heading in above:
+        common = heading & weights.keys()
+        share = sum(weights[word] for word in common) / sum(weights.values()) if common else 0.0
+        asked_for.append(share * len(common) / len(heading) if heading else 0.0)
+    return held, asked_for
 
 
 def _coverage(weights: Mapping[str, float], own: set[str], above: set[str], titles: set[str]) -> float:

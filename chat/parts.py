@@ -27,7 +27,7 @@ _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
 _MARKDOWN_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
 _UNDERLINE = re.compile(r"^([=\-~^\"'*+#`.:_])\1{2,}[ \t]*$")
 _WORD = re.compile(r"[^\W_]+")
-_MARKUP = re.compile(r"[*_`]")
+_MARKUP = re.compile(r"[*`]")
 
 
 class PartKind(StrEnum):
@@ -40,7 +40,7 @@ class PartKind(StrEnum):
 class Part:
     """``text`` is the document's ``text[start:end]``.
 
-    ``heading`` is what it stands under, lower-cased and without markup; of a record, the value of its first column.
+    ``heading`` is what it stands under, without markup; of a record, the value of its first column.
     ``opens`` says that it is the first thing said under that heading. ``paragraph`` numbers the paragraphs, lists and
     tables of a source. ``lead`` is the head of the table a row belongs to.
     """
@@ -78,8 +78,8 @@ def parts_of(sources: Sequence[Source]) -> list[Part]:
 
 def _parts_of_block(source: Source) -> Iterator[Part]:
     content, offset = source.block.content, source.block.start
-    known = {_plain(heading) for passage in source.block.passages for heading in passage.heading_path}
-    known.add(_plain(source.block.best.document_title))
+    known = {_plain(heading).casefold() for passage in source.block.passages for heading in passage.heading_path}
+    known.add(_plain(source.block.best.document_title).casefold())
     first_path = source.block.passages[0].heading_path
     opened: set[str] = set()
     for paragraph, region in enumerate(_regions(content, known, first_path[-1] if first_path else "")):
@@ -120,7 +120,7 @@ def _regions(content: str, known_headings: set[str], heading: str) -> list[_Regi
             continue
         elif markdown := _MARKDOWN_HEADING.match(line.text):
             heading = _plain(markdown[1])
-        elif _plain(line.text) in known_headings:
+        elif _plain(line.text).casefold() in known_headings:
             heading = _plain(line.text)
         elif _TABLE_ROW.match(line.text) or _RECORD.match(line.text):
             extend(PartKind.ROW, line)
@@ -153,4 +153,4 @@ def _rows(content: str, region: _Region) -> Iterator[tuple[int, int, PartKind, s
 
 
 def _plain(heading: str) -> str:
-    return " ".join(_MARKUP.sub("", heading).split()).casefold()
+    return " ".join(_MARKUP.sub("", heading).split())

@@ -43,7 +43,8 @@ def answer_html(text: str, citations: Sequence[Cited]) -> SafeString:
         seen[marker] += 1
         return citation_html(cited)
 
-    return mark_safe(_MARKDOWN.render(text, {"links": dict.fromkeys(by_marker, link)}))  # noqa: S308
+    html: str = _MARKDOWN.render(text, {"links": dict.fromkeys(by_marker, link)})
+    return mark_safe(html)  # noqa: S308
 
 
 def citation_html(cited: Cited) -> SafeString:

@@ -78,9 +78,7 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     if not queries:
         raise UnreadableTestSet(f"{path} judges no document relevant to any query of {folder / QUERIES}.")
     known = {document.id for document in documents}
-    unknown = sum(
-        document not in known for query in queries for document, grade in query.grades.items() if grade > 0
-    )
+    unknown = sum(document not in known for query in queries for document, grade in query.grades.items() if grade > 0)
     return TestSet(folder.resolve().name, documents, queries, _language(folder / DESCRIPTION), unknown)
 
 

@@ -70,7 +70,8 @@
 
   function announce(within) {
     const found = within && within.querySelector("[data-announce]");
-    if (found && live.textContent !== found.textContent) live.textContent = found.textContent;
+    const sentence = found && (found.content || found).textContent;
+    if (sentence && live.textContent !== sentence) live.textContent = sentence;
   }
 
   const answerOf = (element) => element.closest && element.closest(".answer");

@@ -78,8 +78,8 @@ def test_parts_are_exact_and_headings_are_none() -> None:
         (PartKind.SENTENCE, "- first item here"),
         (PartKind.SENTENCE, "- second item there"),
     ]
-    assert {part.heading for part in parts[:2]} == {"pumps"}
-    assert {part.heading for part in parts[2:]} == {"limits"}
+    assert {part.heading for part in parts[:2]} == {"Pumps"}
+    assert {part.heading for part in parts[2:]} == {"Limits"}
     assert parts[2].lead == "| Pump | Bar |\n|---|---|"
 
 
@@ -91,7 +91,7 @@ def test_records_of_a_table_are_parts() -> None:
 def test_headings_of_plain_text_are_known_from_the_passage() -> None:
     content = "7.3 Limits of pressure\nThe maximum is 10 bar."
     (part,) = parts_of([source(content, headings=("7.3 Limits of pressure",))])
-    assert (part.text, part.heading) == ("The maximum is 10 bar.", "7.3 limits of pressure")
+    assert (part.text, part.heading) == ("The maximum is 10 bar.", "7.3 Limits of pressure")
 
 
 def test_the_part_with_the_words_of_the_question_is_best() -> None:
