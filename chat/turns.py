@@ -199,7 +199,7 @@ def passage_url(document_id: int | None, start: int, end: int) -> str:
 
 
 def page_label(page: int) -> str:
-    return _("page %(page)d") % {"page": page}
+    return (_("page %(page)d") % {"page": page}).replace(" ", "\u00a0")
 
 
 def place(section: str, page: int | None) -> str:

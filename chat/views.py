@@ -46,7 +46,8 @@ def for_visitors(view: View) -> View:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            return redirect_to_login(request.get_full_path())
+            # What was posted cannot be posted again after the login: that leads to the empty page.
+            return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 
     return never_cache(guarded)
@@ -260,8 +261,7 @@ def _page(
 
 
 def _sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
-    visitor = asking.visitor_of(request)
-    own = Conversation.objects.of(request.user, visitor)[:CONVERSATIONS_SHOWN]
+    own = Conversation.objects.of(request.user, _known_visitor(request))[:CONVERSATIONS_SHOWN]
     return {
         "collections": list(Collection.objects.readable_by(request.user)),
         "groups": _by_age(list(own)),
@@ -298,12 +298,17 @@ def _htmx_config() -> dict[str, Any]:
 
 
 def _own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
-    own = Conversation.objects.of(request.user, asking.visitor_of(request)).select_related("collection")
+    own = Conversation.objects.of(request.user, _known_visitor(request)).select_related("collection")
     return get_object_or_404(own, pk=conversation_id)
 
 
 def _readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    return get_object_or_404(asking.answers_readable_by(request.user, asking.visitor_of(request)), pk=answer_id)
+    return get_object_or_404(asking.answers_readable_by(request.user, _known_visitor(request)), pk=answer_id)
+
+
+def _known_visitor(request: HttpRequest) -> str:
+    """The browser's id, or nothing: only asking gives it one, so that looking around leaves no session behind."""
+    return str(request.session.get(asking.VISITOR_KEY, ""))
 
 
 def _is_staff(request: HttpRequest) -> bool:

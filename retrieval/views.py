@@ -66,7 +66,6 @@ def _reader(request: HttpRequest, found: Document, served: DocumentText) -> Http
     text = served.text
     marked = reading.passage(text, request.GET.get("start"), request.GET.get("end"))
     is_code = found.media_type not in _PROSE and found.media_type not in _TABULAR
-    is_monospaced = is_code or found.media_type in _TABULAR
     sections = [Section(start, level, title) for start, level, title in served.sections]
     context: dict[str, Any] = {
         "document": found,
@@ -75,16 +74,17 @@ def _reader(request: HttpRequest, found: Document, served: DocumentText) -> Http
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
         "has_text": True,
         "marked": marked,
-        "is_monospaced": is_monospaced,
+        "is_code": is_code,
+        "is_tabular": found.media_type in _TABULAR,
         "outline": _outline(sections, marked),
     }
     if marked:
         context |= {
             "above": reading.headings_above(sections, marked[0]),
             "page": reading.page_of(served.pages, marked[0]),
-            "first_line": reading.line_of(text, marked[0]) if is_monospaced else None,
+            "first_line": reading.line_of(text, marked[0]) if is_code else None,
         }
-    if is_monospaced:
+    if is_code:
         start, end = marked or (0, 0)
         context |= {
             "before": text[:start],

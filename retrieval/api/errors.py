@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, OperationalError
+from django.http import HttpRequest, HttpResponseBase
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
@@ -24,7 +26,12 @@ class Unavailable(APIException):
 
 
 class ApiView(APIView):
-    """A view whose every refusal is JSON, those of Django below it included."""
+    """A view that speaks UTF-8 and whose every refusal is JSON, those of Django below it included."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        # The charset a caller declares may be one, such as hex, that Django accepts and cannot decode a form with.
+        request.encoding = "utf-8"
+        return super().dispatch(request, *args, **kwargs)
 
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(_for_the_caller(exc))

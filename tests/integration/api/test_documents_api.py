@@ -115,6 +115,15 @@ def test_what_suits_one_file_is_refused_for_two(staff_api, collection):
     assert list(response.json()) == ["title"]
 
 
+def test_an_odd_charset_is_no_error_of_the_server(staff_api, collection):
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="collection"\r\n\r\nlibrary\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n# Words\r\n--x--\r\n'
+    )
+    response = staff_api.post(URL, body, content_type="multipart/form-data; charset=hex; boundary=x")
+    assert response.status_code == 202
+
+
 def test_no_file_broken_multipart_too_many_files_and_other_types(staff_api, collection):
     assert list(upload(staff_api).json()) == ["file"]
     assert staff_api.post(URL, {"file": "text", "collection": "library"}, format="multipart").status_code == 400

@@ -161,8 +161,9 @@ def test_a_body_that_is_no_request_is_refused(api, collection, raw):
 
 
 def test_other_charsets_bodies_and_types_are_refused(api, collection, settings):
-    charset = api.post(URL, b'{"query": "a"}', content_type="application/json; charset=bz2_codec")
-    assert charset.status_code in (200, 400)
+    for charset in ("bz2_codec", "hex", "utf-16", "nonsense"):
+        response = api.post(URL, b'{"query": "a"}', content_type=f"application/json; charset={charset}")
+        assert response.status_code == 200
     assert api.post(URL, b"query=a", content_type="application/x-www-form-urlencoded").status_code == 415
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
     huge = api.post(URL, json.dumps({"query": "a", "padding": "x" * 2**20}), content_type="application/json")

@@ -86,7 +86,7 @@ def test_a_marker_links_to_its_passage_and_has_a_name() -> None:
     html = answer_html("It may be run at 10 bar [2].", [cited(1), cited(2)])
     (link,) = links(html)
     assert link["href"] == "/documents/2/?start=0&end=9#passage"
-    assert link["aria-label"] == "Source 2: Manual, page 3"
+    assert link["aria-label"] == "Source 2: Manual, page\u00a03"
     assert link["data-quote"] == "Ten bar."
     assert "10 bar<sup" in html
 

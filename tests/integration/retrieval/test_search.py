@@ -1,0 +1,289 @@
+"""Search on a real PostgreSQL: both legs, their fusion, and what happens when one of them does not answer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from django.db import connection
+from pgvector import HalfVector
+
+from retrieval import conf, search as search_module
+from retrieval.access import everything, filters_for
+from retrieval.dense import ranker as dense_ranker
+from retrieval.dense.active import active_embedder
+from retrieval.dense.index import index_name, indexed_distance
+from retrieval.dense.ranker import VectorRanker
+from retrieval.exceptions import ImproperEmbedder, InvalidQuery, LegFailed, SearchUnavailable
+from retrieval.lexical.query import build_queries
+from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.metrics import LEG_FAILURES
+from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.search import search
+from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+TEXTS = {
+    "pump.md": "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor circulation pump. It weighs 3450 grams.",
+    "other.md": "# MX-9902-W\n\nThe MX-9902-W is a smaller wet-rotor circulation pump. It weighs 2400 grams.",
+    "valve.md": "# Valves\n\nA ball valve closes with a quarter turn of its lever.",
+    "hours.md": "# Opening hours\n\nThe warehouse is open on working days from eight until five.",
+    "code.md": "# Functions\n\n`load_index` reads an index from disk. `addVar` declares a variable.",
+}
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in TEXTS.items():
+        ingest(collection, source, text)
+    return collection
+
+
+def sources(question: str, **options: object) -> list[str]:
+    return [hit.passage.source for hit in search(question, everything(), **options).hits]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", list(SearchMethod))
+def test_every_method_finds_the_part(library: Collection, method: SearchMethod) -> None:
+    result = search("How heavy is the MX-9920-W pump?", everything(), method=method)
+    assert result.hits[0].passage.source == "pump.md"
+    assert result.trace.search_method == method.value
+    assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
+    assert result.trace.degraded == ()
+
+
+def test_identifiers_are_found_whole_and_in_parts(library: Collection) -> None:
+    for question in ("MX-9920-W", "mx9920w", "mx 9920 w"):
+        assert sources(question, method=SearchMethod.LEXICAL)[0] == "pump.md"
+    for question in ("load_index", "loadIndex", "loadindex"):
+        assert sources(question, method=SearchMethod.LEXICAL) == ["code.md"]
+
+
+def test_words_are_reduced_in_the_collections_language(ingest: Ingest) -> None:
+    dutch = Collection.objects.create(slug="gids", name="Gids", text_search_configuration="dutch")
+    english = Collection.objects.create(slug="guide", name="Guide", text_search_configuration="english")
+    ingest(dutch, "bezoek.md", "# Bezoekuren\n\nDe bezoekuren van de afdelingen staan in de tabel.")
+    ingest(english, "visit.md", "# Visiting\n\nVisitors are welcome between two and four.")
+    assert sources("bezoekuur afdeling", method=SearchMethod.LEXICAL) == ["bezoek.md"]
+    assert sources("visiting", method=SearchMethod.LEXICAL) == ["visit.md"]
+
+
+def test_vectors_find_what_words_do_not(library: Collection) -> None:
+    question = "At what time can I pick up goods?"
+    assert sources(question, method=SearchMethod.VECTOR)[0] == "hours.md"
+    assert "hours.md" not in sources(question, method=SearchMethod.LEXICAL)
+
+
+def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> None:
+    result = search("wet-rotor pump weight", everything(), top_k=2)
+    assert len(result.hits) == 2
+    assert len(result.trace.candidates) == len(TEXTS)
+    for candidate in result.trace.candidates:
+        assert {leg for leg, score in candidate.legs.items() if score.score is not None} == set(Leg)
+        total = candidate.bonus + sum(leg.contribution for leg in candidate.legs.values())
+        assert candidate.score == pytest.approx(total)
+        assert bool(candidate.dropped) == (candidate.rank is None)
+    assert result.trace.candidates[2].dropped == "not among the first 2"
+    assert "rotor" in result.hits[0].matched_terms
+
+
+def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:
+    for method in SearchMethod:
+        longest = [hit.passage.chunk_id for hit in search("wet pump valve open", everything(), method=method, top_k=5).hits]
+        for top_k in range(1, 5):
+            hits = search("wet pump valve open", everything(), method=method, top_k=top_k).hits
+            assert [hit.passage.chunk_id for hit in hits] == longest[:top_k]
+
+
+def test_scores_looked_up_equal_scores_ranked(library: Collection) -> None:
+    for ranker_class in (Bm25Ranker, VectorRanker):
+        ranker = ranker_class("wet pump", everything(), 5.0)
+        ranked = {chunk.chunk_id: chunk.score for chunk in ranker.rank(50).chunks}
+        assert ranker.score(sorted(ranked)) == pytest.approx(ranked)
+
+
+def test_a_question_of_stop_words_and_nonsense(library: Collection) -> None:
+    assert search("what is it", everything(), method=SearchMethod.LEXICAL).hits == ()
+    assert search("qwertyuiop", everything(), method=SearchMethod.LEXICAL).hits == ()
+    assert len(search("qwertyuiop", everything()).hits) > 0
+
+
+@pytest.mark.parametrize("question", ["'", "a & b | !c:*", "\\", "'; DROP TABLE x; --", "💧 pump", "%s pump %(x)s", "\x00pump"])
+def test_signs_are_not_syntax(library: Collection, question: str) -> None:
+    result = search(question, everything())
+    assert result.trace.degraded == ()
+
+
+def test_common_words_score_but_need_not_match(library: Collection) -> None:
+    (query,) = build_queries("wet pump valve is rotor circulation weigh gram", [library.pk])
+    assert "valv" in query.matching
+    (query,) = build_queries("open", [library.pk])
+    assert query.matching == ("open",)
+
+
+def test_an_empty_question_is_refused(library: Collection) -> None:
+    with pytest.raises(InvalidQuery):
+        search(" \n ", everything())
+    with pytest.raises(InvalidQuery, match="between 1 and 50"):
+        search("pump", everything(), top_k=51)
+
+
+def test_no_documents_no_hits() -> None:
+    assert search("pump", everything()).hits == ()
+
+
+def test_private_collections_are_for_staff(library: Collection, ingest: Ingest, django_user_model: type) -> None:
+    secret = Collection.objects.create(slug="secret", name="Secret", is_public=False)
+    ingest(secret, "secret.md", "The secret pump is hidden below the warehouse.")
+    assert "secret.md" not in [hit.passage.source for hit in search("secret pump", filters_for(None)).hits]
+    staff = django_user_model.objects.create_user("eva", is_staff=True)  # type: ignore[attr-defined]
+    assert search("secret pump", filters_for(staff)).hits[0].passage.source == "secret.md"
+    with pytest.raises(InvalidQuery, match="no collection"):
+        filters_for(None, "secret")
+
+
+def test_filters_restrict_and_do_not_starve(library: Collection, ingest: Ingest) -> None:
+    for number in range(30):
+        ingest(library, f"more{number}.md", f"Wet-rotor pump number {number} weighs {number} grams.")
+    rare = ingest(library, "rare.md", "A wet-rotor pump of last year.", metadata={"year": 2025}, language="en")
+    for filters in (
+        replace(everything(), documents=(rare.pk,)),
+        replace(everything(), metadata={"year": 2025}),
+    ):
+        for method in SearchMethod:
+            found = search("wet-rotor pump", filters, method=method).hits
+            assert [hit.passage.source for hit in found] == ["rare.md"]
+
+
+def test_the_filtered_index_scan_fills_the_list(
+    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = [ingest(library, f"n{number}.md", f"Passage number {number} of many.") for number in range(60)]
+    wanted = tuple(document.pk for document in documents[::12])
+    monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
+    ranking = VectorRanker("wet pump", replace(everything(), documents=wanted), 5.0).rank(50)
+    assert len(ranking.chunks) == len(wanted)
+
+
+def test_the_index_is_used(library: Collection) -> None:
+    embedder = active_embedder()
+    query = HalfVector(conf.embedder().embed_query("pump"))
+    nearest = (
+        ChunkEmbedding.objects.filter(embedder_id=embedder.pk)
+        .annotate(distance=indexed_distance(embedder, query))
+        .order_by("distance")
+        .values_list("chunk_id", "distance")[:5]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute("SET enable_sort = off")
+        sql, parameters = nearest.query.sql_with_params()
+        cursor.execute(f"EXPLAIN {sql}", parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+        cursor.execute("RESET ALL")
+    assert f"Index Scan using {index_name(embedder)}" in plan
+
+
+def test_lexical_search_uses_the_gin_index(library: Collection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute("EXPLAIN SELECT id FROM retrieval_chunk WHERE search_vector @@ '''pump'''::tsquery")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+        cursor.execute("RESET ALL")
+    assert "chunk_search_vector" in plan
+
+
+class SilentRanker(Bm25Ranker):
+    def rank(self, depth: int) -> object:  # type: ignore[override]
+        raise LegFailed("The lexical search ran past its 5 s.")
+
+
+class BuggyRanker(VectorRanker):
+    def rank(self, depth: int) -> object:  # type: ignore[override]
+        raise RuntimeError("index out of range")
+
+
+class HangingRanker(VectorRanker):
+    def rank(self, depth: int) -> object:  # type: ignore[override]
+        time.sleep(1.5)
+        return super().rank(depth)
+
+
+@pytest.mark.parametrize(
+    ("leg", "ranker", "remaining"),
+    [(Leg.LEXICAL, SilentRanker, "vector"), (Leg.VECTOR, BuggyRanker, "lexical")],
+)
+def test_one_leg_failing_is_announced_and_the_other_serves(
+    library: Collection,
+    leg: Leg,
+    ranker: type,
+    remaining: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setitem(search_module.RANKERS, leg, ranker)
+    before = LEG_FAILURES.labels(leg=leg.value)._value.get()
+    with caplog.at_level(logging.WARNING):
+        result = search("wet-rotor pump", everything())
+    assert result.hits
+    assert result.trace.degraded == (leg.value,)
+    assert result.trace.search_method == remaining
+    assert f"The {leg.value} leg did not answer" in caplog.text
+    assert LEG_FAILURES.labels(leg=leg.value)._value.get() == before + 1
+
+
+def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, HangingRanker)
+    monkeypatch.setattr(search_module, "DEADLINE_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 0.3)
+    result = search("wet-rotor pump", everything())
+    statuses = {leg.leg: leg.status for leg in result.trace.legs}
+    assert statuses == {Leg.LEXICAL: LegStatus.OK, Leg.VECTOR: LegStatus.LATE}
+    assert result.trace.timings_ms["total"] < 1400
+    time.sleep(1.5)  # the thread left behind ends before the test database is emptied
+
+
+def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
+    from retrieval.timeouts import statement_timeout
+
+    with (
+        pytest.raises(LegFailed, match=r"ran past its 0\.05 s"),
+        statement_timeout(Leg.LEXICAL, 0.05),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT pg_sleep(2)")
+
+
+def test_no_leg_no_answer(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(search_module.RANKERS, Leg.LEXICAL, SilentRanker)
+    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, BuggyRanker)
+    with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):
+        search("pump", everything())
+
+
+def test_another_embedder_than_the_stored_one_is_not_compared(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other:
+        name, dimension, max_tokens = "other", 3, 10
+
+        def embed_query(self, text: str) -> np.ndarray:
+            return np.array([1.0, 0.0, 0.0], dtype=np.float32)
+
+    monkeypatch.setattr(conf, "embedder", Other)
+    with pytest.raises(ImproperEmbedder, match="reembed"):
+        active_embedder()
+    result = search("wet-rotor pump", everything())
+    assert result.trace.degraded == ("vector",)
+    assert result.hits
+
+
+def test_filters_are_honoured_where_nothing_may_be_read(library: Collection) -> None:
+    assert search("pump", SearchFilters()).hits == ()
