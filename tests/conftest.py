@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 
 
 def pytest_unconfigure() -> None:
+    from django.conf import settings
+
+    if settings.configured and settings.EMBEDDED_POSTGRES is not None:
+        settings.EMBEDDED_POSTGRES.release()
     shutil.rmtree(_DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The database goes with its server; dropping it first would wait for every thread that ever asked it."""
+    return True
 
 
 @pytest.fixture(scope="session")

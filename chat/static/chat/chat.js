@@ -101,6 +101,13 @@
     }
   });
 
+  // Beside the question, because a button below a growing text moves away from the pointer.
+  document.getElementById("stop").addEventListener("click", () => {
+    const forms = document.querySelectorAll("[data-stop]");
+    if (forms.length) forms[forms.length - 1].requestSubmit();
+    question.focus();
+  });
+
   // Sources and citations ------------------------------------------------------------------------------------------
 
   const preview = document.getElementById("preview");

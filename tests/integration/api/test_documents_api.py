@@ -8,6 +8,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
+from retrieval import uploads
+from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document, Lexeme
 
 pytestmark = pytest.mark.django_db
@@ -62,8 +64,14 @@ def test_when_every_file_is_rejected_the_answer_is_400(staff_api, collection):
     assert not Document.objects.exists()
 
 
-def test_a_file_too_large_is_rejected_before_it_is_read(staff_api, collection, settings, monkeypatch):
+def test_a_file_too_large_is_rejected_before_it_is_read(staff_api, collection, settings):
+    class Unread(SimpleUploadedFile):
+        def read(self, *args):
+            raise AssertionError("The file was brought into memory.")
+
     settings.DOCUMENT_MAX_BYTES = 2**20
+    with pytest.raises(DocumentRejected):
+        uploads.read(Unread("big.txt", b"x" * (2**20 + 1)), "big.txt")
     response = upload(staff_api, file("big.txt", b"x" * (2**20 + 1)))
     assert response.status_code == 400
     assert "1 MiB" in response.json()["rejected"][0]["error"]

@@ -1,0 +1,293 @@
+"""The way of an answer: begun once, followed by many, saved whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
+
+from chat import asking, conf, streams
+from chat.exceptions import GenerationFailed, InvalidQuestion
+from chat.models import Answer, Citation, Conversation, StreamedEvent
+from chat.types import Source
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
+
+
+class SlowGenerator:
+    """Writes a word every 50 ms, and counts how often it was asked."""
+
+    name = "slow"
+    calls = 0
+
+    def __init__(self, words: int = 10, fail_after: int | None = None) -> None:
+        self.words = words
+        self.fail_after = fail_after
+
+    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+        type(self).calls += 1
+        for number in range(self.words):
+            if number == self.fail_after:
+                raise GenerationFailed("The model's answer broke off.")
+            await asyncio.sleep(0.05)
+            yield f"word{number} "
+        yield "[1]"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "pump.md", PUMP)
+    return collection
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> SlowGenerator:
+    generator = SlowGenerator()
+    SlowGenerator.calls = 0
+    monkeypatch.setattr(conf, "generator", lambda: generator)
+    return generator
+
+
+def begin(question: str = "How heavy is the MX-9920-W?", **options: object) -> Answer:
+    return asking.begin(question, user=AnonymousUser(), visitor="browser-1", **options)  # type: ignore[arg-type]
+
+
+async def collect(answer: Answer, after: str = "") -> list[streams.StreamEvent]:
+    return [event async for event in streams.follow(answer.pk, after)]
+
+
+def text_of(events: Sequence[streams.StreamEvent]) -> str:
+    return "".join(event.payload["text"] for event in events if event.name == "token")
+
+
+async def reread(answer: Answer) -> Answer:
+    return await Answer.objects.select_related("conversation").aget(pk=answer.pk)
+
+
+async def test_events_come_in_order_and_are_saved(library: Collection) -> None:
+    answer = await sync_to_async(begin)()
+    events = await collect(answer)
+    names = [event.name for event in events]
+    assert names[0] == "searched"
+    assert set(names[1:-1]) == {"token"}
+    assert names[-1] == "completed"
+    assert [event.id for event in events] == [f"1-{n}" for n in range(1, len(events) + 1)]
+    saved = await reread(answer)
+    assert saved.status == Answer.Status.COMPLETED
+    assert saved.text == text_of(events).strip() == events[-1].payload["text"]
+    assert "3450 grams" in saved.text
+    assert saved.search_method == "zscore"
+    assert saved.trace["candidates"][0]["title"] == "MX-9920-W"
+    assert saved.trace["assembly"]["blocks"] == 1
+    citation = await Citation.objects.select_related("document__text").aget(answer=answer)
+    text = (await sync_to_async(lambda: citation.document.text.text)()) if citation.document else ""
+    assert citation.quote == text[citation.start : citation.end]
+    assert citation.support == 1.0
+
+
+async def test_a_second_look_replays_and_generates_nothing(library: Collection, slow: SlowGenerator) -> None:
+    answer = await sync_to_async(begin)()
+    first = await collect(answer)
+    assert await collect(answer) == first
+    assert await collect(answer, after="1-3") == first[3:]
+    assert SlowGenerator.calls == 1
+
+
+async def test_two_readers_at_once_read_the_same(library: Collection, slow: SlowGenerator) -> None:
+    answer = await sync_to_async(begin)()
+    one, two = await asyncio.gather(collect(answer), collect(answer))
+    assert one == two
+    assert SlowGenerator.calls == 1
+
+
+async def test_a_reader_in_another_process_reads_from_the_database(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = await sync_to_async(begin)()
+    here = asyncio.create_task(collect(answer))
+    while answer.pk not in streams._runs:
+        await asyncio.sleep(0.01)
+    run = streams._runs.pop(answer.pk)  # another process does not know the run
+    there = await collect(answer)
+    assert there == await here == run.events
+    assert SlowGenerator.calls == 1
+
+
+async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
+    library: Collection, slow: SlowGenerator
+) -> None:
+    answer = await sync_to_async(begin)()
+    seen = []
+    async for event in streams.follow(answer.pk):
+        seen.append(event)
+        if len(seen) == 4:
+            break
+    rest = await collect(answer, after=seen[-1].id)
+    assert [event.id for event in seen + rest] == [f"1-{n}" for n in range(1, len(seen + rest) + 1)]
+    assert text_of(seen + rest).split() == [f"word{n}" for n in range(10)] + ["[1]"]
+    assert SlowGenerator.calls == 1
+
+
+async def test_an_answer_that_nobody_reads_is_stopped(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "UNFOLLOWED_SECONDS", 0.1)
+    slow.words = 200
+    answer = await sync_to_async(begin)()
+    async for event in streams.follow(answer.pk):
+        if event.name == "token":
+            break
+    for _ in range(50):
+        await asyncio.sleep(0.1)
+        if (await reread(answer)).is_finished and answer.pk not in streams._runs:
+            break
+    saved = await reread(answer)
+    assert saved.status == Answer.Status.STOPPED
+    assert saved.text.startswith("word0")
+    assert len(saved.text.split()) < 100
+
+
+async def test_the_stop_button_keeps_what_was_written(library: Collection, slow: SlowGenerator) -> None:
+    slow.words = 200
+    answer = await sync_to_async(begin)()
+    events = []
+    async for event in streams.follow(answer.pk):
+        events.append(event)
+        if len(events) == 4:
+            await streams.stop(answer.pk)
+    assert events[-1].name == "completed"
+    assert events[-1].payload["notice"] == "Stopped before the end."
+    assert (await reread(answer)).status == Answer.Status.STOPPED
+
+
+async def test_a_stop_from_another_process_is_heard(library: Collection, slow: SlowGenerator) -> None:
+    slow.words = 200
+    answer = await sync_to_async(begin)()
+    events = []
+    async for event in streams.follow(answer.pk):
+        events.append(event)
+        if len(events) == 4:
+            await sync_to_async(streams._mark_stopped)(answer.pk)
+    assert (await reread(answer)).status == Answer.Status.STOPPED
+    assert len(events) < 100
+
+
+async def test_what_a_killed_process_left_is_begun_again(library: Collection, slow: SlowGenerator) -> None:
+    answer = await sync_to_async(begin)()
+    claim = await sync_to_async(streams._claim)(answer.pk)
+    assert claim is not None
+    await StreamedEvent.objects.acreate(answer=answer, attempt=1, sequence=1, name="token", payload={"text": "lost "})
+    await Answer.objects.aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    events = await collect(answer, after="1-1")
+    assert events[0].name == "reset"
+    assert events[1].id == "2-1"
+    assert (await reread(answer)).status == Answer.Status.COMPLETED
+    assert "lost" not in (await reread(answer)).text
+
+
+async def test_a_writer_that_lost_its_claim_saves_nothing(library: Collection, slow: SlowGenerator) -> None:
+    answer = await sync_to_async(begin)()
+    task = asyncio.create_task(collect(answer))
+    while answer.pk not in streams._runs:
+        await asyncio.sleep(0.01)
+    await Answer.objects.filter(pk=answer.pk).aupdate(claim=uuid.uuid4(), text="of another")
+    events = await task
+    assert events[-1].name == "failed"
+    assert (await reread(answer)).text == "of another"
+
+
+async def test_interrupted_answers_are_closed(library: Collection) -> None:
+    lost = await sync_to_async(begin)()
+    old = await sync_to_async(begin)()
+    fresh = await sync_to_async(begin)()
+    await sync_to_async(streams._claim)(lost.pk)
+    long_ago = timezone.now() - timedelta(hours=1)
+    await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
+    await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
+    assert await sync_to_async(streams.close_interrupted)() == 2
+    assert (await reread(lost)).status == (await reread(old)).status == Answer.Status.FAILED
+    assert (await reread(fresh)).status == Answer.Status.PENDING
+    (event,) = await collect(lost)
+    assert event.name == "failed"
+    assert "ask again" in event.payload["message"]
+
+
+async def test_a_model_that_fails_is_replaced_and_the_reader_is_told(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "generator", lambda: SlowGenerator(fail_after=2))
+    answer = await sync_to_async(begin)()
+    completed = (await collect(answer))[-1]
+    assert completed.name == "completed"
+    assert "language model did not answer" in completed.payload["notice"]
+    assert "3450 grams" in completed.payload["text"]
+    assert "word0" not in completed.payload["text"]
+    assert (await reread(answer)).generator == "extractive"
+
+
+async def test_an_unexpected_error_is_an_honest_sentence(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode() -> None:
+        raise ZeroDivisionError("internal detail")
+
+    monkeypatch.setattr(conf, "generator", explode)
+    answer = await sync_to_async(begin)()
+    event = (await collect(answer))[-1]
+    assert event.name == "failed"
+    assert event.payload["message"].startswith("Something went wrong")
+    assert "internal detail" not in event.payload["message"]
+    assert (await reread(answer)).status == Answer.Status.FAILED
+
+
+async def test_a_question_that_nothing_answers_is_refused(library: Collection) -> None:
+    answer = await sync_to_async(begin)("Who won the football world cup in 1998?")
+    events = await collect(answer)
+    assert events[-1].payload["refused"] is True
+    assert events[-1].payload["citations"] == []
+    assert events[0].payload["sources"]
+
+
+async def test_without_documents_the_answer_says_so() -> None:
+    answer = await sync_to_async(begin)()
+    (event,) = await collect(answer)
+    assert "no documents" in event.payload["message"]
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [("", "type a question"), (" \x00\n", "type a question"), ("x" * 501, "501 characters")],
+)
+def test_bad_questions_are_refused(question: str, message: str) -> None:
+    with pytest.raises(InvalidQuestion, match=message):
+        begin(question)
+    assert not Conversation.objects.exists()
+
+
+def test_a_conversation_belongs_to_its_browser(library: Collection) -> None:
+    answer = begin()
+    assert begin("And the other?", conversation_id=answer.conversation_id).conversation == answer.conversation
+    with pytest.raises(InvalidQuestion, match="not yours"):
+        asking.begin("Mine?", user=AnonymousUser(), visitor="browser-2", conversation_id=answer.conversation_id)
+    assert asking.answers_readable_by(AnonymousUser(), "browser-2").count() == 0
+    assert asking.answers_readable_by(AnonymousUser(), "browser-1").count() == 2
+    assert asking.answers_readable_by(AnonymousUser(), "").count() == 0
+
+
+def test_a_citation_outlives_its_document(library: Collection) -> None:
+    answer = begin()
+    asyncio.run(streams.finish(answer.pk))
+    Document.objects.all().delete()
+    citation = Citation.objects.get(answer=answer)
+    assert citation.document is None
+    assert "3450 grams" in citation.quote

@@ -1,0 +1,142 @@
+"""The embedded server under rough treatment. These clusters are not the one the other tests use."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from ragsite.embedded_postgres import LONGEST_SOCKET_DIR, EmbeddedPostgres, EmbeddedPostgresError
+
+ROOT = Path(__file__).resolve().parents[2]
+USER = """
+import sys, time
+from pathlib import Path
+from ragsite.embedded_postgres import EmbeddedPostgres
+EmbeddedPostgres(Path(sys.argv[1])).acquire()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("cluster"))
+    server.acquire()
+    yield server
+    server.release()
+    if server.is_running():
+        server.stop()
+
+
+def another_user(server: EmbeddedPostgres) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", USER, str(server.data_dir)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def postmaster(server: EmbeddedPostgres) -> psutil.Process:
+    pid = server._postmaster_pid()
+    assert pid is not None
+    return psutil.Process(pid)
+
+
+def test_it_carries_pgvector_and_is_tuned(server: EmbeddedPostgres) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+        assert row is not None
+        assert tuple(map(int, row[0].split("."))) >= (0, 8, 6)
+        assert connection.execute("SHOW jit").fetchone() == ("off",)
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+
+
+def test_killed_it_starts_again_with_all_its_rows(server: EmbeddedPostgres) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
+    process = postmaster(server)
+    process.kill()
+    process.wait(10)
+    assert not server.is_running()
+    server.ensure_running()
+    with psycopg.connect(server.url) as connection:
+        assert connection.execute("SELECT count(*) FROM kept").fetchone() == (1000,)
+
+
+def test_the_last_user_stops_it(server: EmbeddedPostgres) -> None:
+    other = another_user(server)
+    server.release()
+    assert server.is_running()
+    other.send_signal(signal.SIGINT)
+    other.wait(20)
+    assert not server.is_running()
+
+
+def test_a_killed_user_does_not_keep_it_running(server: EmbeddedPostgres) -> None:
+    other = another_user(server)
+    other.kill()
+    other.wait(10)
+    server.release()
+    assert not server.is_running()
+
+
+def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPostgres) -> None:
+    server.stop()
+    (server.cluster / "postmaster.pid").write_text(f"{os.getpid()}\n{server.cluster}\n{int(time.time())}\n5432\n")
+    assert not server.is_running()
+    server.ensure_running()
+    assert server.is_running()
+
+
+def test_an_interrupted_set_up_is_begun_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+    data_dir = tmp_path_factory.mktemp("interrupted")
+    (data_dir / "postgres.new" / "base").mkdir(parents=True)
+    server = EmbeddedPostgres(data_dir)
+    server.acquire()
+    assert server.is_running()
+    server.release()
+
+
+def test_two_at_once_start_one_server(tmp_path_factory: pytest.TempPathFactory) -> None:
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("twice"))
+    users = [
+        subprocess.Popen(
+            [sys.executable, "-c", USER, str(server.data_dir)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for _ in range(2)
+    ]
+    for user in users:
+        assert user.stdout is not None
+        assert user.stdout.readline() == "ready\n"
+    with psycopg.connect(server.url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    for user in users:
+        user.send_signal(signal.SIGINT)
+        user.wait(20)
+    assert not server.is_running()
+
+
+@pytest.mark.parametrize("name", ["with space", "x" * LONGEST_SOCKET_DIR, "quo'te"])
+def test_awkward_folders_get_their_socket_elsewhere(tmp_path: Path, name: str) -> None:
+    server = EmbeddedPostgres(tmp_path / name)
+    assert not server.socket_dir.is_relative_to(tmp_path)
+    assert len(os.fsencode(server.socket_dir)) <= LONGEST_SOCKET_DIR
+
+
+def test_a_cluster_that_cannot_start_says_why(server: EmbeddedPostgres) -> None:
+    server.stop()
+    with (server.cluster / "postgresql.conf").open("a") as configuration:
+        configuration.write("\nno_such_setting = 1\n")
+    with pytest.raises(EmbeddedPostgresError, match="no_such_setting"):
+        server.ensure_running()
