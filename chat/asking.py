@@ -48,7 +48,7 @@ def begin(
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
     with transaction.atomic():
         if conversation_id is not None:
-            conversation = Conversation.objects.of(user, visitor).filter(pk=conversation_id).first()
+            conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
             conversation.save(update_fields=["updated_at"])
@@ -67,6 +67,13 @@ def begin(
         return Answer.objects.create(
             conversation=conversation, question=question, method="" if method == "default" else method
         )
+
+
+def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
+    """Conversations the caller may go on with: their own, or, for a program that keeps no cookies, one it can name."""
+    if not visitor and not getattr(user, "is_authenticated", False):
+        return Conversation.objects.filter(owner=None, visitor="")
+    return Conversation.objects.of(user, visitor)
 
 
 def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:

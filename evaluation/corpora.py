@@ -20,6 +20,7 @@ from retrieval.dense.active import active_embedder
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.bulk import NewDocument, replace_documents
+from retrieval.ingest.language import detect_language
 from retrieval.ingest.pipeline import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.sql import FIELD_BOOSTS
@@ -155,12 +156,7 @@ def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], reci
     return statistics is not None and promised == statistics.chunks == chunks == vectors
 
 
-def _prepared(
-    document: CorpusDocument,
-    language: str,
-    recipe: str,
-    cut: _Cut,
-) -> NewDocument:
+def _prepared(document: CorpusDocument, language: str, recipe: str, cut: _Cut) -> NewDocument:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
     return NewDocument(
@@ -202,6 +198,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
     extracted = replace(extracted, title=title)
     embedder = conf.embedder()
     questions = conf.question_generator()
+    spoken = language or detect_language(extracted.text)
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     chunks = []
@@ -217,7 +214,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
                 content=piece.text,
                 content_hash=chunking.content_hash(piece.text, path),
                 token_count=token_count,
-                questions=tuple(questions.generate(piece.text, piece.heading_path, language)),
+                questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)),
                 vector=None,
             )
         )

@@ -7,9 +7,9 @@ class EvaluationError(Exception):
     """Base of everything that evaluation raises on purpose. For the engineer who started it."""
 
 
-class UnreadableTestSet(EvaluationError):
+class UnreadableSetError(EvaluationError):
     """A test set lacks a file, or a line of one does not say what it should."""
 
 
-class UntrustworthyRun(EvaluationError):
+class UntrustworthyRunError(EvaluationError):
     """What was measured is not what was asked for, so no figure is given."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
@@ -107,8 +106,8 @@ def paired_difference(
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that ``percent`` of them, 0 to 100, do not exceed, interpolated. Raises: ValueError when there is none."""
-    sample: npt.NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    """The value that ``percent`` of them, 0 to 100, do not exceed, interpolated. Raises: ValueError for none."""
+    sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("A percentile needs at least one value.")
     return float(np.percentile(sample, percent))

@@ -60,6 +60,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "rest_framework.authtoken",
     "drf_spectacular",
+    "drf_spectacular_sidecar",
     "csp",
     "ragsite",
     "retrieval",
@@ -233,6 +234,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
+    # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
+    "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.ScopedRateThrottle"],
     "DEFAULT_THROTTLE_RATES": {
         "search": env.text("SEARCH_RATE", "120/min"),
@@ -244,6 +247,13 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "DocumentStatusEnum": "retrieval.models.Document.Status",
+        "AnswerStatusEnum": "chat.models.Answer.Status",
+        "MethodEnum": "retrieval.api.serializers.METHODS",
+    },
 }
 
 # Retrieval -----------------------------------------------------------------------------------------------------------

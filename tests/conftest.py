@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import django
 import pytest
 
 _DATA_DIR = Path(tempfile.mkdtemp(prefix="ragsite-tests-"))
@@ -18,6 +19,9 @@ for _name in list(os.environ):
         del os.environ[_name]
 os.environ["DATA_DIR"] = str(_DATA_DIR)
 os.environ["RAGSITE_DOTENV"] = "false"
+# Here and not in pyproject.toml: from there the settings would be read before this file.
+os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
+django.setup()
 
 if TYPE_CHECKING:
     from django.conf import LazySettings
@@ -29,6 +33,7 @@ def pytest_unconfigure() -> None:
     from django.conf import settings
 
     if settings.configured and settings.EMBEDDED_POSTGRES is not None:
+        assert settings.DATA_DIR == _DATA_DIR.resolve()
         settings.EMBEDDED_POSTGRES.release()
     shutil.rmtree(_DATA_DIR, ignore_errors=True)
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -161,7 +162,7 @@ def _batches(chunks: Sequence[_Placed]) -> Iterator[Sequence[_Placed]]:
     return (chunks[start : start + BATCH] for start in range(0, len(chunks), BATCH))
 
 
-def _parameters(collection: Collection, chunks: Sequence[_Placed]) -> dict[str, object]:
+def _parameters(collection: Collection, chunks: Sequence[_Placed]) -> dict[str, Any]:
     return {
         "configuration": collection.text_search_configuration,
         "boosts": FIELD_BOOSTS,

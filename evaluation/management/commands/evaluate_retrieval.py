@@ -101,12 +101,9 @@ class Command(BaseCommand):
 
     def _print_table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-        for row in (header, *rows):
-            cells = [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-            self.stdout.write("  ".join(cells).rstrip())
+        for name, *cells in (header, *rows):
+            padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+            self.stdout.write("  ".join([name.ljust(widths[0]), *padded]).rstrip())
         self.stdout.write("")
 
 

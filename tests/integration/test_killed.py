@@ -1,0 +1,223 @@
+"""kill -9 in the middle of the work: nothing is lost, doubled, or left "running"."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from chat.models import Answer, StreamedEvent
+from ragsite.celery import app
+from retrieval.ingest import pipeline
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
+from tests.support.model_server import ModelServer, model_server
+from tests.support.site import SiteProcess, WebServer, start_worker, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+
+
+@pytest.fixture
+def queue() -> Iterator[None]:
+    """The real queue, in the test database, empty."""
+    from tests.support.site import database_url
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    previous = app.conf.broker_transport_options
+    conninfo = make_conninfo(**conninfo_to_dict(database_url()))
+    app.conf.broker_transport_options = {**previous, "conn_string": conninfo}
+    app._pool = app.amqp._producer_pool = None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
+        if cursor.fetchone()[0]:
+            cursor.execute("SELECT pgmq.purge_queue('celery')")
+    yield
+    app.conf.broker_transport_options = previous
+    app._pool = app.amqp._producer_pool = None
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with model_server() as state:
+        yield state
+
+
+def long_text(seed: int) -> bytes:
+    return "\n\n".join(
+        f"Paragraph {n} of document {seed} describes pump number {seed * 1000 + n}. " * 12 for n in range(60)
+    ).encode()
+
+
+def assert_whole(collection: Collection) -> None:
+    """Every document is read, once, and the statistics are those of its chunks."""
+    assert set(Document.objects.values_list("status", flat=True)) == {Document.Status.READY}
+    for document in Document.objects.select_related("text"):
+        chunks = list(document.chunks.all())
+        assert document.chunk_count == len(chunks)
+        assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
+        assert all(chunk.content == document.text.text[chunk.start : chunk.end] for chunk in chunks)
+    statistics = CollectionStatistics.objects.get(pk=collection.pk)
+    assert statistics.chunks == Chunk.objects.count() == ChunkEmbedding.objects.count()
+
+
+def test_a_worker_reads_what_is_uploaded(collection: Collection, queue: None, tmp_path: Path) -> None:
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.")
+        wait_until(lambda: Document.objects.get().status == Document.Status.READY, 30, "the document")
+        assert_whole(collection)
+    finally:
+        worker.stop()
+
+
+def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue: None, tmp_path: Path) -> None:
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        for seed in range(3):
+            pipeline.submit(collection, f"{seed}.txt", long_text(seed))
+        wait_until(
+            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
+        )
+        worker.kill()
+        interrupted = Document.objects.get(status="processing")
+        assert not interrupted.chunks.exists()
+        worker = start_worker(tmp_path / "worker2.log")
+        # Time passes: the schedule finds the document whose worker has gone silent.
+        Document.objects.filter(status="processing").update(
+            heartbeat_at=timezone.now() - 2 * pipeline.HEARTBEAT_LOST_AFTER
+        )
+        assert pipeline.resume() >= 1
+        wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
+        assert_whole(collection)
+    finally:
+        worker.stop()
+
+
+def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, tmp_path: Path) -> None:
+    import psutil
+    from django.conf import settings
+
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        pipeline.submit(collection, "long.txt", long_text(1))
+        wait_until(
+            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
+        )
+        connection.close()
+        psutil.Process(settings.EMBEDDED_POSTGRES._postmaster_pid()).kill()
+        wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 10)
+        settings.EMBEDDED_POSTGRES.ensure_running()
+
+        def is_ready() -> bool:
+            Document.objects.filter(status="processing", heartbeat_at__lt=timezone.now() - timedelta(seconds=8)).update(
+                heartbeat_at=timezone.now() - 2 * pipeline.HEARTBEAT_LOST_AFTER
+            )
+            Document.objects.filter(status="pending").update(retry_at=timezone.now() - timedelta(seconds=1))
+            pipeline.resume()
+            return Document.objects.get().status == Document.Status.READY
+
+        wait_until(is_ready, 90, f"the document\n{worker.log.read_text()[-3000:]}")
+        assert_whole(collection)
+    finally:
+        worker.stop()
+
+
+def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """(id, name, payload) of each server-sent event."""
+    event_id = name = ""
+    for line in response.iter_lines():
+        if line.startswith("id: "):
+            event_id = line[4:]
+        elif line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: "):
+            yield event_id, name, json.loads(line[6:])
+
+
+def test_an_answer_survives_its_web_server(
+    collection: Collection, model: ModelServer, tmp_path: Path
+) -> None:
+    pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False)
+    pipeline.ingest(Document.objects.get().pk)
+    model.pieces = [f"word{n} " for n in range(40)] + ["[1]"]
+    model.delay_seconds = 0.1
+    settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
+    first, second = WebServer(tmp_path / "web1.log", **settings), WebServer(tmp_path / "web2.log", **settings)
+    try:
+        asked = {"question": "How heavy is the pump?", "stream": True}
+        seen = 0
+        with pytest.raises(httpx2.HTTPError), httpx2.stream("POST", f"{first.url}/api/v1/ask/", json=asked) as response:
+            for _event in events_of(response):
+                seen += 1
+                if seen == 8:
+                    first.kill()
+        answer = Answer.objects.get()
+        assert answer.status == Answer.Status.GENERATING
+        assert StreamedEvent.objects.filter(answer=answer).exists()
+        # Time passes: the heart of the killed process has stopped.
+        Answer.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=2))
+        session = httpx2.Client(base_url=second.url)
+        model.delay_seconds = 0.0
+        from chat import streams
+
+        assert streams.close_interrupted() == 1
+        answer.refresh_from_db()
+        assert answer.status == Answer.Status.FAILED
+        assert "ask again" in answer.error
+        again = session.post("/api/v1/ask/", json={"question": "How heavy is the pump?"}).json()
+        assert again["answer"].startswith("word0")
+        assert Counter(Answer.objects.values_list("status", flat=True)) == {"failed": 1, "completed": 1}
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_a_reader_goes_on_at_another_web_server(collection: Collection, model: ModelServer, tmp_path: Path) -> None:
+    pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False)
+    pipeline.ingest(Document.objects.get().pk)
+    model.pieces = [f"word{n} " for n in range(30)] + ["[1]"]
+    model.delay_seconds = 0.1
+    settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
+    first, second = WebServer(tmp_path / "web1.log", **settings), WebServer(tmp_path / "web2.log", **settings)
+    try:
+        client = httpx2.Client()
+        page = client.get(first.url)
+        token = page.cookies["csrftoken"]
+        client.post(
+            f"{first.url}/ask/",
+            data={"question": "How heavy is the pump?", "csrfmiddlewaretoken": token},
+            headers={"HX-Request": "true", "X-CSRFToken": token, "Referer": first.url},
+        ).raise_for_status()
+        answer = Answer.objects.get()
+        path = f"/answers/{uuid.UUID(str(answer.pk))}/stream/"
+        ids: list[str] = []
+        with client.stream("GET", first.url + path, timeout=20) as response:
+            for line in response.iter_lines():
+                if line.startswith("id: "):
+                    ids.append(line[4:])
+                if len(ids) == 8:
+                    break
+        with client.stream("GET", second.url + path, headers={"Last-Event-ID": ids[-1]}, timeout=20) as response:
+            ids += [line[4:] for line in response.iter_lines() if line.startswith("id: ")]
+        numbers = [int(event_id.split("-")[1]) for event_id in ids]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(model.requests) == 1
+        answer.refresh_from_db()
+        assert answer.status == Answer.Status.COMPLETED
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_the_processes_are_real(tmp_path: Path) -> None:
+    server = WebServer(tmp_path / "web.log")
+    assert isinstance(server, SiteProcess)
+    server.kill()
+    assert not server.answers()

@@ -1,0 +1,109 @@
+"""Real processes of the site on the test database: a web server and a worker that can be killed."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 30.0, what: str = "it") -> None:
+    """Raises: AssertionError when ``condition`` does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"Waited {seconds:g} s for {what}."
+        time.sleep(0.05)
+
+
+def database_url() -> str:
+    """The test database, in a form that another process can connect with."""
+    return f"postgresql://postgres@/{connection.settings_dict['NAME']}?host={settings.EMBEDDED_POSTGRES.socket_dir}"
+
+
+class SiteProcess:
+    """A process of the site; ``log`` is what it wrote."""
+
+    def __init__(self, command: list[str], log: Path, **environment: str) -> None:
+        self.log = log
+        self._file = log.open("ab")
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={
+                **os.environ,
+                "DJANGO_SETTINGS_MODULE": "ragsite.settings",
+                "DATABASE_URL": database_url(),
+                "PYTHONUNBUFFERED": "1",
+                **environment,
+            },
+        )
+
+    def kill(self) -> None:
+        """End it, and all it has started, without a chance to clean up."""
+        os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait(10)
+
+    def stop(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            try:
+                self.popen.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._file.close()
+
+
+def start_worker(log: Path) -> SiteProcess:
+    """A Celery worker with one child, as the Procfile starts it."""
+    options = ["--loglevel", "INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
+    worker = SiteProcess(["celery", "--app", "ragsite", "worker", *options], log)
+    wait_until(lambda: b" ready." in log.read_bytes(), 60, "the worker")
+    return worker
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class WebServer(SiteProcess):
+    """uvicorn, as the Procfile starts it. Two can share a port's data by sharing the database."""
+
+    def __init__(self, log: Path, **environment: str) -> None:
+        self.port = free_port()
+        command = ["uvicorn", "ragsite.asgi:application", "--port", str(self.port), "--lifespan", "off"]
+        super().__init__(
+            [*command, "--timeout-graceful-shutdown", "1"], log, **{"DATABASE_POOL_SIZE": "8", **environment}
+        )
+        wait_until(self.answers, 60, f"the web server\n{log.read_text()}")
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def answers(self) -> bool:
+        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            asked.request("GET", "/healthz")
+            return asked.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            asked.close()
