@@ -10,7 +10,9 @@ def main() -> None:
     try:
         from django.core.management import execute_from_command_line
     except ImportError as error:
-        raise SystemExit("Django is not installed in this environment: run `make setup` and use .venv/bin/python.") from error
+        raise SystemExit(
+            "Django is not installed in this environment: run `make setup` and use .venv/bin/python."
+        ) from error
     execute_from_command_line(sys.argv)
 
 

@@ -88,9 +88,7 @@ def verify(text: str, sources: Sequence[Source]) -> tuple[VerifiedCitation, ...]
             source = by_marker[marker]
             start, end, support = _closest(statement, source)
             quote = source.block.content[start - source.block.start : end - source.block.start]
-            citations.append(
-                VerifiedCitation(marker, source.block.passage_at(start), quote, start, end, support)
-            )
+            citations.append(VerifiedCitation(marker, source.block.passage_at(start), quote, start, end, support))
     return tuple(dict.fromkeys(citations))
 
 

@@ -1,7 +1,7 @@
 """Markers in an answer: ``[1]``, ``[2]``. Pure functions over text.
 
-A model writes markers as it likes: split over two pieces of the stream, several in one bracket, naming sources that do not
-exist. What leaves this module names a source that was really given, and every marker comes whole.
+A model writes markers as it likes: split over two pieces of the stream, several in one bracket, naming sources that do
+not exist. What leaves this module names a source that was really given, and every marker comes whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WORD = re.compile(r"\w")
 _GROUP = re.compile(r"[ \t]*\[\s*(?:source\s*)?\^?\d{1,3}(?:\s*[,;]\s*(?:source\s*)?\^?\d{1,3})*\s*\]", re.IGNORECASE)
 # The longest text that may still become a marker: "[source 12, source 13, ..." is given up after this many characters.
 _LONGEST_GROUP = 60
-_OPEN_GROUP = re.compile(r"[ \t]*(?:\[[\s\w^,;]{0,%d})?$" % _LONGEST_GROUP)
+_OPEN_GROUP = re.compile(rf"[ \t]*(?:\[[\s\w^,;]{{0,{_LONGEST_GROUP}}})?$")
 
 
 class MarkerStream:
@@ -41,7 +41,8 @@ class MarkerStream:
 
 
 def keep_known_markers(text: str, known: Collection[int]) -> str:
-    """``text`` with every marker in the form ``[n]``, and those that name no known source removed with the space before.
+    """``text`` with every marker in the form ``[n]``, and those that name no known source removed with the space
+    before.
 
     Markers in one bracket are taken apart: ``[1, 2]`` becomes ``[1][2]``.
     """
@@ -59,8 +60,8 @@ def cited_statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
     """The answer's statements with the markers that stand behind each.
 
     A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row;
-    markers in a paragraph of their own speak for the last statement before them (a table or a piece of code). A statement
-    without a marker behind it comes with none.
+    markers in a paragraph of their own speak for the last statement before them (a table or a piece of code). A
+    statement without a marker behind it comes with none.
     """
     statements: list[tuple[str, tuple[int, ...]]] = []
     for piece in _PIECE_BREAK.split(text):

@@ -1,9 +1,9 @@
 """How well the parts of the context bear on a question. Pure functions; the embedder is handed in.
 
 A part's score is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share of the
-question's weight in words that it holds, in its own text or in the headings above it. Vectors understand other words for
-the same thing; words hold where the embedder's language ends, and for names and numbers. Two rules correct it: what is
-said first under the very heading that is asked for gains, and what names another code than the question's loses.
+question's weight in words that it holds, in its own text or in the headings above it. Vectors understand other words
+for the same thing; words hold where the embedder's language ends, and for names and numbers. Two rules correct it: what
+is said first under the very heading that is asked for gains, and what names another code than the question's loses.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ _WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"(?<![^\W_])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*\d){3})[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
 _PUNCTUATION = re.compile(r"[\W_]+")
 _STOP_WORDS = frozenset(
-    "a about all also am an and any are as at be been but by can could did do does for from get had has have how i if in into is it its "
-    "me may my no not of on or our out shall should so some such than that the their them then there these they this those to up use used "
-    "was we were what when where which who whom whose why will with would you your tell explain please "
-    "aan al als bij dan dat de deze die dit door een en er ga gaan geen het hij hoe ik in is je kan kunnen komt maar me mij mijn moet mag "
-    "na naar niet of om ook op over te tot uit van veel voor waar waarom wanneer was wat we welke wie wij word worden wordt zal ze zij "
-    "zijn zo zou".split()
+    """
+    a about all also am an and any are as at be been but by can could did do does for from get had has have how
+    i if in into is it its me may my no not of on or our out shall should so some such than that the their them
+    then there these they this those to up use used was we were what when where which who whom whose why will
+    with would you your tell explain please
+    aan al als bij dan dat de deze die dit door een en er ga gaan geen het hij hoe ik in is je kan kunnen komt
+    maar me mij mijn moet mag na naar niet of om ook op over te tot uit van veel voor waar waarom wanneer was
+    wat we welke wie wij word worden wordt zal ze zij zijn zo zou
+    """.split()  # noqa: SIM905
 )
 _ENDINGS = ("ingen", "ments", "ment", "ing", "ies", "ied", "ed", "en", "es", "er", "s", "e", "y", "t")
 
@@ -88,7 +91,8 @@ def score_parts(question: str, parts: Sequence[Part], embed: EmbedAll) -> list[S
 
 
 def codes(text: str) -> set[str]:
-    """Identifiers of letters and at least three digits, such as part numbers and error codes, without their punctuation, lower-cased.
+    """Identifiers of letters and at least three digits, such as part numbers and error codes, without their
+    punctuation, lower-cased.
 
     A text about E-201 does not answer a question about E-512, however alike the two look to an embedder.
     """

@@ -1,4 +1,5 @@
-"""What of the context can be quoted: sentences, list items, table rows and pieces of code, each at its exact place. Pure.
+"""What of the context can be quoted: sentences, list items, table rows and pieces of code, each at its exact place.
+Pure.
 
 The text is what extraction made of the file: Markdown, reStructuredText, plain text, or a table's rows as lines of
 ``column: value; column: value``.

@@ -1,9 +1,9 @@
 """Answers as they are written: begun once, followed by anyone who may read them, from any web process.
 
-A generation is a task of the process that claimed the answer. It publishes its events to followers in its own process at
-once and writes them to the database a few times a second, where followers in other processes, and those who come back
-after a lost connection, read them. It stops when told to, or when nobody has followed for a while. What a killed process
-leaves is begun again by the next follower, or closed by :func:`close_interrupted`.
+A generation is a task of the process that claimed the answer. It publishes its events to followers in its own process
+at once and writes them to the database a few times a second, where followers in other processes, and those who come
+back after a lost connection, read them. It stops when told to, or when nobody has followed for a while. What a killed
+process leaves is begun again by the next follower, or closed by :func:`close_interrupted`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from retrieval.ingest.bulk import NewDocument, replace_documents
 from retrieval.ingest.language import detect_language
 from retrieval.ingest.pipeline import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.ingest.writing import NewChunk
-from retrieval.lexical.sql import FIELD_BOOSTS
+from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.terms import ANALYSIS_VERSION
 from retrieval.models import (
     Chunk,

@@ -170,7 +170,8 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # Beside, then moved into place at once: a folder left half made by a killed first start is never taken for whole.
+        # Beside, then moved into place at once: a folder left half made by a killed first start is never taken for
+        # whole.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -215,9 +216,12 @@ class EmbeddedPostgres:
         include = "include 'ragsite.conf'\n"
         if include not in text:
             # First, so that what an operator adds below wins.
-            main_conf.write_text(include + text.replace("\nmax_connections =", "\n#max_connections =")
-                                 .replace("\nshared_buffers =", "\n#shared_buffers =")
-                                 .replace("\nmax_wal_size =", "\n#max_wal_size ="))
+            main_conf.write_text(
+                include
+                + text.replace("\nmax_connections =", "\n#max_connections =")
+                .replace("\nshared_buffers =", "\n#shared_buffers =")
+                .replace("\nmax_wal_size =", "\n#max_wal_size =")
+            )
         if user:
             shutil.chown(site_conf, user, user)
             shutil.chown(main_conf, user, user)
@@ -227,7 +231,16 @@ class EmbeddedPostgres:
         while True:
             try:
                 self._run(
-                    "pg_ctl", "start", "-D", self.cluster, "-l", self.log, "-w", "-t", str(START_TIMEOUT_SECONDS), user=user
+                    "pg_ctl",
+                    "start",
+                    "-D",
+                    self.cluster,
+                    "-l",
+                    self.log,
+                    "-w",
+                    "-t",
+                    str(START_TIMEOUT_SECONDS),
+                    user=user,
                 )
                 return
             except EmbeddedPostgresError:
@@ -253,9 +266,17 @@ class EmbeddedPostgres:
         # Files, not pipes: the server that pg_ctl leaves behind would keep a pipe open for ever.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, user=user, group=user,
-                extra_groups=[] if user else None, cwd="/", start_new_session=True,
-                env={**os.environ, "LC_ALL": "C", "PGOPTIONS": ""}, check=False,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                user=user,
+                group=user,
+                extra_groups=[] if user else None,
+                cwd="/",
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C", "PGOPTIONS": ""},
+                check=False,
             )
             output.seek(0)
             text = output.read().decode(errors="replace")

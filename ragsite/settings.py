@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -32,10 +33,8 @@ def _secret_key() -> str:
         fresh = path.with_name(f".secret_key.{os.getpid()}")
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(50))
-        try:
+        with contextlib.suppress(FileExistsError):
             os.link(fresh, path)  # fails when another process was first, whose key then counts
-        except FileExistsError:
-            pass
         fresh.unlink()
     return path.read_text()
 
@@ -101,12 +100,17 @@ TEMPLATES = [
 
 DATABASE_URL = env.text("DATABASE_URL")
 EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
+_database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 0)
+
+
+def _conninfo(url: str) -> dict[str, Any]:
+    return {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
 
 
 def _database(url: str) -> dict[str, Any]:
     """Django's description of the database at a libpq URL, options such as sslmode included."""
-    parts: dict[str, Any] = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    parts = _conninfo(url)
     database: dict[str, Any] = {
         "ENGINE": "django.db.backends.postgresql" if DATABASE_URL else "ragsite.postgres_backend",
         "NAME": parts.pop("dbname", "ragsite"),
@@ -125,7 +129,7 @@ def _database(url: str) -> dict[str, Any]:
     return database
 
 
-DATABASES = {"default": _database(DATABASE_URL or EMBEDDED_POSTGRES.url)}  # type: ignore[union-attr]
+DATABASES = {"default": _database(_database_url)}
 
 CACHE_URL = env.text("CACHE_URL")
 CACHES = {
@@ -146,7 +150,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
 if CELERY_BROKER_URL.startswith("pgmq:"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         # As keywords, because pgmq finds no socket in a URL.
-        "conn_string": make_conninfo(**conninfo_to_dict(DATABASE_URL or EMBEDDED_POSTGRES.url)),  # type: ignore[union-attr]
+        "conn_string": make_conninfo(**_conninfo(_database_url)),
         "init_extension": False,
         "wait_time_seconds": 1,
         "polling_interval": 0.2,

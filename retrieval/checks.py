@@ -35,7 +35,9 @@ def numbers_make_sense(**_: Any) -> list[CheckMessage]:
             )
         )
     if not 0 <= settings.BM25_B <= 1 or settings.BM25_K1 < 0:
-        messages.append(Error("BM25_B must lie between 0 and 1, and BM25_K1 must not be negative.", id="retrieval.E003"))
+        messages.append(
+            Error("BM25_B must lie between 0 and 1, and BM25_K1 must not be negative.", id="retrieval.E003")
+        )
     if not 1 <= settings.RETRIEVAL_TOP_K <= settings.RETRIEVAL_DEPTH:
         messages.append(Error("RETRIEVAL_TOP_K must lie between 1 and RETRIEVAL_DEPTH.", id="retrieval.E004"))
     return messages

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as DeadlinePassed
 from dataclasses import dataclass, field
@@ -42,7 +42,10 @@ from retrieval.types import (
 
 logger = logging.getLogger(__name__)
 
-RANKERS = {Leg.LEXICAL: Bm25Ranker, Leg.VECTOR: VectorRanker}
+RANKERS: dict[Leg, Callable[[str, SearchFilters, float], Ranker]] = {
+    Leg.LEXICAL: Bm25Ranker,
+    Leg.VECTOR: VectorRanker,
+}
 # A statement is ended by PostgreSQL at the leg's deadline; what hangs elsewhere (an embedding server) is left behind.
 DEADLINE_GRACE_SECONDS = 0.5
 

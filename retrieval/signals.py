@@ -20,5 +20,5 @@ def remove_chunks_with_document(instance: Document, **_: Any) -> None:
 @receiver(post_delete, sender=Document)
 def remove_file_with_document(instance: Document, **_: Any) -> None:
     if instance.file:
-        name, storage = instance.file.name, instance.file.storage
+        name, storage = str(instance.file.name), instance.file.storage
         transaction.on_commit(lambda: storage.delete(name))

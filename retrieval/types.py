@@ -240,8 +240,8 @@ class SearchResult:
 class ContextBlock:
     """A stretch of one document that goes into the context: a hit, what it was merged with, and its neighbours.
 
-    ``content`` is the document's ``text[start:end]``, but for the kind of white space between two passages. ``passages``
-    are those it was put together from, in reading order; ``best`` is the one that ranked highest.
+    ``content`` is the document's ``text[start:end]``, but for the kind of white space between two passages.
+    ``passages`` are those it was put together from, in reading order; ``best`` is the one that ranked highest.
     """
 
     best: Passage

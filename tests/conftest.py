@@ -33,7 +33,7 @@ def pytest_unconfigure() -> None:
     from django.conf import settings
 
     if settings.configured and settings.EMBEDDED_POSTGRES is not None:
-        assert settings.DATA_DIR == _DATA_DIR.resolve()
+        assert _DATA_DIR.resolve() == settings.DATA_DIR
         settings.EMBEDDED_POSTGRES.release()
     shutil.rmtree(_DATA_DIR, ignore_errors=True)
 

@@ -37,7 +37,8 @@ _LEANS_BACK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class EvidenceThreshold:
-    """Evidence below which the documents are taken not to answer. docs/quality.md has the figures behind the numbers."""
+    """Evidence below which the documents are taken not to answer. docs/quality.md has the figures behind the
+    numbers."""
 
     score: float = 0.40
     coverage: float = 0.20
@@ -111,13 +112,13 @@ def _excerpt(parts: Sequence[Part], index: int) -> Excerpt:
     if part.kind is not PartKind.SENTENCE:
         return Excerpt(part.source, part.start, part.end, part.kind, part.lead)
     start, end = part.start, part.end
-    if index and _belongs(parts[index - 1], part) and _LEANS_BACK.match(part.text.lstrip("-*• ")):
-        if end - parts[index - 1].start <= EXCERPT_CHARACTERS:
-            start = parts[index - 1].start
+    leans_back = index > 0 and _belongs(parts[index - 1], part) and _LEANS_BACK.match(part.text.lstrip("-*• "))
+    if leans_back and end - parts[index - 1].start <= EXCERPT_CHARACTERS:
+        start = parts[index - 1].start
     last = part
     for following in parts[index + 1 :]:
         introduced = last.text.rstrip("*_ ").endswith(":")
-        limit = LIST_CHARACTERS if introduced or _is_item(following) and _is_item(last) else EXCERPT_CHARACTERS
+        limit = LIST_CHARACTERS if introduced or (_is_item(following) and _is_item(last)) else EXCERPT_CHARACTERS
         if not _belongs(last, following, introduced=introduced) or following.end - start > limit:
             break
         end = following.end

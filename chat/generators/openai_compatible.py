@@ -1,4 +1,5 @@
-"""Answers written by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio, ...)."""
+"""Answers written by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio,
+...)."""
 
 from __future__ import annotations
 

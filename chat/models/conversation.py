@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +12,7 @@ from retrieval.models import Collection
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
-    def of(self, user: object, visitor: str) -> ConversationQuerySet:
+    def of(self, user: Any, visitor: str) -> ConversationQuerySet:
         """The conversations of a signed-in user, or of an anonymous visitor's browser."""
         if getattr(user, "is_authenticated", False):
             return self.filter(owner=user)
@@ -39,7 +40,9 @@ class Conversation(models.Model):
         ordering = ["-updated_at"]
         verbose_name = _("conversation")
         verbose_name_plural = _("conversations")
-        constraints = [models.CheckConstraint(condition=Q(owner=None) | Q(visitor=""), name="conversation_has_one_owner")]
+        constraints = [
+            models.CheckConstraint(condition=Q(owner=None) | Q(visitor=""), name="conversation_has_one_owner")
+        ]
 
     def __str__(self) -> str:
         return self.title or str(self.pk)

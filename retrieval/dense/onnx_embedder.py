@@ -159,7 +159,7 @@ class OnnxMiniLM:
 
     def _open(self, progress: Callable[[str], None]) -> _Runtime:
         # Imports of tens of MiB that a process which never embeds does not pay.
-        import onnxruntime  # type: ignore[import-untyped]  # ships no types
+        import onnxruntime
         from tokenizers import Tokenizer
 
         model_dir = self._model_dir or _package_dir()

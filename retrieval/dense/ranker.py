@@ -3,8 +3,8 @@
 Small sets are compared row by row, which is exact and fast; larger ones go through HNSW, with iterative scans so that a
 filter that few rows pass still fills the list.
 
-Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable Small
-World Graphs", IEEE TPAMI 2020.
+Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable
+Small World Graphs", IEEE TPAMI 2020.
 """
 
 from __future__ import annotations

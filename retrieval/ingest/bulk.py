@@ -19,7 +19,7 @@ from pgvector import HalfVector
 
 from retrieval.ingest.pipeline import Progress
 from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh
-from retrieval.lexical.sql import FIELD_BOOSTS
+from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.terms import expand_identifiers
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, DocumentText, Embedder, Lexeme
 

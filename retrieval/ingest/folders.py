@@ -62,7 +62,8 @@ class Counts:
 
 
 def ingest_paths(paths: Sequence[Path], collection: Collection, output: OutputWrapper | None) -> Counts:
-    """Submit and read everything at ``paths``; one file's failure does not stop the others. Progress goes to ``output``.
+    """Submit and read everything at ``paths``; one file's failure does not stop the others. Progress goes to
+    ``output``.
 
     Raises: FileNotFoundError before anything is read when a path does not exist.
     """
@@ -101,9 +102,7 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
             failures.append((file.source, document.error))
     reweigh(collection)
     bar.done()
-    return Counts(
-        added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures)
-    )
+    return Counts(added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures))
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:

@@ -1,8 +1,8 @@
 """From an uploaded file to searchable passages.
 
-A document's row is its job: PENDING until a worker claims it, PROCESSING while that worker's heartbeat beats, then READY
-or FAILED. A worker that dies stops beating, and :func:`resume` gives its document to another. A claim is a random token
-that the final transaction checks, so that a worker believed dead cannot write over its successor.
+A document's row is its job: PENDING until a worker claims it, PROCESSING while that worker's heartbeat beats, then
+READY or FAILED. A worker that dies stops beating, and :func:`resume` gives its document to another. A claim is a random
+token that the final transaction checks, so that a worker believed dead cannot write over its successor.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5
 HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
 MAX_ATTEMPTS = 5
-# Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores busy.
+# Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
+# busy.
 EMBEDDING_BATCH = 64
 # For embedders that could read more: longer passages say several things at once, and their vector none of them well.
 LARGEST_CHUNK_TOKENS = 350
@@ -165,9 +166,7 @@ def resume() -> int:
     ).values_list("pk", flat=True)
     ids = [*lost, *waiting]
     # So that the next round does not enqueue them a second time while they wait in the queue.
-    Document.objects.filter(pk__in=ids, status=Document.Status.PENDING).update(
-        retry_at=now + timedelta(minutes=5)
-    )
+    Document.objects.filter(pk__in=ids, status=Document.Status.PENDING).update(retry_at=now + timedelta(minutes=5))
     for pk in ids:
         ingest_document.delay(pk)
     return len(ids)
@@ -348,7 +347,10 @@ def _postpone(document: Document, error: Exception) -> None:
     delay = timedelta(seconds=10 * 3 ** (document.attempts - 1))
     now = timezone.now()
     Document.objects.filter(pk=document.pk, claim=document.claim).update(
-        status=Document.Status.PENDING, error=f"Will be tried again. {reason}", claim=None, retry_at=now + delay,
+        status=Document.Status.PENDING,
+        error=f"Will be tried again. {reason}",
+        claim=None,
+        retry_at=now + delay,
         updated_at=now,
     )
 

@@ -1,7 +1,8 @@
-"""The only module that writes chunks: everything that search reads of a document appears and vanishes in one transaction.
+"""The only module that writes chunks: everything that search reads of a document appears and vanishes in one
+transaction.
 
-The row of CollectionStatistics is locked first, so that writers to one collection take turns; the slow work, reading and
-embedding, is done before.
+The row of CollectionStatistics is locked first, so that writers to one collection take turns; the slow work, reading
+and embedding, is done before.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
 from pgvector import HalfVector
 
-from retrieval.lexical.sql import FIELD_BOOSTS
+from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.terms import expand_identifiers
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
 
@@ -43,9 +44,7 @@ class NewChunk:
 
 def lock_statistics(collection_id: int) -> CollectionStatistics:
     """The collection's statistics, locked until the transaction ends."""
-    CollectionStatistics.objects.bulk_create(
-        [CollectionStatistics(collection_id=collection_id)], ignore_conflicts=True
-    )
+    CollectionStatistics.objects.bulk_create([CollectionStatistics(collection_id=collection_id)], ignore_conflicts=True)
     return CollectionStatistics.objects.select_for_update().get(pk=collection_id)
 
 
@@ -120,7 +119,7 @@ _VECTORS = """
 """
 
 
-def _terms(document: Document, added: Sequence[tuple[int, NewChunk]]) -> dict[str, object]:
+def _terms(document: Document, added: Sequence[tuple[int, NewChunk]]) -> dict[str, Any]:
     return {
         "configuration": document.collection.text_search_configuration,
         "title": expand_identifiers(document.title),

@@ -6,7 +6,40 @@ beside them are moved out of it, so that a page of the table holds the weights o
 
 from django.db import migrations
 
-from retrieval.lexical.sql import CREATE_FUNCTIONS, DROP_FUNCTIONS
+# A search vector labels each position with the field it came from, A to D; a term's frequency is the sum of the boosts
+# of its positions. The dimension is the one of retrieval.lexical.terms.lexeme_dimension.
+CREATE_FUNCTIONS = """
+CREATE FUNCTION retrieval_bm25_length(vector tsvector, boosts float8[]) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(sum(boosts[ascii(label) - 64]), 0)
+    FROM unnest(vector) AS term(lexeme, positions, labels), unnest(labels) AS label
+$$;
+
+CREATE FUNCTION retrieval_bm25_weights(
+    vector tsvector, boosts float8[], k1 float8, b float8, reference_length float8
+) RETURNS sparsevec
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    WITH frequency AS (
+        SELECT lexeme, sum(boosts[ascii(label) - 64]) AS tf
+        FROM unnest(vector) AS term(lexeme, positions, labels), unnest(labels) AS label
+        GROUP BY lexeme
+    ), dimension AS (
+        SELECT ('x' || left(md5(lexeme), 7))::bit(28)::int + 1 AS number,
+               sum(tf * (k1 + 1) / (tf + k1 * (1 - b + b * (SELECT sum(tf) FROM frequency) / reference_length)))
+                   AS weight
+        FROM frequency
+        WHERE tf > 0
+        GROUP BY number
+    )
+    SELECT ('{' || coalesce(string_agg(number || ':' || weight::float4, ','), '') || '}/268435456')::sparsevec
+    FROM dimension
+$$;
+"""
+
+DROP_FUNCTIONS = """
+DROP FUNCTION retrieval_bm25_weights(tsvector, float8[], float8, float8, float8);
+DROP FUNCTION retrieval_bm25_length(tsvector, float8[]);
+"""
 
 
 class Migration(migrations.Migration):

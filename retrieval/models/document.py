@@ -37,7 +37,9 @@ class Document(models.Model):
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
     )
-    url = models.URLField(_("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original."))
+    url = models.URLField(
+        _("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original.")
+    )
     file = models.FileField(_("file"), upload_to=upload_path, max_length=200)
     media_type = models.CharField(_("media type"), max_length=100, blank=True)
     content_hash = models.CharField(_("SHA-256 of the file"), max_length=64, db_index=True)

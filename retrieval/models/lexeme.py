@@ -6,7 +6,8 @@ from retrieval.models.collection import Collection
 
 
 class Lexeme(models.Model):
-    """In how many chunks of a collection a lexeme occurs: the document frequency of BM25's inverse document frequency."""
+    """In how many chunks of a collection a lexeme occurs: the document frequency of BM25's inverse document
+    frequency."""
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     lexeme = models.TextField()

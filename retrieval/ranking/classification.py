@@ -42,12 +42,15 @@ RULES: tuple[Rule, ...] = (
         "error words",
         QueryClass.TROUBLESHOOTING,
         r"\b(?:error|errors|exception|traceback|stack ?trace|crash\w*|fail\w*|broken|bug|debug\w*|fix|fixing|stuck)\b",
-        r"\b(?:troubleshoot\w*|not working|(?:does|do|is|can|will|would)(?: not|n['’]t) \w+|won['’]t|cannot|can['’]t)\b",
+        r"\b(?:troubleshoot\w*|not working|won['’]t|cannot|can['’]t)\b",
+        r"\b(?:does|do|is|can|will|would)(?: not|n['’]t) \w+\b",
         r"\b(?:went wrong|goes wrong|what is wrong|leak\w*|overheat\w*)\b",
         r"\b(?:fout|fouten|foutmelding\w*|storing\w*|mislukt\w*|kapot|vastgelopen|werkt niet|lukt niet|gaat mis)\b",
         r"\b(?:oplossen|opgelost|probleem|problemen|problem|problems)\b",
     ),
-    _rule("error code", QueryClass.TROUBLESHOOTING, r"\b(?:E|ERR|LNG|HTTP)[-_ ]?\d{2,5}\b", r"\b0x[0-9a-fA-F]+\b", flags=0),
+    _rule(
+        "error code", QueryClass.TROUBLESHOOTING, r"\b(?:E|ERR|LNG|HTTP)[-_ ]?\d{2,5}\b", r"\b0x[0-9a-fA-F]+\b", flags=0
+    ),
     _rule(
         "code words",
         QueryClass.CODE,

@@ -22,7 +22,8 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: LegScores | None
     """All candidates, best first.
 
     ``scores`` adds what each leg would have said of candidates it did not return; it is shown in the explanation, and
-    only `zscore` and `adaptive` rank by it. With one leg missing (it failed, or is switched off) the other one's order stands.
+    only `zscore` and `adaptive` rank by it. With one leg missing (it failed, or is switched off) the other one's order
+    stands.
     """
     listed = {ranking.leg: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {leg: _known_scores(leg, chunks, scores or {}) for leg, chunks in listed.items()}
@@ -30,9 +31,7 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: LegScores | None
     worth = {leg: _worth(plan, listed[leg], known[leg], candidates) for leg in listed}
     fused = []
     for chunk_id in candidates:
-        legs = {
-            leg: _leg_score(plan, leg, chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)
-        }
+        legs = {leg: _leg_score(plan, leg, chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)}
         bonus = 0.0
         if plan.method is SearchMethod.WEIGHTED and len(legs) > 1 and all(s.rank is not None for s in legs.values()):
             bonus = plan.both_legs_bonus

@@ -10,16 +10,20 @@ from datetime import timedelta
 from pathlib import Path
 
 import httpx2
+import psutil
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.utils import timezone
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from chat import streams
 from chat.models import Answer, StreamedEvent
 from ragsite.celery import app
 from retrieval.ingest import pipeline
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from tests.support.model_server import ModelServer, model_server
-from tests.support.site import SiteProcess, WebServer, start_worker, wait_until
+from tests.support.site import SiteProcess, WebServer, database_url, start_worker, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
@@ -27,8 +31,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 @pytest.fixture
 def queue() -> Iterator[None]:
     """The real queue, in the test database, empty."""
-    from tests.support.site import database_url
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     previous = app.conf.broker_transport_options
     conninfo = make_conninfo(**conninfo_to_dict(database_url()))
@@ -83,7 +85,9 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
         for seed in range(3):
             pipeline.submit(collection, f"{seed}.txt", long_text(seed))
         wait_until(
-            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
+            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(),
+            60,
+            "a half-read file",
         )
         worker.kill()
         interrupted = Document.objects.get(status="processing")
@@ -101,14 +105,13 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
 
 
 def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, tmp_path: Path) -> None:
-    import psutil
-    from django.conf import settings
-
     worker = start_worker(tmp_path / "worker.log")
     try:
         pipeline.submit(collection, "long.txt", long_text(1))
         wait_until(
-            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
+            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(),
+            60,
+            "a half-read file",
         )
         connection.close()
         psutil.Process(settings.EMBEDDED_POSTGRES._postmaster_pid()).kill()
@@ -141,23 +144,28 @@ def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, o
             yield event_id, name, json.loads(line[6:])
 
 
-def test_an_answer_survives_its_web_server(
-    collection: Collection, model: ModelServer, tmp_path: Path
-) -> None:
+def read_and_kill(server: WebServer, asked: dict[str, object], *, after: int) -> None:
+    """Read a streamed answer, and kill its server after so many events. Raises: httpx2.HTTPError for the lost line."""
+    with httpx2.stream("POST", f"{server.url}/api/v1/ask/", json=asked) as response:
+        for number, _event in enumerate(events_of(response), start=1):
+            if number == after:
+                server.kill()
+
+
+def test_an_answer_survives_its_web_server(collection: Collection, model: ModelServer, tmp_path: Path) -> None:
     pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False)
     pipeline.ingest(Document.objects.get().pk)
     model.pieces = [f"word{n} " for n in range(40)] + ["[1]"]
     model.delay_seconds = 0.1
-    settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
-    first, second = WebServer(tmp_path / "web1.log", **settings), WebServer(tmp_path / "web2.log", **settings)
+    model_settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
+    first, second = (
+        WebServer(tmp_path / "web1.log", **model_settings),
+        WebServer(tmp_path / "web2.log", **model_settings),
+    )
     try:
         asked = {"question": "How heavy is the pump?", "stream": True}
-        seen = 0
-        with pytest.raises(httpx2.HTTPError), httpx2.stream("POST", f"{first.url}/api/v1/ask/", json=asked) as response:
-            for _event in events_of(response):
-                seen += 1
-                if seen == 8:
-                    first.kill()
+        with pytest.raises(httpx2.HTTPError):
+            read_and_kill(first, asked, after=8)
         answer = Answer.objects.get()
         assert answer.status == Answer.Status.GENERATING
         assert StreamedEvent.objects.filter(answer=answer).exists()
@@ -165,8 +173,6 @@ def test_an_answer_survives_its_web_server(
         Answer.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=2))
         session = httpx2.Client(base_url=second.url)
         model.delay_seconds = 0.0
-        from chat import streams
-
         assert streams.close_interrupted() == 1
         answer.refresh_from_db()
         assert answer.status == Answer.Status.FAILED
@@ -184,8 +190,11 @@ def test_a_reader_goes_on_at_another_web_server(collection: Collection, model: M
     pipeline.ingest(Document.objects.get().pk)
     model.pieces = [f"word{n} " for n in range(30)] + ["[1]"]
     model.delay_seconds = 0.1
-    settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
-    first, second = WebServer(tmp_path / "web1.log", **settings), WebServer(tmp_path / "web2.log", **settings)
+    model_settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
+    first, second = (
+        WebServer(tmp_path / "web1.log", **model_settings),
+        WebServer(tmp_path / "web2.log", **model_settings),
+    )
     try:
         client = httpx2.Client()
         page = client.get(first.url)

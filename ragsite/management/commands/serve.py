@@ -48,9 +48,7 @@ class Command(BaseCommand):
 
         environment = self._environment()
         procfile = Path(settings.BASE_DIR / "Procfile").read_text()
-        supervisor = Supervisor(
-            parse_procfile(procfile, environment), environment, settings.BASE_DIR, self._say
-        )
+        supervisor = Supervisor(parse_procfile(procfile, environment), environment, settings.BASE_DIR, self._say)
         self._ready = False
         self._credentials = credentials
         self._say("Starting web server, worker and scheduler …")

@@ -235,9 +235,7 @@ async def test_a_model_that_fails_is_replaced_and_the_reader_is_told(
     assert (await reread(answer)).generator == "extractive"
 
 
-async def test_an_unexpected_error_is_an_honest_sentence(
-    library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unexpected_error_is_an_honest_sentence(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     def explode() -> None:
         raise ZeroDivisionError("internal detail")
 

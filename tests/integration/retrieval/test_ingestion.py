@@ -186,9 +186,7 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> 
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 
-def test_what_waits_without_a_worker_is_enqueued(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     monkeypatch.setattr(pipeline.ingest_document, "delay", sent.append)
     documents = [

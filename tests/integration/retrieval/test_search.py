@@ -12,7 +12,8 @@ import pytest
 from django.db import connection
 from pgvector import HalfVector
 
-from retrieval import conf, search as search_module
+from retrieval import conf
+from retrieval import search as search_module
 from retrieval.access import everything, filters_for
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
@@ -96,7 +97,9 @@ def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> 
 
 def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:
     for method in SearchMethod:
-        longest = [hit.passage.chunk_id for hit in search("wet pump valve open", everything(), method=method, top_k=5).hits]
+        longest = [
+            hit.passage.chunk_id for hit in search("wet pump valve open", everything(), method=method, top_k=5).hits
+        ]
         for top_k in range(1, 5):
             hits = search("wet pump valve open", everything(), method=method, top_k=top_k).hits
             assert [hit.passage.chunk_id for hit in hits] == longest[:top_k]
@@ -115,7 +118,9 @@ def test_a_question_of_stop_words_and_nonsense(library: Collection) -> None:
     assert len(search("qwertyuiop", everything()).hits) > 0
 
 
-@pytest.mark.parametrize("question", ["'", "a & b | !c:*", "\\", "'; DROP TABLE x; --", "💧 pump", "%s pump %(x)s", "\x00pump"])
+@pytest.mark.parametrize(
+    "question", ["'", "a & b | !c:*", "\\", "'; DROP TABLE x; --", "💧 pump", "%s pump %(x)s", "\x00pump"]
+)
 def test_signs_are_not_syntax(library: Collection, question: str) -> None:
     result = search(question, everything())
     assert result.trace.degraded == ()

@@ -37,7 +37,13 @@ def test_a_stream_says_the_same_as_the_whole_however_it_is_cut(text: str, data: 
 
 def test_a_marker_is_never_split() -> None:
     stream = MarkerStream({12})
-    assert [stream.feed(piece) for piece in ("Ten bar ", "[", "1", "2", "]. Then")] == ["Ten bar", "", "", "", " [12]. Then"]
+    assert [stream.feed(piece) for piece in ("Ten bar ", "[", "1", "2", "]. Then")] == [
+        "Ten bar",
+        "",
+        "",
+        "",
+        " [12]. Then",
+    ]
 
 
 def test_an_open_bracket_is_not_held_for_ever() -> None:
@@ -47,7 +53,9 @@ def test_an_open_bracket_is_not_held_for_ever() -> None:
 
 
 def test_statements_and_their_markers() -> None:
-    text = "The pump is bronze [1]. It weighs 3450 g [1][2].\n\n- Ten bar [2]\n- No marker here\n\n```\ncode\n```\n\n[3]"
+    text = (
+        "The pump is bronze [1]. It weighs 3450 g [1][2].\n\n- Ten bar [2]\n- No marker here\n\n```\ncode\n```\n\n[3]"
+    )
     assert cited_statements(text) == [
         ("The pump is bronze", (1,)),
         (". It weighs 3450 g", (1, 2)),
@@ -58,4 +66,6 @@ def test_statements_and_their_markers() -> None:
 
 
 def test_a_sentence_over_two_lines_is_one_statement() -> None:
-    assert cited_statements("The pump may be used\nup to ten bar. [4]") == [("The pump may be used\nup to ten bar.", (4,))]
+    assert cited_statements("The pump may be used\nup to ten bar. [4]") == [
+        ("The pump may be used\nup to ten bar.", (4,))
+    ]

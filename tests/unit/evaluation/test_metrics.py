@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation import metrics
+
+# Three relevant documents, one of them graded 2; "z" is judged and not relevant.
+GRADES = {"a": 2, "b": 1, "c": 1, "z": 0}
+
+documents = st.integers(0, 30)
+rankings = st.lists(documents, unique=True, max_size=20)
+judgements = st.dictionaries(documents, st.integers(-1, 3), max_size=20)
+cutoffs = st.integers(1, 25)
+METRICS = [metrics.ndcg, metrics.hit, metrics.recall, metrics.reciprocal_rank]
+
+
+def test_ndcg_by_hand():
+    # Gains 0, 1, 2 at ranks 1 to 3; the best order has 2, 1, 1 there.
+    expected = (1 / math.log2(3) + 2 / math.log2(4)) / (2 + 1 / math.log2(3) + 1 / math.log2(4))
+    assert metrics.ndcg(["x", "b", "a"], GRADES, 10) == pytest.approx(expected)
+    assert expected == pytest.approx(0.5209, abs=1e-4)
+
+
+def test_ndcg_takes_the_grade_itself_for_the_gain():
+    """With the other form, 2^grade - 1, this would be (1 + 3 / log2(3)) / (3 + 1 / log2(3)) = 0.797."""
+    linear = (1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3))
+    assert metrics.ndcg(["b", "a"], {"a": 2, "b": 1}, 10) == pytest.approx(linear)
+    assert linear == pytest.approx(0.8597, abs=1e-4)
+
+
+def test_ndcg_is_cut_at_k_on_both_sides():
+    assert metrics.ndcg(["a", "x", "b"], {"a": 1, "b": 1}, 1) == 1.0
+    assert metrics.ndcg(["x", "a"], {"a": 1}, 1) == 0.0
+
+
+def test_ndcg_counts_relevant_documents_that_were_not_found():
+    assert metrics.ndcg(["a"], {"a": 1, "nowhere": 1}, 10) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+
+
+def test_hit_recall_and_reciprocal_rank_by_hand():
+    ranking = ["x", "z", "b", "y", "a"]
+    assert metrics.hit(ranking, GRADES, 2) == 0.0
+    assert metrics.hit(ranking, GRADES, 3) == 1.0
+    assert metrics.recall(ranking, GRADES, 3) == pytest.approx(1 / 3)
+    assert metrics.recall(ranking, GRADES, 5) == pytest.approx(2 / 3)
+    assert metrics.reciprocal_rank(ranking, GRADES, 2) == 0.0
+    assert metrics.reciprocal_rank(ranking, GRADES, 10) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("ranking", "grades"), [([], {"a": 1}), (["a"], {}), (["a"], {"a": 0}), (["a"], {"a": -1})])
+def test_nothing_found_or_nothing_relevant_is_zero(metric, ranking, grades):
+    assert metric(ranking, grades, 10) == 0.0
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_impossible_rankings_are_refused(metric):
+    with pytest.raises(ValueError, match="twice"):
+        metric(["a", "a"], GRADES, 10)
+    with pytest.raises(ValueError, match="not at 0"):
+        metric(["a"], GRADES, 0)
+
+
+def trec_eval_ndcg_cut(ranking, grades, k):
+    """A transcription of m_ndcg_cut.c: running sums over the list and over the ideal list, natural logarithms."""
+    gained = ideal = 0.0
+    for at, document in enumerate(ranking):
+        if at >= k:
+            break
+        gain = grades.get(document, 0)
+        if gain > 0:
+            gained += gain * math.log(2) / math.log(at + 2)
+    remaining = {grade: sum(g == grade for g in grades.values()) for grade in set(grades.values()) if grade > 0}
+    for at in range(k):
+        if not remaining:
+            break
+        best = max(remaining)
+        ideal += best * math.log(2) / math.log(at + 2)
+        remaining[best] -= 1
+        if not remaining[best]:
+            del remaining[best]
+    return gained / ideal if ideal > 0 else 0.0
+
+
+@given(rankings, judgements, cutoffs)
+def test_ndcg_equals_another_implementation(ranking, grades, k):
+    assert metrics.ndcg(ranking, grades, k) == pytest.approx(trec_eval_ndcg_cut(ranking, grades, k))
+
+
+@given(rankings, judgements, cutoffs)
+def test_the_others_equal_set_arithmetic(ranking, grades, k):
+    relevant = {document for document, grade in grades.items() if grade > 0}
+    ranks = [rank for rank, document in enumerate(ranking, 1) if document in relevant and rank <= k]
+    assert metrics.hit(ranking, grades, k) == (1.0 if ranks else 0.0)
+    assert metrics.recall(ranking, grades, k) == pytest.approx(
+        len(relevant & set(ranking[:k])) / len(relevant) if relevant else 0
+    )
+    assert metrics.reciprocal_rank(ranking, grades, k) == (1 / ranks[0] if ranks else 0.0)
+
+
+@given(rankings, judgements, cutoffs)
+def test_every_metric_lies_between_zero_and_one(ranking, grades, k):
+    for metric in METRICS:
+        assert 0 <= metric(ranking, grades, k) <= 1 + 1e-12
+
+
+@given(judgements, cutoffs)
+def test_the_best_order_has_an_ndcg_of_one(grades, k):
+    best = sorted(grades, key=lambda document: -grades[document])
+    expected = 1.0 if any(grade > 0 for grade in grades.values()) else 0.0
+    assert metrics.ndcg(best, grades, k) == pytest.approx(expected)
+
+
+@given(rankings, judgements, cutoffs, st.data())
+def test_moving_a_better_document_up_never_lowers_a_metric(ranking, grades, k, data):
+    if len(ranking) < 2:
+        return
+    at = data.draw(st.integers(0, len(ranking) - 2))
+    if grades.get(ranking[at + 1], 0) <= grades.get(ranking[at], 0):
+        return
+    better = [*ranking]
+    better[at], better[at + 1] = better[at + 1], better[at]
+    for metric in METRICS:
+        assert metric(better, grades, k) >= metric(ranking, grades, k) - 1e-12
+
+
+@given(rankings, judgements, cutoffs, st.lists(st.integers(100, 120), unique=True, max_size=5))
+def test_what_follows_the_cutoff_changes_nothing(ranking, grades, k, more):
+    for metric in METRICS:
+        assert metric(ranking[:k], grades, k) == metric([*ranking[:k], *more], grades, k) or len(ranking) < k
+
+
+def test_the_interval_agrees_with_the_normal_one_on_a_large_sample():
+    values = np.random.default_rng(1).uniform(size=2000)
+    interval = metrics.mean_interval(list(values))
+    half = 1.96 * values.std() / math.sqrt(len(values))
+    assert interval.mean == pytest.approx(values.mean())
+    assert interval.low == pytest.approx(values.mean() - half, abs=half / 10)
+    assert interval.high == pytest.approx(values.mean() + half, abs=half / 10)
+
+
+def test_the_interval_holds_the_true_mean_about_95_times_in_100():
+    random = np.random.default_rng(2)
+    held = 0
+    for _ in range(300):
+        interval = metrics.mean_interval(list(random.exponential(size=80)), resamples=300)
+        held += interval.low <= 1.0 <= interval.high
+    assert 0.89 <= held / 300 <= 0.98
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+@settings(max_examples=50)
+def test_an_interval_is_the_same_each_time_and_within_the_values(values):
+    interval = metrics.mean_interval(values, resamples=100)
+    assert interval == metrics.mean_interval(values, resamples=100)
+    assert min(values) - 1e-9 <= interval.low <= interval.high <= max(values) + 1e-9
+
+
+def test_the_interval_of_one_value_is_that_value():
+    assert metrics.mean_interval([0.25]) == metrics.Interval(0.25, 0.25, 0.25)
+
+
+def test_a_paired_difference_sees_what_the_separate_intervals_hide():
+    """Queries differ far more from each other than the methods do: only pairs show the small steady gain."""
+    baseline = list(np.random.default_rng(3).uniform(size=50))
+    better = [value + 0.01 + 0.002 * (number % 2) for number, value in enumerate(baseline)]
+    apart, other = metrics.mean_interval(better), metrics.mean_interval(baseline)
+    assert apart.low < other.high
+    difference = metrics.paired_difference(better, baseline)
+    assert difference.mean == pytest.approx(0.011)
+    assert 0.010 < difference.low <= difference.mean <= difference.high < 0.012
+
+
+def test_a_paired_difference_has_a_direction():
+    assert metrics.paired_difference([1.0, 1.0], [0.0, 0.0]).mean == 1.0
+    assert metrics.paired_difference([0.0, 0.0], [1.0, 1.0]).mean == -1.0
+
+
+def test_intervals_and_differences_need_queries():
+    with pytest.raises(ValueError, match="at least one"):
+        metrics.mean_interval([])
+    with pytest.raises(ValueError, match="at least one"):
+        metrics.paired_difference([], [])
+    with pytest.raises(ValueError, match="same queries"):
+        metrics.paired_difference([1.0], [1.0, 0.0])
+    with pytest.raises(ValueError, match="at least one"):
+        metrics.percentile([], 50)
+
+
+def test_percentiles_by_hand():
+    assert metrics.percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
+    assert metrics.percentile([1.0, 2.0], 95) == pytest.approx(1.95)
