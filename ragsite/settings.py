@@ -177,8 +177,7 @@ CELERY_BEAT_SCHEDULE = {
 # Files ---------------------------------------------------------------------------------------------------------------
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
+# Static files are served from where they lie; there is nothing to collect.
 WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20

@@ -44,7 +44,6 @@ class Command(BaseCommand):
         credentials = self._first_admin()
         load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
         connection.close()
-        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 
         environment = self._environment()
         procfile = Path(settings.BASE_DIR / "Procfile").read_text()
