@@ -74,7 +74,7 @@ async def answer(
 
 
 def verify(text: str, sources: Sequence[Source]) -> tuple[VerifiedCitation, ...]:
-    """For each marker of each statement, the words of its source that come closest, with their exact place.
+    """For each marker of each statement, in order, the words of its source that come closest, with their exact place.
 
     Words that stand in the source as they stand in the answer are found as they are (support 1); else the part of the
     source that scores best against the statement is quoted, its score the support.
@@ -89,7 +89,7 @@ def verify(text: str, sources: Sequence[Source]) -> tuple[VerifiedCitation, ...]
             start, end, support = _closest(statement, source)
             quote = source.block.content[start - source.block.start : end - source.block.start]
             citations.append(VerifiedCitation(marker, source.block.passage_at(start), quote, start, end, support))
-    return tuple(dict.fromkeys(citations))
+    return tuple(citations)
 
 
 def _closest(statement: str, source: Source) -> tuple[int, int, float]:

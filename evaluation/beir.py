@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.exceptions import UnreadableSetError
+from evaluation.exceptions import UnreadableTestSet
 
 CORPUS, QUERIES, DESCRIPTION = "corpus.jsonl", "queries.jsonl", "META.json"
 # Where judgements are looked for when none are named: this project's forms, then the one BEIR is published in.
@@ -61,13 +61,13 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     ``JUDGEMENTS``. A query without a relevant document among its judgements is left out, as are judgements of queries
     that the folder lacks: files of judgements for a split share the queries of the whole.
 
-    Raises: UnreadableSetError, naming the file, the line, and what is expected there.
+    Raises: UnreadableTestSet, naming the file, the line, and what is expected there.
     """
     if not folder.is_dir():
-        raise UnreadableSetError(f"There is no folder {folder}.")
+        raise UnreadableTestSet(f"There is no folder {folder}.")
     documents = tuple(_read_corpus(_existing(folder / CORPUS)))
     if not documents:
-        raise UnreadableSetError(f"{folder / CORPUS} holds no document.")
+        raise UnreadableTestSet(f"{folder / CORPUS} holds no document.")
     path = _judgements_file(folder, judgements)
     grades = _read_judgements(path)
     queries = tuple(
@@ -76,7 +76,7 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
         if any(grade > 0 for grade in grades.get(query, {}).values())
     )
     if not queries:
-        raise UnreadableSetError(f"{path} judges no document relevant to any query of {folder / QUERIES}.")
+        raise UnreadableTestSet(f"{path} judges no document relevant to any query of {folder / QUERIES}.")
     known = {document.id for document in documents}
     unknown = sum(document not in known for query in queries for document, grade in query.grades.items() if grade > 0)
     return TestSet(folder.resolve().name, documents, queries, _language(folder / DESCRIPTION), unknown)
@@ -84,7 +84,7 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise UnreadableSetError(f"There is no file {path}.")
+        raise UnreadableTestSet(f"There is no file {path}.")
     return path
 
 
@@ -92,7 +92,7 @@ def _judgements_file(folder: Path, named: Path | None) -> Path:
     candidates = [named, folder / named] if named is not None else [folder / name for name in JUDGEMENTS]
     found = next((path for path in candidates if path.is_file()), None)
     if found is None:
-        raise UnreadableSetError(f"There are no judgements: none of {', '.join(map(str, candidates))} exists.")
+        raise UnreadableTestSet(f"There are no judgements: none of {', '.join(map(str, candidates))} exists.")
     return found
 
 
@@ -105,9 +105,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line.rstrip("\n")
     except UnicodeDecodeError as error:
-        raise UnreadableSetError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
     except OSError as error:
-        raise UnreadableSetError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, object]]]:
@@ -118,18 +118,18 @@ def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, object]]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise UnreadableSetError(f"{where}, is not JSON: {error}.") from error
+            raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
         if not isinstance(row, dict):
-            raise UnreadableSetError(f"{where}, is not a JSON object.")
+            raise UnreadableTestSet(f"{where}, is not a JSON object.")
         identifier = row.get("_id")
         if isinstance(identifier, int) and not isinstance(identifier, bool):
             identifier = str(identifier)
         if not isinstance(identifier, str) or not identifier:
-            raise UnreadableSetError(f'{where}, has no "_id".')
+            raise UnreadableTestSet(f'{where}, has no "_id".')
         if len(identifier) > LONGEST_ID or _storable(identifier) != identifier:
-            raise UnreadableSetError(f'{where}: the "_id" is longer than {LONGEST_ID} characters or holds a bad one.')
+            raise UnreadableTestSet(f'{where}: the "_id" is longer than {LONGEST_ID} characters or holds a bad one.')
         if identifier in seen:
-            raise UnreadableSetError(f'{where}: the "_id" {identifier!r} is there a second time.')
+            raise UnreadableTestSet(f'{where}: the "_id" {identifier!r} is there a second time.')
         seen.add(identifier)
         yield where, identifier, row
 
@@ -139,7 +139,7 @@ def _text(where: str, row: Mapping[str, object], key: str, *, required: bool) ->
     if value is None and not required:
         return ""
     if not isinstance(value, str):
-        raise UnreadableSetError(f'{where}, has no "{key}", or one that is not a string.')
+        raise UnreadableTestSet(f'{where}, has no "{key}", or one that is not a string.')
     return _storable(value)
 
 
@@ -153,7 +153,7 @@ def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
     for where, identifier, row in _objects(path):
         text = _text(where, row, "text", required=True)
         if not text.strip():
-            raise UnreadableSetError(f"{where}: the query is empty.")
+            raise UnreadableTestSet(f"{where}: the query is empty.")
         yield identifier, text
 
 
@@ -170,12 +170,12 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
             query = document = ""
             grade = 0
         if len(fields) != 3 or not query or not document:
-            raise UnreadableSetError(
+            raise UnreadableTestSet(
                 f"{path}, line {number}, is not a judgement: a query's id, a document's id and a whole number, "
                 "with tabs between them."
             )
         if grades.setdefault(query, {}).setdefault(document, grade) != grade:
-            raise UnreadableSetError(f"{path}, line {number}, contradicts an earlier line on {query} and {document}.")
+            raise UnreadableTestSet(f"{path}, line {number}, contradicts an earlier line on {query} and {document}.")
     return grades
 
 
@@ -185,7 +185,7 @@ def _language(path: Path) -> str:
     try:
         description = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
-        raise UnreadableSetError(f"{path} is not JSON: {error}.") from error
+        raise UnreadableTestSet(f"{path} is not JSON: {error}.") from error
     language = description.get("language") if isinstance(description, dict) else None
     return language if isinstance(language, str) else ""
 

@@ -229,7 +229,7 @@ def _with_vectors(
 ) -> list[NewDocument]:
     """``documents`` with a vector for each chunk: the one an earlier load stored for an equal chunk, or a fresh one."""
     stored: dict[tuple[str, str], npt.NDArray[np.float32]] = {
-        (title, content_hash): vector.to_numpy()
+        (title, content_hash): np.asarray(vector, dtype=np.float32)
         for title, content_hash, vector in ChunkEmbedding.objects.filter(
             collection=collection, embedder=embedder
         ).values_list("document__title", "chunk__content_hash", "vector")

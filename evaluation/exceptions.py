@@ -7,9 +7,9 @@ class EvaluationError(Exception):
     """Base of everything that evaluation raises on purpose. For the engineer who started it."""
 
 
-class UnreadableSetError(EvaluationError):
+class UnreadableTestSet(EvaluationError):
     """A test set lacks a file, or a line of one does not say what it should."""
 
 
-class UntrustworthyRunError(EvaluationError):
+class UntrustworthyRun(EvaluationError):
     """What was measured is not what was asked for, so no figure is given."""

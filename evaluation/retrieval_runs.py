@@ -10,7 +10,7 @@ from django.conf import settings
 from evaluation import metrics
 from evaluation.beir import JudgedQuery, TestSet
 from evaluation.corpora import Report
-from evaluation.exceptions import EvaluationError, UntrustworthyRunError
+from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.metrics import Interval
 from retrieval.models import Collection, CollectionStatistics
 from retrieval.search import search
@@ -80,7 +80,7 @@ def run(
 
     Methods take turns at being first, so that none profits from what another has warmed.
 
-    Raises: UntrustworthyRunError when a leg did not answer, or the collection changed meanwhile; and whatever
+    Raises: UntrustworthyRun when a leg did not answer, or the collection changed meanwhile; and whatever
     `search()` raises.
     """
     queries = test_set.queries[:limit]
@@ -95,7 +95,7 @@ def run(
         for name in (*methods[first:], *methods[:first]):
             _measure(runs[name], query, _search(query, name, filters))
     if _version(collection) != version:
-        raise UntrustworthyRunError(f"The collection {collection.slug} changed while it was searched: run it again.")
+        raise UntrustworthyRun(f"The collection {collection.slug} changed while it was searched: run it again.")
     return SetRun(test_set.name, len(test_set.documents), len(queries), runs)
 
 
@@ -108,7 +108,7 @@ def _search(query: JudgedQuery, method: str, filters: SearchFilters) -> SearchRe
     result = search(query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K)
     if result.trace.degraded:
         errors = "; ".join(leg.error for leg in result.trace.legs if leg.error)
-        raise UntrustworthyRunError(f"Query {query.id} was not searched with all of {method}: {errors}")
+        raise UntrustworthyRun(f"Query {query.id} was not searched with all of {method}: {errors}")
     return result
 
 

@@ -33,6 +33,8 @@ MOST_DISTINCT_WORDS = 12_000
 # Bounded, so that a text without white space is cut too, and not dropped.
 _RUN = re.compile(r"\S{1,200}")
 _WORD = re.compile(r"\w+")
+# PostgreSQL leaves out words this long; the patterns that look for identifiers would take minutes over one.
+_UNINDEXED = re.compile(r"(?<![^\W_])[^\W_]{2047,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ def _count_lexemes(collection: Collection) -> None:
 
 def analysed_text(text: str) -> str:
     """``text`` as keyword search analyses it; of one too long for PostgreSQL, the part from its beginning that fits."""
-    terms = expand_identifiers(text)
+    terms = expand_identifiers(_UNINDEXED.sub(" ", text))
     if len(terms) <= SURELY_FITTING_CHARACTERS:
         return terms
     size = 0

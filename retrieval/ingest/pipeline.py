@@ -31,6 +31,7 @@ from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.exceptions import DocumentRejected, RetrievalError
 from retrieval.ingest import chunking, extraction
+from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.language import detect_language
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.lexical.terms import ANALYSIS_VERSION
@@ -218,8 +219,10 @@ def _process(document: Document, progress: Progress | None) -> None:
     embedder = conf.embedder()
     with document.file.open("rb") as file:
         data = file.read()
-    extracted = extraction.extract(data, document.source, document.media_type)
-    title = document.title or extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1]
+    limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
+    extracted = extraction.extract(data, document.source, limits=limits)
+    extracted_title = (extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1])[:500]
+    title = extracted_title if document.title in ("", document.extracted_title) else document.title
     language = document.language or detect_language(extracted.text)
     extracted = replace(extracted, title=title)
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
@@ -258,7 +261,8 @@ def _process(document: Document, progress: Progress | None) -> None:
         held = Document.objects.select_for_update().filter(pk=document.pk, claim=document.claim).first()
         if held is None:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
-        held.title, held.language, held.media_type = title, language, extracted.media_type
+        held.title, held.extracted_title = title, extracted_title
+        held.language, held.media_type = language, extracted.media_type
         replace_chunks(held, chunks, embedder_row, keep=keep)
         DocumentText.objects.update_or_create(
             document=held,

@@ -43,6 +43,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('title', models.CharField(blank=True, help_text="Left empty, the file's own title.", max_length=500, verbose_name='title')),
+                ('extracted_title', models.CharField(blank=True, editable=False, max_length=500)),
                 ('source', models.CharField(help_text='File name or path; the same source again is a new version of it.', max_length=1000, verbose_name='source')),
                 ('url', models.URLField(blank=True, help_text='Where readers find the original.', max_length=1000, verbose_name='web address')),
                 ('file', models.FileField(max_length=200, upload_to=retrieval.models.document.upload_path, verbose_name='file')),

@@ -53,7 +53,9 @@
   body.addEventListener("htmx:sendError", () => say(body.dataset.unreachable));
   body.addEventListener("htmx:responseError", () => say(body.dataset.refused));
   body.addEventListener("htmx:afterRequest", (event) => {
-    if (!event.detail.successful || event.detail.requestConfig.path !== form.getAttribute("hx-post")) return;
+    // A refusal (422) is shown as the server words it, so htmx calls it a success too.
+    if (event.detail.xhr.status >= 400 || event.detail.failed) return;
+    if (event.detail.requestConfig.path !== form.getAttribute("hx-post")) return;
     question.value = "";
     say("");
     measure();

@@ -240,3 +240,11 @@ def test_weights_follow_the_mean_length(collection: Collection, ingest: Ingest) 
     after = Chunk.objects.get(document__source="short.txt").bm25
     assert after.indices() == before.indices()
     assert all(new > old for new, old in zip(after.values(), before.values(), strict=True))
+
+
+def test_a_title_from_the_file_follows_it_and_one_of_an_admins_stays(collection: Collection, ingest: Ingest) -> None:
+    assert ingest(collection, "guide.md", GUIDE).title == "Pump guide"
+    assert ingest(collection, "guide.md", GUIDE.replace("Pump guide", "All about pumps")).title == "All about pumps"
+    Document.objects.update(title="Pumps")
+    assert ingest(collection, "guide.md", GUIDE.replace("Pump guide", "Third edition")).title == "Pumps"
+    assert Chunk.objects.filter(search_vector="pumps").exists()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evaluation.beir import read_test_set
-from evaluation.exceptions import UnreadableSetError
+from evaluation.exceptions import UnreadableTestSet
 
 CORPUS = [
     {"_id": "d1", "title": "Holidays", "text": "25 days a year."},
@@ -107,14 +107,14 @@ def test_the_language_is_what_the_description_says(folder):
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels.tsv"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
-    with pytest.raises(UnreadableSetError, match=name):
+    with pytest.raises(UnreadableTestSet, match=name):
         read_test_set(folder)
 
 
 def test_a_missing_folder_and_a_missing_file_of_judgements_are_named(folder, tmp_path):
-    with pytest.raises(UnreadableSetError, match=r"no folder .*elsewhere"):
+    with pytest.raises(UnreadableTestSet, match=r"no folder .*elsewhere"):
         read_test_set(tmp_path / "elsewhere")
-    with pytest.raises(UnreadableSetError, match=r"absent\.tsv"):
+    with pytest.raises(UnreadableTestSet, match=r"absent\.tsv"):
         read_test_set(folder, tmp_path / "absent.tsv")
 
 
@@ -145,11 +145,11 @@ def test_a_missing_folder_and_a_missing_file_of_judgements_are_named(folder, tmp
 )
 def test_a_malformed_file_is_refused_with_its_place(folder, name, content, message):
     (folder / name).write_text(content)
-    with pytest.raises(UnreadableSetError, match=message):
+    with pytest.raises(UnreadableTestSet, match=message):
         read_test_set(folder)
 
 
 def test_bytes_that_are_not_utf8_are_refused(folder):
     (folder / "corpus.jsonl").write_bytes(b'{"_id": "d1", "text": "caf\xe9"}\n')
-    with pytest.raises(UnreadableSetError, match="not UTF-8"):
+    with pytest.raises(UnreadableTestSet, match="not UTF-8"):
         read_test_set(folder)

@@ -1,0 +1,252 @@
+"""A real Chromium, and real web servers on databases that hold the demo documents.
+
+The demo documents are read once; every server has a copy of that database of its own. A browser context is a visitor:
+what one test asks, no other test sees. Tests that add documents or change users ask for a server of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    BrowserType,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
+
+from tests.support.databases import create_database, database, url_of
+from tests.support.model_server import ModelServer, model_server
+from tests.support.site import WebServer
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage"
+)
+TIMEOUT_MILLISECONDS = 10_000
+PASSWORD = "a long enough one"
+
+WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None:
+                item.add_marker(pytest.mark.skip(reason="There is no Chromium: `apt install chromium` brings one."))
+
+
+# The browser ---------------------------------------------------------------------------------------------------------
+# As pytest-playwright's, whose options work, but for this folder only: while Playwright runs it has an event loop in
+# the main thread, in which the asynchronous tests of other folders could not run theirs.
+
+
+@pytest.fixture(scope="package")
+def playwright(_pw_api_request_contexts: Any) -> Iterator[Playwright]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as running:
+        expect.set_options(timeout=TIMEOUT_MILLISECONDS)
+        # Django takes that loop for a reason not to query.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        if _pw_api_request_contexts:
+            _pw_api_request_contexts.instrument(running)
+        yield running
+
+
+@pytest.fixture(scope="package")
+def browser_type(playwright: Playwright) -> BrowserType:
+    return playwright.chromium
+
+
+@pytest.fixture(scope="package")
+def launch_browser(browser_type: BrowserType, browser_type_launch_args: dict[str, Any]) -> Callable[..., Browser]:
+    def launch(**options: Any) -> Browser:
+        launch_args = {"executable_path": CHROMIUM, "args": FLAGS.split(), **browser_type_launch_args, **options}
+        return browser_type.launch(**launch_args)
+
+    return launch
+
+
+@pytest.fixture(scope="package")
+def browser(launch_browser: Callable[..., Browser]) -> Iterator[Browser]:
+    browser = launch_browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser_context_args() -> dict[str, Any]:
+    return {}
+
+
+# Visitors ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Complaints:
+    """What browsers reported: errors in the console (breaches of the security policy are there too) and of scripts.
+
+    A test that provokes one names a part of it in ``expected``.
+    """
+
+    found: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def watch(self, context: BrowserContext) -> None:
+        context.on("console", self._heard)
+        context.on("weberror", lambda error: self.found.append(f"script: {error.error}"))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.found.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    @property
+    def unexpected(self) -> list[str]:
+        return [one for one in self.found if not any(part in one for part in self.expected)]
+
+
+@pytest.fixture
+def complaints() -> Complaints:
+    return Complaints()
+
+
+@pytest.fixture
+def visitor(new_context: Callable[..., BrowserContext], complaints: Complaints) -> Iterator[Callable[..., Page]]:
+    """``visitor(**PHONE)``: a page of a browser nobody has used yet. No page may leave an error in its console."""
+
+    def _visitor(**options: Any) -> Page:
+        context = new_context(**{**WIDE, "reduced_motion": "reduce", **options})
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
+        complaints.watch(context)
+        return context.new_page()
+
+    yield _visitor
+    assert complaints.unexpected == []
+
+
+@pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
+def anywhere(request: pytest.FixtureRequest, visitor: Callable[..., Page]) -> Page:
+    """A page on a wide screen, and again on a phone."""
+    return visitor(**request.param)
+
+
+@pytest.fixture
+def page(visitor: Callable[..., Page]) -> Page:
+    return visitor()
+
+
+# The sites -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Site:
+    """A running site. Inside ``with site.data():`` the models of the test are those of the site."""
+
+    url: str
+    database: str
+    server: WebServer
+
+    def data(self) -> AbstractContextManager[None]:
+        return database(self.database)
+
+    def sign_in(self, page: Page, name: str = "admin") -> None:
+        page.goto(f"{self.url}/admin/login/?next=/")
+        page.fill("#id_username", name)
+        page.fill("#id_password", PASSWORD)
+        page.click("[type=submit]")
+        page.wait_for_url(f"{self.url}/")
+
+
+@pytest.fixture(scope="session")
+def demo_database(django_db_blocker: Any) -> Iterator[str]:
+    """The name of a database with the demo documents and an administrator. Nobody connects to it: it is copied."""
+    from django.conf import settings
+    from django.contrib.auth import get_user_model
+    from django.core.management import call_command
+    from django.core.management.base import OutputWrapper
+
+    from ragsite.demo import load_demo
+
+    name = "browser_demo"
+    create_database(name)
+    with django_db_blocker.unblock():
+        with database(name):
+            call_command("migrate", verbosity=0, interactive=False)
+            with Path("/dev/null").open("w") as nowhere:
+                counts = load_demo(
+                    settings.BASE_DIR / "demo", settings.DATA_DIR / "browser-demo-loaded", OutputWrapper(nowhere)
+                )
+            assert counts is not None
+            assert counts.added > 20
+            assert counts.failures == ()
+            get_user_model().objects.create_superuser("admin", password=PASSWORD)
+        yield name
+
+
+StartSite = Callable[..., AbstractContextManager[Site]]
+
+
+@pytest.fixture(scope="session")
+def start_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+    """``start_site(NAME="value")``: a web server with these variables, on a copy of the demo database."""
+    numbers = itertools.count(1)
+    started: list[Site] = []
+
+    def start(**environment: str) -> Site:
+        name = f"browser_{next(numbers)}"
+        create_database(name, demo_database)
+        log = tmp_path_factory.mktemp(name) / "web.log"
+        server = WebServer(log, **{"DATABASE_URL": url_of(name), "DJANGO_ALLOW_ASYNC_UNSAFE": "", **environment})
+        started.append(Site(server.url, name, server))
+        return started[-1]
+
+    yield start
+    for site in started:
+        site.server.stop()
+
+
+@pytest.fixture(scope="session")
+def site(start_site: Callable[..., Site]) -> Site:
+    """The site as it is after `make run`: the demo documents, and no language model."""
+    return start_site()
+
+
+@pytest.fixture(scope="session")
+def _model() -> Iterator[ModelServer]:
+    with model_server() as state:
+        yield state
+
+
+@pytest.fixture(scope="session")
+def model_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
+    """A site whose answers a language model writes: the one of the fixture ``model``."""
+    return start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny")
+
+
+@pytest.fixture
+def model(_model: ModelServer) -> ModelServer:
+    """The language model of ``model_site``, as new."""
+    fresh = ModelServer()
+    for name in ("pieces", "delay_seconds", "statuses", "break_after", "garbage", "requests", "headers"):
+        setattr(_model, name, getattr(fresh, name))
+    _model.closed_early.clear()
+    return _model

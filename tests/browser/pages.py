@@ -1,0 +1,68 @@
+"""What visitors do on the pages, and where they look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def ask(page: Page, question: str) -> Locator:
+    """Type the question, send it with Enter; returns its turn, when the answer has ended."""
+    turn = begin_asking(page, question)
+    expect(turn.locator(".answer")).not_to_have_class("answer is-streaming")
+    return turn
+
+
+def begin_asking(page: Page, question: str) -> Locator:
+    """As :func:`ask`, without waiting for the answer."""
+    turns = page.locator(".turn")
+    before = turns.count()
+    page.fill("#question", question)
+    page.press("#question", "Enter")
+    expect(turns).to_have_count(before + 1)
+    return turns.nth(before)
+
+
+def source(turn: Locator, marker: int) -> Locator:
+    """The card of a numbered source."""
+    return turn.locator(f".source[id$='-source-{marker}']")
+
+
+def answer_text(turn: Locator) -> str:
+    """The words of a finished answer, without markers."""
+    prose = turn.locator("[data-answer-text]")
+    text: str = prose.evaluate(
+        "node => { const copy = node.cloneNode(true); copy.querySelectorAll('.cite').forEach(n => n.remove());"
+        " return copy.textContent }"
+    )
+    return words(text)
+
+
+def words(text: str) -> str:
+    """The text on one line: line ends do not count."""
+    return " ".join(text.split())
+
+
+def marked_text(page: Page) -> str:
+    """What the source viewer highlights."""
+    return words("".join(page.locator("mark").all_text_contents()))
+
+
+def leave_no_trace_of(page: Page) -> dict[str, Any]:
+    """What hostile text would have left behind, had any of it run or become markup."""
+    found: dict[str, Any] = page.evaluate(
+        """() => ({
+            ran: window.hacked ?? null,
+            scripts: document.querySelectorAll("main script, main iframe, main object, main style").length,
+            images: document.querySelectorAll("main img").length,
+            handlers: [...document.querySelectorAll("main *")].flatMap(
+                node => [...node.attributes].filter(a => /^on/i.test(a.name))).length,
+            links: [...document.querySelectorAll("main a")].filter(
+                a => !["http:", "https:", "mailto:"].includes(a.protocol)).map(a => a.href),
+        })"""
+    )
+    return found
+
+
+NO_TRACE = {"ran": None, "scripts": 0, "images": 0, "handlers": 0, "links": []}

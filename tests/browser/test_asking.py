@@ -1,0 +1,365 @@
+"""A visitor asks the demo documents, without a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.pages import answer_text, ask, begin_asking, marked_text, source, words
+
+SEAL_KIT = "Which seal kit fits the MX-9920-W?"
+ADD_VAR = "What does addVar do?"
+VISITING_HOURS = "Wat zijn de bezoekuren op de afdeling cardiologie?"
+OFF_TOPIC = "Who won the football world cup in 1998?"
+
+QUESTIONS = [
+    pytest.param(SEAL_KIT, "Catalogue", "SK-9920-W", id="part-number"),
+    pytest.param(ADD_VAR, "Reference: variables", "Declares a new variable", id="identifier"),
+    pytest.param(VISITING_HOURS, "Bezoek en bereikbaarheid", "14.00 – 16.00 uur", id="dutch"),
+]
+
+
+def quote_of(site: Site, href: str) -> str:
+    """The saved quote of the citation that the link leads to."""
+    from chat.models import Citation
+
+    address = urlsplit(href)
+    place = {name: int(values[0]) for name, values in parse_qs(address.query).items()}
+    document = int(address.path.rstrip("/").rsplit("/", 1)[1])
+    with site.data():
+        quotes = set(Citation.objects.filter(document_id=document, **place).values_list("quote", flat=True))
+    assert len(quotes) == 1
+    return str(quotes.pop())
+
+
+def open_sources(turn: Locator) -> None:
+    """On narrow screens the sources are folded."""
+    toggle = turn.locator(".sources-toggle")
+    if not turn.locator(".source").first.is_visible():
+        toggle.click()
+        expect(toggle).to_have_attribute("aria-expanded", "true")
+
+
+@pytest.mark.parametrize(("question", "first_source", "said"), QUESTIONS)
+def test_a_question_is_answered_with_citations_that_open_the_passage(
+    site: Site, anywhere: Page, question: str, first_source: str, said: str
+) -> None:
+    page = anywhere
+    page.goto(site.url)
+    with page.expect_response(re.compile("/stream/$")) as streamed:
+        turn = ask(page, question)
+    assert streamed.value.headers["content-type"] == "text/event-stream"
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    assert said in answer_text(turn)
+
+    open_sources(turn)
+    expect(source(turn, 1).locator(".source-title")).to_contain_text(first_source)
+    citations = turn.locator(".cite a")
+    numbers = [int(number) for number in citations.all_text_contents()]
+    assert numbers
+    for number in numbers:
+        expect(source(turn, number).locator(".source-quote").first).to_be_visible()
+
+    href = citations.first.get_attribute("href")
+    assert href is not None
+    quote = quote_of(site, href)
+    citations.first.click()
+    page.wait_for_url(site.url + href)
+    expect(page.locator("#passage")).to_be_in_viewport()
+    assert marked_text(page) == words(quote)
+
+
+def test_every_source_opens_at_its_quote(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    turn = ask(page, ADD_VAR)
+    links = turn.locator(".source-quote a")
+    hrefs = [link.get_attribute("href") or "" for link in links.all()]
+    assert hrefs
+    for href in hrefs:
+        page.goto(site.url + href)
+        expect(page.locator("#passage")).to_be_in_viewport()
+        assert marked_text(page) == words(quote_of(site, href))
+
+
+def test_the_address_of_an_answer_shows_it_again(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    turn = ask(page, SEAL_KIT)
+    text = answer_text(turn)
+    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
+    expect(page).to_have_title(re.compile(re.escape(SEAL_KIT)))
+    page.reload()
+    assert answer_text(page.locator(".turn")) == text
+    expect(page.locator(".cite a").first).to_be_visible()
+
+
+def test_further_questions_follow_in_the_same_conversation(site: Site, anywhere: Page) -> None:
+    anywhere.goto(site.url)
+    ask(anywhere, SEAL_KIT)
+    address = anywhere.url
+    second = ask(anywhere, ADD_VAR)
+    assert anywhere.url == address
+    expect(second.locator(".question")).to_be_in_viewport()
+    anywhere.reload()
+    expect(anywhere.locator(".turn .question")).to_have_text([SEAL_KIT, ADD_VAR])
+
+
+def test_a_chosen_collection_is_the_only_one_asked(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    page.select_option("[name=collection]", "lingo")
+    turn = ask(page, SEAL_KIT)
+    titles = turn.locator(".source-title").all_text_contents()
+    assert not any("Catalogue" in title for title in titles)
+    expect(page.locator("#scope")).to_contain_text("Lingo language reference")
+
+
+def test_a_suggestion_is_asked_with_a_click(site: Site, anywhere: Page) -> None:
+    anywhere.goto(site.url)
+    suggestion = anywhere.locator(".suggestions button").first
+    question = suggestion.locator("span").inner_text()
+    suggestion.click()
+    expect(anywhere.locator(".turn .question")).to_have_text(question)
+    expect(anywhere.locator(".turn .answer")).to_have_class(re.compile("is-complete|is-refused"))
+    expect(anywhere.locator(".suggestions")).to_have_count(0)
+
+
+def test_an_off_topic_question_is_refused_with_the_nearest_passages(site: Site, anywhere: Page) -> None:
+    anywhere.goto(site.url)
+    turn = ask(anywhere, OFF_TOPIC)
+    expect(turn.locator(".answer")).to_have_class("answer is-refused")
+    expect(turn.locator(".outcome")).to_contain_text("The documents do not answer this question.")
+    expect(turn.locator(".sources-heading")).to_contain_text("Nearest passages")
+    open_sources(turn)
+    assert turn.locator(".source").count() > 0
+    expect(turn.locator(".cite")).to_have_count(0)
+    # Near its beginning, because the middle of a link on two lines may lie beside its words.
+    source(turn, 1).locator(".source-title").click(position={"x": 12, "y": 9})
+    expect(anywhere.locator("#passage")).to_be_in_viewport()
+
+
+def test_the_form_answers_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
+    for size in ({}, PHONE):
+        page = visitor(**size, java_script_enabled=False)
+        page.goto(site.url)
+        page.fill("#question", SEAL_KIT)
+        page.click(".send")
+        expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/#answer-"))
+        turn = page.locator(".turn")
+        expect(turn.locator(".answer")).to_have_class("answer is-complete")
+        expect(source(turn, 1).locator(".source-title")).to_be_visible()
+        turn.locator(".cite a").first.click()
+        expect(page.locator("#passage")).to_be_visible()
+
+
+def press_until(page: Page, key: str, selector: str) -> None:
+    for _ in range(60):
+        page.keyboard.press(key)
+        if page.evaluate("selector => document.activeElement?.matches(selector)", selector):
+            return
+    raise AssertionError(f"{selector} is not reached with {key}.")
+
+
+def test_all_of_it_works_with_the_keyboard_alone(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    expect(page.locator("#question")).to_be_focused()
+    # From the top of the page, as after a click on the address bar.
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    press_until(page, "Tab", "#question")
+    page.keyboard.type(ADD_VAR)
+    page.keyboard.press("Shift+Enter")
+    expect(page.locator(".turn")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn .answer")).to_have_class("answer is-complete")
+    expect(page.locator("#question")).to_be_focused()
+    press_until(page, "Shift+Tab", ".cite a")
+    expect(page.locator("#preview")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#preview")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(page.locator("#passage")).to_be_in_viewport()
+
+
+def test_pointing_at_a_citation_shows_its_words(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    turn = ask(page, ADD_VAR)
+    marker = turn.locator(".cite a").first
+    marker.hover()
+    preview = page.locator("#preview")
+    expect(preview).to_be_visible()
+    expect(preview).to_contain_text("Reference: variables")
+    page.mouse.move(5, 5)
+    expect(preview).to_be_hidden()
+
+
+def test_a_question_that_is_too_long_is_refused_with_a_sentence(
+    site: Site, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    page = visitor()
+    page.goto(site.url)
+    page.fill("#question", "a" * 512)
+    expect(page.locator("#question-count")).to_have_text("12 characters too many")
+    page.press("#question", "Enter")
+    expect(page.locator("#question")).to_have_value("a" * 512)
+    expect(page.locator(".turn")).to_have_count(0)
+
+    complaints.expected.append("422")
+    page = visitor(java_script_enabled=False)
+    page.goto(site.url)
+    page.fill("#question", "a" * 512)
+    page.click(".send")
+    expect(page.locator("#question-error")).to_have_text("The question has 512 characters; please keep it within 500.")
+    expect(page.locator("#question")).to_have_value("a" * 512)
+
+
+def test_what_the_server_refuses_is_said_beside_the_question(site: Site, page: Page, complaints: Complaints) -> None:
+    complaints.expected.append("422")
+    page.goto(site.url)
+    page.eval_on_selector("[name=collection] option:nth-child(2)", "option => { option.value = 'gone' }")
+    page.select_option("[name=collection]", "gone")
+    page.fill("#question", SEAL_KIT)
+    page.press("#question", "Enter")
+    expect(page.locator("#question-error")).to_have_text("There is no collection named 'gone'.")
+    expect(page.locator("#question")).to_have_value(SEAL_KIT)
+    page.select_option("[name=collection]", "")
+    ask(page, SEAL_KIT)
+    expect(page.locator("#question-error")).to_be_empty()
+
+
+def test_two_tabs_do_not_mix(site: Site, page: Page) -> None:
+    other = page.context.new_page()
+    page.goto(site.url)
+    other.goto(site.url)
+    # The first question gives the browser its identity; only then can two be asked at once.
+    ask(page, "What does setVar return?")
+    first, second = begin_asking(page, SEAL_KIT), begin_asking(other, ADD_VAR)
+    expect(first.locator(".answer")).to_have_class("answer is-complete")
+    expect(second.locator(".answer")).to_have_class("answer is-complete")
+    assert "SK-9920-W" in answer_text(first)
+    assert "variable" in answer_text(second)
+    assert page.url != other.url
+    page.reload()
+    expect(page.locator(".conversations li")).to_have_count(2)
+    expect(page.locator(".turn")).to_have_count(2)
+
+
+def test_back_and_forward(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(site.url)
+    turn = ask(page, SEAL_KIT)
+    text = answer_text(turn)
+    turn.locator(".cite a").first.click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+    page.go_back()
+    assert answer_text(page.locator(".turn")) == text
+    page.go_back()
+    expect(page.locator("#welcome")).to_be_visible()
+    expect(page.locator(".turn")).to_have_count(0)
+    page.go_forward()
+    assert answer_text(page.locator(".turn")) == text
+    ask(page, ADD_VAR)
+    expect(page.locator(".turn")).to_have_count(2)
+
+
+def test_a_conversation_is_deleted_after_asking(site: Site, anywhere: Page, complaints: Complaints) -> None:
+    page = anywhere
+    page.goto(site.url)
+    ask(page, SEAL_KIT)
+    address = page.url
+    opener = page.locator("#open-sidebar")
+    if opener.is_visible():
+        opener.click()
+    entry = page.locator(".conversations li")
+    expect(entry).to_have_count(1)
+    asked: list[str] = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    entry.hover()
+    entry.get_by_role("button").click()
+    assert asked == [f"Delete “{SEAL_KIT}” and its answers?"]
+    expect(entry).to_have_count(1)
+
+    page.once("dialog", lambda dialog: dialog.accept())
+    entry.get_by_role("button").click()
+    expect(page.locator("#welcome")).to_be_visible()
+    expect(entry).to_have_count(0)
+    complaints.expected.append("404")
+    response = page.goto(address)
+    assert response is not None
+    assert response.status == 404
+
+
+def test_a_conversation_that_is_not_shown_is_deleted_in_its_place(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    ask(page, SEAL_KIT)
+    page.goto(site.url)
+    turn = ask(page, ADD_VAR)
+    page.once("dialog", lambda dialog: dialog.accept())
+    entry = page.locator(".conversations li", has_text="seal kit")
+    entry.hover()
+    entry.get_by_role("button").click()
+    expect(page.locator(".conversations li")).to_have_count(1)
+    expect(page.locator(".conversations [aria-current=page]")).to_have_text(ADD_VAR)
+    expect(turn).to_be_visible()
+
+
+def test_nobody_sees_the_conversations_of_another_browser(
+    site: Site, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    mine, theirs = visitor(), visitor()
+    mine.goto(site.url)
+    turn = ask(mine, SEAL_KIT)
+    answer_id = (turn.get_attribute("id") or "").removeprefix("answer-")
+    complaints.expected.append("404")
+    response = theirs.goto(mine.url)
+    assert response is not None
+    assert response.status == 404
+    assert SEAL_KIT not in theirs.content()
+    for path in ("stream", "debug"):
+        assert theirs.request.get(f"{site.url}/answers/{answer_id}/{path}/").status == 404
+    theirs.goto(site.url)
+    expect(theirs.locator(".conversations li")).to_have_count(0)
+
+
+def test_judging_and_copying_an_answer(site: Site, page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    page.goto(site.url)
+    turn = ask(page, SEAL_KIT)
+    turn.get_by_role("button", name="Not helpful").click()
+    expect(page.locator("#live")).to_have_text("Thank you, your judgement is saved.")
+    expect(turn.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "true")
+    turn.get_by_role("button", name="Copy").click()
+    expect(turn.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "SK-9920-W" in copied
+    assert "[1] Catalogue" in copied
+    page.reload()
+    expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_the_drawer_of_a_phone(site: Site, visitor: Callable[..., Page], motion: str) -> None:
+    page = visitor(**PHONE, reduced_motion=motion)
+    page.goto(site.url)
+    expect(page.locator("#sidebar")).to_be_hidden()
+    page.tap("#open-sidebar")
+    expect(page.locator("#sidebar")).to_be_in_viewport()
+    expect(page.locator("#close-sidebar")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#sidebar")).to_be_hidden()
+    expect(page.locator("#open-sidebar")).to_be_focused()
+
+
+def test_chosen_colours_last(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.click("[data-theme-toggle]")
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(background) == dark
+    expect(page.locator("[data-theme-toggle]")).to_have_attribute("aria-pressed", "true")

@@ -1,0 +1,296 @@
+"""A language model that takes its time, and visitors who stop it, reload, or go away."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Complaints, Site
+from tests.browser.pages import answer_text, ask, begin_asking, source, words
+from tests.support.model_server import ModelServer
+
+QUESTION = "Which seal kit fits the MX-9920-W?"
+# Notes every state of the newest turn that a reader could have seen.
+RECORDER = """
+    window.seen = [];
+    const note = () => {
+      const turn = document.querySelector(".turn:last-child");
+      if (!turn) return;
+      const text = [...turn.querySelectorAll(".answer .prose")].map(node => node.textContent).join("");
+      const state = {
+        text, sources: turn.querySelectorAll(".source").length, live: document.getElementById("live").textContent,
+        streaming: turn.querySelector(".answer").classList.contains("is-streaming"),
+      };
+      const last = window.seen.at(-1);
+      if (!last || Object.keys(state).some(key => state[key] !== last[key])) window.seen.push(state);
+    };
+    document.addEventListener("DOMContentLoaded", () => {
+      new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+      note();
+    });
+"""
+
+
+def numbered(count: int) -> list[str]:
+    return [f"word{number} " for number in range(count)] + ["[1]."]
+
+
+def text_so_far(turn: Locator) -> str:
+    return words("".join(turn.locator(".answer .prose").all_text_contents()))
+
+
+def seen_by(page: Page) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = page.evaluate("window.seen")
+    return found
+
+
+def test_a_streamed_answer_grows_before_the_readers_eyes(model_site: Site, anywhere: Page, model: ModelServer) -> None:
+    page = anywhere
+    model.pieces = ["You need ", "the **seal", " kit** SK-9920-W [", "1].\n\n", "- It is made ", "of EPDM [1, 2].\n", "- Done."]
+    model.delay_seconds = 0.15
+    page.add_init_script(RECORDER)
+    page.goto(model_site.url)
+    turn = ask(page, QUESTION)
+
+    states = seen_by(page)
+    streaming = [state for state in states if state["streaming"]]
+    # The sources are there before the first word.
+    assert any(state["sources"] > 0 and not state["text"].strip() for state in streaming)
+    assert all(state["sources"] > 0 for state in streaming if state["text"].strip())
+    lengths = [len(words(state["text"])) for state in streaming]
+    assert len(set(lengths)) >= 4
+    # What has been read does not go away again.
+    assert all(later >= earlier - 3 for earlier, later in pairwise(lengths))
+    assert not any("**" in state["text"] for state in streaming)
+
+    said = list(dict.fromkeys(state["live"] for state in states if state["live"]))
+    assert said[:2] == ["Searching the documents…", "Writing the answer…"]
+    assert said[2].startswith("Answer complete. You need the seal kit SK-9920-W")
+    assert len(said) == 3
+
+    expect(turn.locator("[data-answer-text] strong")).to_have_text("seal kit")
+    expect(turn.locator("[data-answer-text] li")).to_have_count(2)
+    assert turn.locator(".cite a").all_text_contents() == ["1", "1", "2"]
+    for link in turn.locator(".cite a").all():
+        assert re.fullmatch(r"/documents/\d+/\?start=\d+&end=\d+#passage", link.get_attribute("href") or "")
+    assert len(model.requests) == 1
+
+
+def test_a_citation_in_a_growing_answer_leads_to_its_source(model_site: Site, page: Page, model: ModelServer) -> None:
+    model.pieces = ["The kit [1] ", *numbered(40)]
+    model.delay_seconds = 0.1
+    page.goto(model_site.url)
+    turn = begin_asking(page, QUESTION)
+    turn.locator(".cite a").first.click()
+    expect(source(turn, 1)).to_be_focused()
+    expect(turn.locator(".answer")).to_have_class("answer is-streaming")
+    expect(page).to_have_url(re.compile("/c/.*/$"))
+
+
+def test_stop_ends_the_writing_and_keeps_the_text(model_site: Site, anywhere: Page, model: ModelServer) -> None:
+    page = anywhere
+    model.pieces = numbered(300)
+    model.delay_seconds = 0.05
+    page.goto(model_site.url)
+    expect(page.locator("#stop")).to_be_hidden()
+    turn = begin_asking(page, QUESTION)
+    expect(turn.locator(".answer")).to_contain_text("word6")
+    page.click("#stop")
+    expect(turn.locator(".answer")).to_have_class("answer is-stopped")
+    expect(turn.locator(".outcome")).to_contain_text("This answer was stopped before its end.")
+    expect(page.locator("#live")).to_have_text("The answer was stopped.")
+    expect(page.locator("#stop")).to_be_hidden()
+    text = answer_text(turn)
+    count = len(text.split())
+    assert 7 <= count < 200
+    assert words(text) == " ".join(f"word{number}" for number in range(count))
+    assert model.closed_early.wait(5), "The model goes on writing for nobody."
+    page.reload()
+    assert answer_text(page.locator(".turn")) == text
+    assert len(model.requests) == 1
+
+    model.pieces, model.delay_seconds = numbered(3), 0.0
+    page.get_by_role("button", name="Ask again").click()
+    again = page.locator(".turn").nth(1)
+    expect(again.locator(".answer")).to_have_class("answer is-complete")
+    assert words(answer_text(again)) == "word0 word1 word2."
+
+
+def test_a_reload_goes_on_where_the_answer_is(model_site: Site, anywhere: Page, model: ModelServer) -> None:
+    page = anywhere
+    model.pieces = numbered(60)
+    model.delay_seconds = 0.06
+    page.goto(model_site.url)
+    turn = begin_asking(page, QUESTION)
+    expect(turn.locator(".answer")).to_contain_text("word10")
+    page.add_init_script(RECORDER)
+    page.reload()
+    turn = page.locator(".turn")
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    whole = [f"word{number}" for number in range(60)]
+    assert answer_text(turn).rstrip(".").split() == whole
+    streamed = [state["text"] for state in seen_by(page) if state["streaming"]]
+    assert len(streamed) > 3
+    assert all(words(re.sub(r"\d*\.?$", "", text)).count("word0 ") <= 1 for text in streamed)
+    assert len(model.requests) == 1
+
+
+def test_a_lost_connection_is_announced_and_taken_up_again(
+    model_site: Site, page: Page, model: ModelServer, complaints: Complaints
+) -> None:
+    complaints.expected.append("ERR_INTERNET_DISCONNECTED")
+    model.pieces = numbered(80)
+    model.delay_seconds = 0.06
+    page.add_init_script(
+        """
+        const Real = window.EventSource;
+        window.EventSource = class extends Real { constructor(...all) { super(...all); window.stream = this; } };
+        """
+    )
+    page.goto(model_site.url)
+    turn = begin_asking(page, QUESTION)
+    expect(turn.locator(".answer")).to_contain_text("word10")
+    # The browser drops an open stream only when the other side does, so the page is told of the loss by hand.
+    page.evaluate("window.stream.dispatchEvent(new Event('error'))")
+    expect(page.locator("#live")).to_have_text("The connection was lost. Trying again…")
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    assert answer_text(turn).rstrip(".").split() == [f"word{number}" for number in range(80)]
+    assert len(model.requests) == 1
+
+
+def test_closing_the_tab_stops_the_model(model_site: Site, page: Page, model: ModelServer) -> None:
+    model.pieces = numbered(400)
+    model.delay_seconds = 0.1
+    page.goto(model_site.url)
+    turn = begin_asking(page, QUESTION)
+    expect(turn.locator(".answer")).to_contain_text("word3")
+    address = page.url
+    context = page.context
+    page.close()
+    closed_at = time.monotonic()
+    # The reader may come back for ten seconds.
+    assert model.closed_early.wait(20), "The model goes on writing for nobody."
+    assert time.monotonic() - closed_at < 18
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator(".answer")).to_have_class("answer is-stopped")
+    assert answer_text(page.locator(".turn")).startswith("word0 word1 word2 word3")
+
+
+def test_two_readers_of_one_answer_see_the_same(model_site: Site, page: Page, model: ModelServer) -> None:
+    model.pieces = numbered(40)
+    model.delay_seconds = 0.08
+    page.goto(model_site.url)
+    turn = begin_asking(page, QUESTION)
+    expect(turn.locator(".answer")).to_contain_text("word3")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".answer")).to_have_class("answer is-complete")
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    assert answer_text(turn) == answer_text(other.locator(".turn"))
+    assert len(model.requests) == 1
+
+
+def test_a_failing_model_is_announced_and_the_documents_answer(
+    model_site: Site, anywhere: Page, model: ModelServer
+) -> None:
+    model.statuses = [400]
+    anywhere.goto(model_site.url)
+    turn = ask(anywhere, QUESTION)
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    expect(turn.locator(".notice")).to_have_text(
+        "The language model did not answer. This answer is quoted from the documents instead."
+    )
+    assert "SK-9920-W" in answer_text(turn)
+    expect(turn.locator(".cite a").first).to_be_visible()
+
+
+def test_a_model_that_breaks_off_leaves_no_half_answer(model_site: Site, page: Page, model: ModelServer) -> None:
+    model.pieces = numbered(20)
+    model.break_after = 8
+    model.delay_seconds = 0.05
+    page.goto(model_site.url)
+    turn = ask(page, QUESTION)
+    expect(turn.locator(".notice")).to_contain_text("The language model did not answer.")
+    assert "word0" not in answer_text(turn)
+    assert "SK-9920-W" in answer_text(turn)
+
+
+def test_a_model_that_declines_is_a_refusal(model_site: Site, page: Page, model: ModelServer) -> None:
+    from chat.prompts import NO_ANSWER
+
+    model.pieces = [NO_ANSWER[:4], NO_ANSWER[4:]]
+    page.goto(model_site.url)
+    turn = ask(page, QUESTION)
+    expect(turn.locator(".answer")).to_have_class("answer is-refused")
+    expect(turn.locator(".sources-heading")).to_contain_text("Nearest passages")
+
+
+# Search that is broken in part -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def other_embedder(start_site: Callable[..., Site], _model: ModelServer) -> Site:
+    """A site whose settings name an embedding server that does not exist; the stored vectors are another's."""
+    return start_site(
+        OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", EMBEDDING_BASE_URL="http://127.0.0.1:9/v1", EMBEDDING_MODEL="gone"
+    )
+
+
+def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, anywhere: Page, model: ModelServer) -> None:
+    model.pieces = ["You need ", "SK-9920-W [1]."]
+    anywhere.goto(other_embedder.url)
+    turn = ask(anywhere, QUESTION)
+    expect(turn.locator(".notice")).to_have_text(
+        "Search by meaning did not answer, so the passages were found by their words alone."
+    )
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    assert "SK-9920-W" in answer_text(turn)
+    anywhere.reload()
+    expect(anywhere.locator(".notice")).to_contain_text("Search by meaning did not answer")
+
+
+def test_the_documents_still_answer_when_model_and_embedder_are_gone(
+    other_embedder: Site, page: Page, model: ModelServer
+) -> None:
+    model.statuses = [400]
+    page.goto(other_embedder.url)
+    turn = ask(page, QUESTION)
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    expect(turn.locator(".notice")).to_have_count(2)
+    assert "SK-9920-W" in answer_text(turn)
+
+
+def test_broken_legs_are_told_apart_and_without_any_there_is_an_honest_sentence(
+    start_site: Callable[..., Site], page: Page
+) -> None:
+    from django.db import connection
+
+    site = start_site()
+    page.goto(site.url)
+    with site.data(), connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE retrieval_lexeme RENAME TO taken_away")
+    turn = ask(page, QUESTION)
+    expect(turn.locator(".notice")).to_have_text(
+        "Keyword search did not answer, so the passages were found by their meaning alone."
+    )
+    with site.data(), connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE retrieval_chunkembedding RENAME TO taken_away_too")
+    turn = ask(page, QUESTION)
+    expect(turn.locator(".answer")).to_have_class("answer is-failed")
+    expect(turn.locator(".outcome")).to_contain_text("There is no answer to this question yet.")
+    expect(turn.locator(".outcome")).to_contain_text("The search cannot answer at the moment.")
+    with site.data(), connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE taken_away RENAME TO retrieval_lexeme")
+        cursor.execute("ALTER TABLE taken_away_too RENAME TO retrieval_chunkembedding")
+    turn.get_by_role("button", name="Ask again").click()
+    again = page.locator(".turn").nth(2)
+    expect(again.locator(".answer")).to_have_class("answer is-complete")
+    expect(again.locator(".notice")).to_have_count(0)
+    site.server.stop()

@@ -1,0 +1,147 @@
+"""What a first visitor gets from the demo documents. The shares are floors below what was reached, not targets."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import OutputWrapper
+
+from chat import answering
+from chat.types import Completed, Failed, Searched
+from ragsite.demo import COLLECTIONS, load_demo
+from retrieval.access import everything
+from retrieval.models import Collection, Document
+
+DEMO = settings.BASE_DIR / "demo"
+QUESTIONS: dict[str, Any] = json.loads((DEMO / "questions.json").read_text())
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> None:
+    load_demo(DEMO, tmp_path / "loaded", OutputWrapper(io.StringIO()))
+
+
+async def ask_all(questions: list[str]) -> list[tuple[Searched, Completed]]:
+    from asgiref.sync import sync_to_async
+
+    filters = await sync_to_async(everything)()
+    outcomes = []
+    for question in questions:
+        searched: Searched | None = None
+        async for event in answering.answer(question, filters):
+            if isinstance(event, Searched):
+                searched = event
+            assert not isinstance(event, Failed)
+        assert searched is not None
+        assert isinstance(event, Completed)
+        outcomes.append((searched, event))
+    return outcomes
+
+
+def source_of(passage: Any) -> str:
+    return f"{passage.collection}/{passage.source}"
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_questions_about_the_demo_documents(demo: None) -> None:
+    questions = QUESTIONS["questions"]
+    outcomes = asyncio.run(ask_all([row["question"] for row in questions]))
+    in_context = cited_first = answered = verbatim = 0
+    for row, (searched, completed) in zip(questions, outcomes, strict=True):
+        in_context += any(squeezed(row["answer"]) in squeezed(source.block.content) for source in searched.sources)
+        answered += not completed.refused
+        cited_first += bool(completed.citations) and source_of(completed.citations[0].passage) == row["document"]
+        verbatim += squeezed(row["answer"]) in squeezed(completed.text)
+        for citation in completed.citations:
+            assert citation.support == 1.0, (row["question"], citation.quote)
+    total = len(questions)
+    assert in_context >= 0.94 * total
+    assert answered >= 0.88 * total
+    assert cited_first >= 0.75 * total
+    assert verbatim >= 0.65 * total
+
+
+def test_questions_that_they_do_not_answer(demo: None) -> None:
+    outcomes = asyncio.run(ask_all([row["question"] for row in QUESTIONS["unanswerable"]]))
+    refused = sum(completed.refused for _searched, completed in outcomes)
+    assert refused >= 0.55 * len(outcomes)
+    assert all(searched.sources for searched, _completed in outcomes)
+
+
+def test_plain_questions_find_their_document_and_strange_ones_none(demo: None) -> None:
+    documents = {
+        "What is the MX-9920-W?": "parts/catalogue.csv",
+        "What does addVar do?": "lingo/02-variables.md",
+        "Wat zijn de bezoekuren?": "ziekenhuis/01-bezoek-en-bereikbaarheid.md",
+        "Wat is cardioversie?": "ziekenhuis/patientengids-cardioversie.pdf",
+    }
+    for question, (_searched, completed) in zip(documents, asyncio.run(ask_all(list(documents))), strict=True):
+        assert source_of(completed.citations[0].passage) == documents[question]
+    strange = ["Who won the 1998 football world cup?", "How do I bake sourdough bread?", "Wie is de koning van België?"]
+    for _searched, completed in asyncio.run(ask_all(strange)):
+        assert completed.refused
+
+
+def test_an_interrupted_first_run_goes_on_and_a_second_does_nothing(tmp_path: Path) -> None:
+    marker, output = tmp_path / "loaded", OutputWrapper(io.StringIO())
+    Collection.objects.create(slug="handbook", name="Handbook")
+    counts = load_demo(DEMO, marker, output)
+    assert counts is not None
+    assert counts.failed == 0
+    assert counts.added == Document.objects.count() >= 30
+    assert Collection.objects.count() == len(COLLECTIONS)
+    Document.objects.filter(collection__slug="parts").delete()
+    assert load_demo(DEMO, marker, output) is None
+    assert not Document.objects.filter(collection__slug="parts").exists()
+
+
+def test_the_commands_answer_in_json_and_in_words(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("ask", "Which seal kit fits the MX-9920-W?", json=True)
+    answer = json.loads(capsys.readouterr().out)
+    assert "SK-9920-W" in answer["answer"]
+    assert answer["citations"][0]["quote"]
+    call_command("search", "MX-9920-W", json=True, top_k=3, collection="parts")
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["results"]) == 3
+    assert {hit["document"]["collection"] for hit in found["results"]} == {"parts"}
+    assert found["trace"]["search_method"] == "zscore"
+
+    call_command("ask", "Which seal kit fits the MX-9920-W?")
+    assert "[1] Catalogue, characters" in capsys.readouterr().out
+    call_command("search", "MX-9920-W", top_k=1)
+    shown = capsys.readouterr().out
+    assert "lexical #" in shown
+    assert "vector #" in shown
+    assert "milliseconds:" in shown
+
+
+def test_the_ingest_command_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.md").write_text("# A\n\nSomething to read.")
+    (folder / "deep" / "b.txt").write_text("Something else to read.")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nonsense")
+    (folder / ".hidden").write_text("not a document")
+    with pytest.raises(SystemExit) as stopped:
+        call_command("ingest", str(folder), collection="mine", json=True)
+    assert stopped.value.code == 1
+    printed = capsys.readouterr()
+    counts = json.loads(printed.out)
+    assert (counts["added"], counts["unchanged"], counts["failed"]) == (2, 0, 1)
+    assert "broken.pdf" in printed.err
+    assert set(Document.objects.filter(status="ready").values_list("source", flat=True)) == {"a.md", "deep/b.txt"}
+    (folder / "broken.pdf").unlink()
+    call_command("ingest", str(folder), collection="mine", json=True)
+    assert json.loads(capsys.readouterr().out)["unchanged"] == 2

@@ -1,0 +1,42 @@
+"""Databases beside the one of pytest-django, which wipes its tables after every test that commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from django.conf import settings
+from django.db import connection, connections
+from psycopg import sql
+
+
+def create_database(name: str, template: str = "template1") -> None:
+    """A new database, with all that ``template`` holds; nobody may be connected to that one."""
+    settings.EMBEDDED_POSTGRES.acquire()
+    with psycopg.connect(f"{_server()}&dbname=postgres", autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+
+
+def url_of(name: str) -> str:
+    """The database, in a form that another process can connect with."""
+    return f"postgresql://postgres@/{name}?host={settings.EMBEDDED_POSTGRES.socket_dir}"
+
+
+@contextmanager
+def database(name: str) -> Iterator[None]:
+    """The models of this process, and of the threads it starts, read and write the named database."""
+    connections.close_all()
+    # All threads share this description; their connections do not outlive what they are asked to do.
+    described = connection.settings_dict
+    before = described["NAME"], described["CONN_MAX_AGE"]
+    described["NAME"], described["CONN_MAX_AGE"] = name, 0
+    try:
+        yield
+    finally:
+        connections.close_all()
+        described["NAME"], described["CONN_MAX_AGE"] = before
+
+
+def _server() -> str:
+    return f"postgresql://postgres@/?host={settings.EMBEDDED_POSTGRES.socket_dir}"
