@@ -5,23 +5,23 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 _NAME = b"content-type"
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([^\s;\"']*)", re.IGNORECASE)
 _django = get_asgi_application()
 
 
-async def application(scope: Message, receive: Receive, send: Send) -> None:
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Django, behind a check of the one header that it trusts before its own error handling is in place."""
     if scope["type"] == "http" and any(_names_no_text(value) for name, value in scope["headers"] if name == _NAME):
         await send(

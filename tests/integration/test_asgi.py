@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ragsite.asgi import application
@@ -10,8 +12,13 @@ from ragsite.asgi import application
 async def status(content_type: str) -> int:
     sent: list[dict[str, object]] = []
 
+    bodies = [{"type": "http.request", "body": b"", "more_body": False}]
+
     async def receive() -> dict[str, object]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        if bodies:
+            return bodies.pop()
+        await asyncio.sleep(60)  # the client stays on the line
+        raise AssertionError("nobody should wait that long")
 
     async def send(message: dict[str, object]) -> None:
         sent.append(message)

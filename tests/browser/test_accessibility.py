@@ -1,0 +1,147 @@
+"""Rules that a program can check: WCAG by axe, and no page wider than its window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.pages import ask, begin_asking
+from tests.support.model_server import ModelServer
+
+ANSWERED = "What is the difference between addVar and setVar?"
+OFF_TOPIC = "Who won the football world cup in 1998?"
+WIDTHS = (320, 390, 768, 1440)
+
+
+def violations(page: Page) -> list[str]:
+    """The serious and critical ones, each with the first element it is about."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{page.url}: {one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}: {one['nodes'][0]['failureSummary']}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_axe_finds_nothing_serious(
+    site: Site, visitor: Callable[..., Page], size: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
+    page = visitor(**size, color_scheme=scheme)
+    page.goto(site.url)
+    found = violations(page)
+    opener = page.locator("#open-sidebar")
+    if opener.is_visible():
+        opener.click()
+        expect(page.locator("#sidebar")).to_be_in_viewport()
+        found += violations(page)
+        page.keyboard.press("Escape")
+
+    turn = ask(page, ANSWERED)
+    toggle = turn.locator(".sources-toggle")
+    if not turn.locator(".source").first.is_visible():
+        toggle.click()
+    turn.locator(".also-found summary").click()
+    turn.locator(".cite a").first.focus()
+    found += violations(page)
+    address = page.url
+    turn.locator(".cite a").first.click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+    found += violations(page)
+
+    page.goto(address)
+    refused = ask(page, OFF_TOPIC)
+    expect(refused.locator(".answer")).to_have_class("answer is-refused")
+    found += violations(page)
+    assert found == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_rarer_states(
+    model_site: Site, visitor: Callable[..., Page], model: ModelServer, scheme: Literal["light", "dark"]
+) -> None:
+    page = visitor(color_scheme=scheme)
+    model_site.sign_in(page)
+    model.statuses = [400]
+    turn = ask(page, ANSWERED)
+    expect(turn.locator(".notice")).to_be_visible()
+    turn.locator(".debug summary").first.click()
+    expect(turn.locator(".candidates")).to_be_visible()
+    found = violations(page)
+
+    model.pieces = [f"word{number} [1] " for number in range(400)]
+    model.delay_seconds = 0.05
+    turn = begin_asking(page, ANSWERED)
+    expect(turn.locator(".answer")).to_contain_text("word2")
+    found += violations(page)
+    page.click("#stop")
+    expect(turn.locator(".answer")).to_have_class("answer is-stopped")
+    page.fill("#question", "a" * 505)
+    found += violations(page)
+    assert found == []
+
+
+def too_wide(page: Page) -> list[str]:
+    """At which widths the page can be scrolled sideways."""
+    found = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        content = page.evaluate("document.documentElement.scrollWidth")
+        if content > width:
+            found.append(f"{page.url} is {content} wide at {width}")
+    return found
+
+
+def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
+    from retrieval.models import Document
+
+    site.sign_in(page)
+    found = too_wide(page)
+    for question in (ANSWERED, "EBNF rule for a call", "Price of MX-9902-W", OFF_TOPIC):
+        page.set_viewport_size({"width": 1440, "height": 900})
+        page.goto(site.url)
+        turn = ask(page, question)
+        turn.locator(".debug summary").first.click()
+        expect(turn.locator(".candidates")).to_be_visible()
+        turn.locator(".sources-toggle").click()
+        found += too_wide(page)
+    with site.data():
+        documents = list(Document.objects.order_by("media_type", "pk").distinct("media_type").values_list("pk", flat=True))
+    assert len(documents) >= 6
+    for document in documents:
+        page.goto(f"{site.url}/documents/{document}/?start=200&end=420#passage")
+        expect(page.locator("#passage")).to_be_visible()
+        found += too_wide(page)
+    assert found == []
+
+
+def test_a_long_word_does_not_widen_the_page(model_site: Site, page: Page, model: ModelServer) -> None:
+    model.pieces = ["x" * 300, " [1]\n\n```\n", "y" * 300, "\n```\n\n| a | b |\n|---|---|\n| ", "z" * 200, " | 1 |\n"]
+    page.goto(model_site.url)
+    ask(page, "w" * 300)
+    assert too_wide(page) == []
+
+
+def test_headings_and_landmarks_make_an_outline(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    ask(page, ANSWERED)
+    expect(page.get_by_role("main")).to_have_count(1)
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    levels = [
+        int(name[1])
+        for name in page.eval_on_selector_all(
+            "h1, h2, h3, h4, h5, h6", "nodes => nodes.filter(n => n.offsetParent).map(n => n.tagName)"
+        )
+    ]
+    assert all(later <= earlier + 1 for earlier, later in zip(levels, levels[1:], strict=False))
+    citation = page.locator(".cite a").first
+    expect(citation).to_have_attribute("aria-label", re.compile("^Source 1: "))
+    page.keyboard.press("Tab")
+    expect(page.locator("html")).to_have_attribute("lang", "en")

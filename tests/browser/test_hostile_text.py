@@ -1,0 +1,136 @@
+"""Text of documents and models that would like to be a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.pages import NO_TRACE, ask, leave_no_trace_of
+from tests.support.model_server import ModelServer
+
+ATTACKS = (
+    "<script>window.hacked = 'script'</script>"
+    "<img src=x onerror=\"window.hacked='image'\">"
+    "<svg onload=\"window.hacked='svg'\"></svg>"
+    "<iframe src=\"javascript:parent.hacked='frame'\"></iframe>"
+    "<style>body{display:none}</style>"
+)
+LINKS = "[a link](javascript:window.hacked=1) [another](data:text/html,<script>alert(1)</script>) ![pic](http://127.0.0.1:9/x.png)"
+TITLE = "<script>window.hacked='title'</script>\"><img src=x onerror=window.hacked='title'> Quokka"
+QUESTION = "How heavy is a quokka?"
+
+
+@pytest.fixture(scope="module")
+def hostile_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
+    """A site with a document that attacks its readers, in words, title and heading."""
+    from retrieval.ingest import pipeline
+    from retrieval.models import Collection, Document
+
+    site = start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny")
+    text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\nA quokka weighs 3.2 kg. {ATTACKS} {LINKS}\n"
+    with site.data():
+        collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", is_public=True)
+        submitted = pipeline.submit(
+            collection, "<img src=x onerror=hacked=1>.md", text.encode(), title=TITLE, enqueue=False
+        )
+        pipeline.ingest(submitted.document.pk)
+        submitted.document.refresh_from_db()
+        assert submitted.document.status == Document.Status.READY, submitted.document.error
+    return site
+
+
+def assert_nothing_happened(page: Page, requested: list[str]) -> None:
+    page.wait_for_load_state("networkidle")
+    assert leave_no_trace_of(page) == NO_TRACE
+    assert page.locator("body").is_visible()
+    assert [url for url in requested if url.endswith((":9/x.png", "/x"))] == []
+
+
+@pytest.fixture
+def requested(page: Page) -> list[str]:
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
+    page.on("dialog", lambda dialog: (urls.append("dialog:9/x.png"), dialog.dismiss()))
+    return urls
+
+
+def test_hostile_documents_are_shown_as_text(
+    hostile_site: Site, page: Page, requested: list[str], model: ModelServer
+) -> None:
+    model.statuses = [400]
+    hostile_site.sign_in(page)
+    turn = ask(page, QUESTION)
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    expect(turn.locator("[data-answer-text]")).to_contain_text("A quokka weighs 3.2 kg.")
+    expect(turn.locator("[data-answer-text]")).to_contain_text("<script>window.hacked = 'script'</script>")
+    expect(turn.locator(".source-title").first).to_contain_text("<script>")
+    marker = turn.locator(".cite a").first
+    marker.hover()
+    expect(page.locator("#preview")).to_contain_text("<script>")
+    assert page.locator("#preview img, #preview script").count() == 0
+    assert_nothing_happened(page, requested)
+
+    turn.locator(".debug summary").first.click()
+    expect(turn.locator(".candidates")).to_contain_text("<script>")
+    assert_nothing_happened(page, requested)
+
+    page.reload()
+    assert_nothing_happened(page, requested)
+    page.locator(".cite a").first.click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+    expect(page.locator("h1")).to_contain_text("<script>")
+    assert_nothing_happened(page, requested)
+
+    page.goto(hostile_site.url)
+    expect(page.locator("[name=collection]")).to_contain_text("Zoo <script>")
+    assert_nothing_happened(page, requested)
+
+
+def test_hostile_models_are_shown_as_text(
+    hostile_site: Site, page: Page, requested: list[str], model: ModelServer
+) -> None:
+    cut = len(ATTACKS) // 2
+    model.pieces = [
+        "It weighs 3.2 kg [1]. ", ATTACKS[:cut], ATTACKS[cut:], "\n\n", LINKS, " <scr", "ipt>window.hacked=2</scr", "ipt>\n\n",
+        "| a | b |\n|---|---|\n| <img src=x onerror=hacked=3> | [x](vbscript:hacked) |\n",
+    ]  # fmt: skip
+    model.delay_seconds = 0.05
+    page.goto(hostile_site.url)
+    turn = ask(page, QUESTION)
+    expect(turn.locator("[data-answer-text]")).to_contain_text("<script>window.hacked = 'script'</script>")
+    assert_nothing_happened(page, requested)
+    page.reload()
+    assert_nothing_happened(page, requested)
+
+
+def test_hostile_questions_are_shown_as_text(
+    hostile_site: Site, page: Page, requested: list[str], model: ModelServer
+) -> None:
+    question = "<img src=x onerror=hacked=1><script>hacked=2</script> How heavy is a quokka?"
+    page.goto(hostile_site.url)
+    turn = ask(page, question)
+    expect(turn.locator(".question")).to_have_text(question)
+    expect(page.locator(".conversations a").first).to_have_text(question)
+    assert_nothing_happened(page, requested)
+    asked: list[str] = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.locator(".conversations li").hover()
+    page.locator(".conversations button").click()
+    assert asked == [f"Delete “{question}” and its answers?"]
+
+
+def test_hostile_documents_do_nothing_to_administrators(
+    hostile_site: Site, page: Page, requested: list[str]
+) -> None:
+    hostile_site.sign_in(page)
+    for path in ("document", "chunk", "collection"):
+        page.goto(f"{hostile_site.url}/admin/retrieval/{path}/?q={'' if path == 'collection' else 'quokka'}")
+        expect(page.locator("#result_list")).to_contain_text("<")
+        assert_nothing_happened(page, requested)
+        if path != "collection":
+            page.locator("#result_list th a").first.click()
+            expect(page.locator("#content")).to_contain_text("<script>")
+            assert_nothing_happened(page, requested)
