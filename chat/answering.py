@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
+from itertools import takewhile
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -16,7 +17,7 @@ from chat.evidence import score_parts
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.parts import parts_of
 from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, VerifiedCitation
-from retrieval import conf as retrieval_conf
+from chat.vectors import vectors_or_none
 from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.passages import load_neighbours
@@ -80,27 +81,40 @@ def verify(text: str, sources: Sequence[Source]) -> tuple[VerifiedCitation, ...]
     source that scores best against the statement is quoted, its score the support.
     """
     by_marker = {source.marker: source for source in sources}
+    statements = cited_statements(text)
     citations: list[VerifiedCitation] = []
-    for statement, markers in cited_statements(text):
+    for number, (statement, markers) in enumerate(statements):
+        before = list(takewhile(lambda row: not row[1], reversed(statements[:number])))
         for marker in dict.fromkeys(markers):
             if marker not in by_marker:
                 continue
             source = by_marker[marker]
-            start, end, support = _closest(statement, source)
+            start, end, support = _closest(statement, [uncited for uncited, _ in before], source)
             quote = source.block.content[start - source.block.start : end - source.block.start]
             citations.append(VerifiedCitation(marker, source.block.passage_at(start), quote, start, end, support))
     return tuple(citations)
 
 
-def _closest(statement: str, source: Source) -> tuple[int, int, float]:
+def _closest(statement: str, before: Sequence[str], source: Source) -> tuple[int, int, float]:
+    """Start, end and support of the words that come closest to a statement.
+
+    ``before`` holds the statements without a marker in front of it, nearest first: those that stand right before it in
+    the source too (the items of a list, the paragraph above a piece of code) are part of the quotation.
+    """
     block = source.block
     at = block.content.find(statement)
     if at >= 0:
-        return block.start + at, block.start + at + len(statement), 1.0
+        end = at + len(statement)
+        for uncited in before:
+            earlier = block.content.rfind(uncited, 0, at)
+            if earlier < 0 or block.content[earlier + len(uncited) : at].strip():
+                break
+            at = earlier
+        return block.start + at, block.start + end, 1.0
     parts = parts_of([source])
     if not parts:
         return block.best.start, block.best.end, 0.0
-    best = score_parts(MARKER.sub("", statement), parts, retrieval_conf.embedder().embed_documents)[0]
+    best = score_parts(MARKER.sub("", statement), parts, vectors_or_none)[0]
     return best.part.start, best.part.end, round(min(1.0, best.score), 4)
 
 

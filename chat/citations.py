@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 MARKER = re.compile(r"\[(\d{1,3})\]")
 _MARKERS = re.compile(r"(?:\[\d{1,3}\])+")
-_PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+•|]|\d{1,3}[.)])[ \t]?)")
+_PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _WORD = re.compile(r"\w")
 _GROUP = re.compile(r"[ \t]*\[\s*(?:source\s*)?\^?\d{1,3}(?:\s*[,;]\s*(?:source\s*)?\^?\d{1,3})*\s*\]", re.IGNORECASE)
 # The longest text that may still become a marker: "[source 12, source 13, ..." is given up after this many characters.

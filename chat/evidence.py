@@ -22,7 +22,7 @@ from retrieval.lexical.terms import expand_identifiers
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    EmbedAll = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+    EmbedAll = Callable[[Sequence[str]], npt.NDArray[np.float32] | None]
 
 # Vectors are made for this many parts at most, those that share most words with the question first.
 EMBEDDED_PARTS = 48
@@ -67,19 +67,26 @@ class ScoredPart:
 
 
 def score_parts(question: str, parts: Sequence[Part], embed: EmbedAll) -> list[ScoredPart]:
-    """The parts, best first; ties in the order given."""
+    """The parts, best first; ties in the order given.
+
+    ``embed`` gives unit vectors, shape (texts, dimension), or None when it cannot: then words alone decide.
+    """
     if not parts:
         return []
     coverage, asked_for = _coverages(question, parts)
     asked = codes(question)
     embedded = sorted(range(len(parts)), key=lambda index: -coverage[index])[:EMBEDDED_PARTS]
     vectors = embed([question, *(_in_context(parts[index]) for index in embedded)])
-    vector_of = {index: vectors[place] for place, index in enumerate(embedded, start=1)}
+    vector_of = {index: vectors[place] for place, index in enumerate(embedded, start=1)} if vectors is not None else {}
     scored = []
     for index, part in enumerate(parts):
         vector = vector_of.get(index)
-        similarity = max(0.0, float(vectors[0] @ vector)) if vector is not None else 0.0
-        score = (similarity + coverage[index]) / 2
+        similarity = 0.0
+        if vectors is None:
+            score = coverage[index]
+        else:
+            similarity = max(0.0, float(vectors[0] @ vector)) if vector is not None else 0.0
+            score = (similarity + coverage[index]) / 2
         if asked and not asked & codes(f"{part.heading} {part.lead} {part.text}"):
             score *= OTHER_CODE_SHARE
         if part.opens:

@@ -27,6 +27,7 @@ from chat.debugging import explained
 from chat.models import Answer, Conversation
 from chat.rendering import Lines, StreamedMarkdown, streamed_html
 from chat.suggestions import suggestions
+from chat.throttling import QuestionThrottle
 from chat.turns import Turn, failed_turn, notices, source_cards, turn_of
 from retrieval.explanation import without_errors
 from retrieval.models import Collection
@@ -70,6 +71,10 @@ def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpRespon
 def ask(request: HttpRequest) -> HttpResponse:
     """Takes a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
     named = _uuid(request.POST.get("conversation", ""))
+    throttle = QuestionThrottle()
+    if not throttle.allow_request(request, ask):  # type: ignore[arg-type]
+        wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
+        return _refuse(request, wait % {"seconds": round(throttle.wait() or 1)}, named, status=429)
     try:
         answer = asking.begin(
             request.POST.get("question", ""),
@@ -94,9 +99,9 @@ def ask(request: HttpRequest) -> HttpResponse:
     return push_url(render(request, "chat/_asked.html", context), address)
 
 
-def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | None) -> HttpResponse:
+def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | None, status: int = 422) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
-        response = render(request, "chat/_question_error.html", {"error": message}, status=422)
+        response = render(request, "chat/_question_error.html", {"error": message}, status=status)
         response["HX-Retarget"] = "#question-error"
         response["HX-Reswap"] = "outerHTML"
         return response
@@ -104,7 +109,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
         found = _own_conversation(request, conversation_id) if conversation_id else None
     except Http404:
         found = None
-    return _page(request, found, status=422, error=message, question=request.POST.get("question", ""))
+    return _page(request, found, status=status, error=message, question=request.POST.get("question", ""))
 
 
 @require_POST
@@ -291,7 +296,7 @@ def _htmx_config() -> dict[str, Any]:
         "responseHandling": [
             {"code": "204", "swap": False},
             {"code": "[23]..", "swap": True},
-            {"code": "422", "swap": True},
+            {"code": "42[29]", "swap": True},
             {"code": "[45]..", "swap": False, "error": True},
         ],
     }

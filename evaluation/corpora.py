@@ -194,7 +194,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
     except DocumentRejected:
         return text, ()
-    # Titles come from the corpus alone: one made from a file's name would put words into the text that it lacks.
+    # The title that will stand before each passage counts towards its budget, and one made from a file's name does not.
     extracted = replace(extracted, title=title)
     embedder = conf.embedder()
     questions = conf.question_generator()

@@ -17,7 +17,7 @@ from chat.evidence import ScoredPart, score_parts
 from chat.exceptions import NoAnswer
 from chat.parts import Part, PartKind, parts_of
 from chat.types import Source
-from retrieval import conf
+from chat.vectors import vectors_or_none
 
 LARGEST_EXCERPTS = 3
 # A further part must come this close to the best one, and differ from those picked.
@@ -80,7 +80,7 @@ class ExtractiveGenerator:
         Raises: NoAnswer when the evidence is weak.
         """
         parts = parts_of(sources)
-        scored = score_parts(question, parts, conf.embedder().embed_documents)
+        scored = score_parts(question, parts, vectors_or_none)
         if not scored or not self._is_strong(scored):
             raise NoAnswer
         picked: list[ScoredPart] = []

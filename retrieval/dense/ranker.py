@@ -21,7 +21,7 @@ from retrieval.access import restrict
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import exact_distance, indexed_distance
 from retrieval.exceptions import LegFailed, RetrievalError
-from retrieval.models import ChunkEmbedding, CollectionStatistics
+from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
 from retrieval.timeouts import statement_timeout
 from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters
 
@@ -46,7 +46,7 @@ class VectorRanker:
         """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: LegFailed."""
         query = self._query
         with statement_timeout(self.leg, self._timeout_seconds):
-            embedder = active_embedder()
+            embedder = self._embedder
             rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, collection__in=self._filters.collections)
             rows = restrict(rows, self._filters)
             if _passages(self._filters) <= EXACT_UP_TO:
@@ -65,9 +65,16 @@ class VectorRanker:
         """Cosine of the passages given with the question. Raises: LegFailed."""
         query = self._query
         with statement_timeout(self.leg, self._timeout_seconds):
-            rows = ChunkEmbedding.objects.filter(embedder_id=active_embedder().pk, chunk__in=chunk_ids)
+            rows = ChunkEmbedding.objects.filter(embedder_id=self._embedder.pk, chunk__in=chunk_ids)
             distances = rows.annotate(distance=exact_distance(query)).values_list("chunk_id", "distance")
             return {pk: 1.0 - float(distance) for pk, distance in distances}
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        try:
+            return active_embedder()
+        except RetrievalError as error:
+            raise LegFailed(str(error)) from error
 
     @cached_property
     def _query(self) -> HalfVector:

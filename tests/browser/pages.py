@@ -55,7 +55,7 @@ def leave_no_trace_of(page: Page) -> dict[str, Any]:
         """() => ({
             ran: window.hacked ?? null,
             scripts: document.querySelectorAll("main script, main iframe, main object, main style").length,
-            images: document.querySelectorAll("main img").length,
+            images: document.querySelectorAll("main img:not([src^='/static/'])").length,
             handlers: [...document.querySelectorAll("main *")].flatMap(
                 node => [...node.attributes].filter(a => /^on/i.test(a.name))).length,
             links: [...document.querySelectorAll("main a")].filter(

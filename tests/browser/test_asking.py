@@ -101,6 +101,7 @@ def test_further_questions_follow_in_the_same_conversation(site: Site, anywhere:
     anywhere.goto(site.url)
     ask(anywhere, SEAL_KIT)
     address = anywhere.url
+    expect(anywhere.locator("#question")).to_have_attribute("placeholder", "Ask a further question")
     second = ask(anywhere, ADD_VAR)
     assert anywhere.url == address
     expect(second.locator(".question")).to_be_in_viewport()
@@ -110,7 +111,7 @@ def test_further_questions_follow_in_the_same_conversation(site: Site, anywhere:
 
 def test_a_chosen_collection_is_the_only_one_asked(site: Site, page: Page) -> None:
     page.goto(site.url)
-    page.select_option("[name=collection]", "lingo")
+    page.select_option("select[name=collection]", "lingo")
     turn = ask(page, SEAL_KIT)
     titles = turn.locator(".source-title").all_text_contents()
     assert not any("Catalogue" in title for title in titles)
@@ -219,13 +220,13 @@ def test_a_question_that_is_too_long_is_refused_with_a_sentence(
 def test_what_the_server_refuses_is_said_beside_the_question(site: Site, page: Page, complaints: Complaints) -> None:
     complaints.expected.append("422")
     page.goto(site.url)
-    page.eval_on_selector("[name=collection] option:nth-child(2)", "option => { option.value = 'gone' }")
-    page.select_option("[name=collection]", "gone")
+    page.eval_on_selector("select[name=collection] option:nth-child(2)", "option => { option.value = 'gone' }")
+    page.select_option("select[name=collection]", "gone")
     page.fill("#question", SEAL_KIT)
     page.press("#question", "Enter")
     expect(page.locator("#question-error")).to_have_text("There is no collection named 'gone'.")
     expect(page.locator("#question")).to_have_value(SEAL_KIT)
-    page.select_option("[name=collection]", "")
+    page.select_option("select[name=collection]", "")
     ask(page, SEAL_KIT)
     expect(page.locator("#question-error")).to_be_empty()
 

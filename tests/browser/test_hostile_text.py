@@ -67,7 +67,7 @@ def test_hostile_documents_are_shown_as_text(
     expect(turn.locator("[data-answer-text]")).to_contain_text("A quokka weighs 3.2 kg.")
     expect(turn.locator("[data-answer-text]")).to_contain_text("<script>window.hacked = 'script'</script>")
     expect(turn.locator(".source-title").first).to_contain_text("<script>")
-    marker = turn.locator(".cite a").first
+    marker = turn.locator(".cite a[data-title*='<script>']").first
     marker.hover()
     expect(page.locator("#preview")).to_contain_text("<script>")
     assert page.locator("#preview img, #preview script").count() == 0
@@ -79,13 +79,13 @@ def test_hostile_documents_are_shown_as_text(
 
     page.reload()
     assert_nothing_happened(page, requested)
-    page.locator(".cite a").first.click()
+    page.locator(".cite a[data-title*='<script>']").first.click()
     expect(page.locator("#passage")).to_be_in_viewport()
     expect(page.locator("h1")).to_contain_text("<script>")
     assert_nothing_happened(page, requested)
 
     page.goto(hostile_site.url)
-    expect(page.locator("[name=collection]")).to_contain_text("Zoo <script>")
+    expect(page.locator("select[name=collection]")).to_contain_text("Zoo <script>")
     assert_nothing_happened(page, requested)
 
 
@@ -131,6 +131,6 @@ def test_hostile_documents_do_nothing_to_administrators(
         expect(page.locator("#result_list")).to_contain_text("<")
         assert_nothing_happened(page, requested)
         if path != "collection":
-            page.locator("#result_list th a").first.click()
+            page.locator("#result_list tbody th a").first.click()
             expect(page.locator("#content")).to_contain_text("<script>")
             assert_nothing_happened(page, requested)

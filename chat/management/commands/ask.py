@@ -74,7 +74,7 @@ class Command(BaseCommand):
             self.stdout.write("\nNearest passages:")
             for source in outcome.searched.sources[:3]:
                 best = source.block.best
-                self.stdout.write(f"  - {best.document_title} › {best.section}")
+                self.stdout.write(f"  - {' › '.join(filter(None, [best.document_title, best.section]))}")
 
 
 def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:

@@ -53,10 +53,11 @@
   body.addEventListener("htmx:sendError", () => say(body.dataset.unreachable));
   body.addEventListener("htmx:responseError", () => say(body.dataset.refused));
   body.addEventListener("htmx:afterRequest", (event) => {
-    // A refusal (422) is shown as the server words it, so htmx calls it a success too.
+    // A refusal (422, 429) is shown as the server words it, so htmx calls it a success too.
     if (event.detail.xhr.status >= 400 || event.detail.failed) return;
     if (event.detail.requestConfig.path !== form.getAttribute("hx-post")) return;
     question.value = "";
+    question.placeholder = question.dataset.further;
     say("");
     measure();
     const turn = document.querySelector("#turns > .turn:last-child");

@@ -76,9 +76,13 @@ class Command(BaseCommand):
 
     def _answers(self) -> bool:
         """Whether the web server says that questions can be asked."""
-        asked = http.client.HTTPConnection(self.host, self.port, timeout=2)
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+        asked = http.client.HTTPConnection(everywhere.get(self.host, self.host), self.port, timeout=2)
+        # As a proxy in front of the site would ask: by a name that it answers to, and over HTTPS where it insists.
+        names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
+        headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
         try:
-            asked.request("GET", "/readyz")
+            asked.request("GET", "/readyz", headers=headers)
             return asked.getresponse().status == 200
         except OSError:
             return False

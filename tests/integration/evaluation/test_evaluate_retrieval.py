@@ -308,6 +308,8 @@ def test_what_the_set_says_of_its_language_counts_more_than_its_name(tmp_path):
     (folder / "META.json").write_text('{"language": "English"}')
     evaluate(folder, "--methods", "lexical")
     assert Collection.objects.get().text_search_configuration == "english"
+    evaluate(folder, "--methods", "lexical", "--language", "dutch")
+    assert Collection.objects.get().text_search_configuration == "dutch"
     (folder / "META.json").write_text('{"language": "Klingon"}')
     with pytest.raises(CommandError, match="klingon"):
         evaluate(folder)

@@ -123,3 +123,11 @@ def test_stems_and_codes() -> None:
     assert stems("What are the visiting hours?") == ["visit", "hour"]
     assert stems("Wat zijn de bezoekuren van de afdelingen?") == ["bezoekur", "afdel"]
     assert codes("E-041, MX-9920-W and LNG_102, but not BM25, 2026 or addVar") == {"e041", "mx9920w", "lng102"}
+
+
+def test_without_vectors_words_alone_decide() -> None:
+    parts = parts_of([source(MARKDOWN)])
+    scored = score_parts("How heavy, what weight in g does it weigh?", parts, lambda _texts: None)
+    assert scored[0].part.text == "It weighs 3450 g."
+    assert scored[0].score == pytest.approx(scored[0].coverage)
+    assert all(part.vector is None and part.similarity == 0.0 for part in scored)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -61,18 +62,17 @@ def test_judgements_may_bear_other_names(folder, name):
     assert len(read_test_set(folder).queries) == 2
 
 
-def test_judgements_can_be_named_by_path_or_within_the_folder(folder, tmp_path):
+def test_judgements_can_be_named_by_path_or_within_the_folder(folder, tmp_path, monkeypatch):
     (tmp_path / "mine.tsv").write_text("q1\td2\t1\n")
     (folder / "split.tsv").write_text("q2\td1\t1\n")
-    assert [dict(query.grades) for query in read_test_set(folder, tmp_path / "mine.tsv").queries] == [{"d2": 1}]
-    from pathlib import Path
-
+    monkeypatch.chdir(tmp_path)
+    assert [dict(query.grades) for query in read_test_set(folder, Path("mine.tsv")).queries] == [{"d2": 1}]
     assert [query.id for query in read_test_set(folder, Path("split.tsv")).queries] == ["q2"]
 
 
 def test_judgements_need_no_header_and_windows_line_ends_do_no_harm(folder):
-    (folder / "qrels.tsv").write_bytes(b"\xef\xbb\xbfq1\td1\t1\r\n\r\nq1\td1\t1\r\n")
-    assert [dict(query.grades) for query in read_test_set(folder).queries] == [{"d1": 1}]
+    (folder / "qrels.tsv").write_bytes(b"\xef\xbb\xbfq1\td1\t1\r\n\r\nq1\td2\t1\r\n")
+    assert [dict(query.grades) for query in read_test_set(folder).queries] == [{"d1": 1, "d2": 1}]
 
 
 def test_judgements_of_other_splits_are_no_error_and_unknown_documents_are_counted(folder):
@@ -136,6 +136,7 @@ def test_a_missing_folder_and_a_missing_file_of_judgements_are_named(folder, tmp
         ("qrels.tsv", "q1\td1\n", r"line 1, is not a judgement"),
         ("qrels.tsv", "q1\td1\thigh\n", r"line 1, is not a judgement"),
         ("qrels.tsv", "q1\t0\td1\t1\n", r"line 1, is not a judgement"),
+        ("qrels.tsv", "q1\td1\t1\tmore\n", r"line 1, is not a judgement"),
         ("qrels.tsv", "\td1\t1\n", r"line 1, is not a judgement"),
         ("qrels.tsv", "q1\td1\t1\nq1\td1\t2\n", r"line 2, contradicts"),
         ("qrels.tsv", "query-id\tcorpus-id\tscore\n", r"judges no document relevant"),

@@ -1,0 +1,18 @@
+"""One limit on questions, whether they come from the page or from a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.throttling import SimpleRateThrottle
+
+
+class QuestionThrottle(SimpleRateThrottle):
+    """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
+
+    scope = "ask"
+
+    def get_cache_key(self, request: Any, view: Any) -> str:
+        user = request.user
+        ident = user.pk if user.is_authenticated else self.get_ident(request)
+        return str(self.cache_format % {"scope": self.scope, "ident": ident})

@@ -1,0 +1,82 @@
+"""The pictures of the README, made anew: `python -m pytest tests/browser/screenshots.py` (no test, so never run along).
+
+They show the demo documents, answered without a language model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PHONE, Site
+from tests.browser.pages import ask
+
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+LARGEST_BYTES = 250_000
+
+SEAL_KIT = "Which seal kit fits the MX-9920-W?"
+BROKEN_SENSOR = "At what speed does the pump run while the sensor wire is broken?"
+ADD_VAR = "What is the difference between addVar and setVar?"
+VISITING_HOURS = "Wat zijn de bezoekuren op de afdeling cardiologie?"
+
+
+def keep(page: Page, name: str) -> None:
+    # Fonts, and pictures of the moment such as a pressed button, need a moment.
+    page.wait_for_timeout(300)
+    path = IMAGES / f"{name}.png"
+    page.screenshot(path=path, animations="disabled", caret="hide")
+    assert path.stat().st_size < LARGEST_BYTES, f"{path.name} has {path.stat().st_size} bytes"
+
+
+def test_chat(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    for question in (VISITING_HOURS, ADD_VAR):
+        ask(page, question)
+        page.goto(site.url)
+    ask(page, SEAL_KIT)
+    keep(page, "chat")
+    page.locator(".cite a").first.hover()
+    keep(page, "citation")
+
+
+def test_phone(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(**PHONE)
+    page.goto(site.url)
+    ask(page, ADD_VAR)
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    keep(page, "phone")
+
+
+def test_source_viewer(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    ask(page, VISITING_HOURS)
+    page.locator(".cite a").first.click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+    keep(page, "source")
+
+
+def test_debug_panel(site: Site, page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 1200})
+    site.sign_in(page)
+    turn = ask(page, BROKEN_SENSOR)
+    turn.locator(".debug summary").click()
+    expect(turn.locator(".candidates")).to_be_visible()
+    turn.locator(".debug").evaluate("node => scrollTo(0, node.getBoundingClientRect().top + scrollY - 16)")
+    keep(page, "debug-panel")
+
+
+def test_documents(site: Site, page: Page) -> None:
+    site.sign_in(page)
+    page.goto(f"{site.url}/admin/retrieval/document/")
+    expect(page.locator("#result_list")).to_be_visible()
+    page.evaluate("document.activeElement.blur()")
+    keep(page, "documents")
+
+
+def test_dark_colours(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(color_scheme="dark")
+    page.goto(site.url)
+    page.evaluate("document.activeElement.blur()")
+    keep(page, "home-dark")
