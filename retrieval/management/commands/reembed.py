@@ -1,0 +1,37 @@
+"""Switch the search to the configured embedder."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from retrieval.dense.reembedding import drop_unused, reembed
+from retrieval.exceptions import RetrievalError
+
+
+class Command(BaseCommand):
+    help = (
+        "Embed all passages with the embedder that the settings name, then search its vectors. Run it with the new "
+        "settings while the site runs with the old ones; restart the site when it is done."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--drop-old", action="store_true", help="Delete the vectors that are no longer searched.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            row = reembed(self._progress)
+        except RetrievalError as error:
+            raise CommandError(
+                f"{error} What was embedded so far is kept; the site still searches the old vectors."
+            ) from error
+        self.stdout.write(f"The search now uses {row.name}. Restart the site with the same settings.")
+        if options["drop_old"]:
+            self.stdout.write(f"Vectors of {drop_unused()} other embedder(s) deleted.")
+
+    def _progress(self, done: int, total: int) -> None:
+        ending = "\n" if done >= total or not self.stdout.isatty() else "\r"
+        self.stdout.write(f"{done} of {total} passages", ending=ending)
+        self.stdout.flush()

@@ -1,0 +1,105 @@
+"""Moving from one embedder to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from retrieval import conf
+from retrieval.access import everything
+from retrieval.dense import reembedding
+from retrieval.dense.reembedding import drop_unused, reembed
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.ingest import pipeline
+from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
+from retrieval.search import search
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Letters:
+    """Unit vectors of letter counts: another space, of another width."""
+
+    name = "letters"
+    dimension = 26
+    max_tokens = 256
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        counts = np.array([[t.lower().count(chr(97 + n)) + 0.01 for n in range(26)] for t in texts], dtype=np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        return self.embed_documents([text])[0]
+
+
+class Dying(Letters):
+    batches = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        type(self).batches += 1
+        if type(self).batches > 1:
+            raise EmbeddingFailed("The embedding server does not answer.")
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    for number in range(5):
+        ingest(collection, f"{number}.md", f"# Pump {number}\n\nThe pump weighs {number} grams.")
+    return collection
+
+
+def test_the_switch(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Embedder.objects.get()
+    monkeypatch.setattr(conf, "embedder", Letters)
+    assert search("pump", everything()).trace.degraded == ("vector",)
+    row = reembed(lambda done, total: None)
+    assert (row.name, row.is_active) == ("letters", True)
+    assert Embedder.objects.get(is_active=True) == row
+    assert ChunkEmbedding.objects.filter(embedder=row).count() == Chunk.objects.count()
+    assert ChunkEmbedding.objects.filter(embedder=old).count() == Chunk.objects.count()
+    result = search("pump", everything())
+    assert result.trace.degraded == ()
+    assert drop_unused() == 1
+    assert ChunkEmbedding.objects.count() == Chunk.objects.count()
+
+
+def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reembedding, "BATCH", 2)
+    monkeypatch.setattr(Dying, "batches", 0)
+    with monkeypatch.context() as dying:
+        dying.setattr(conf, "embedder", Dying)
+        with pytest.raises(CommandError, match="still searches the old"):
+            call_command("reembed")
+    assert Embedder.objects.get(is_active=True).name == "all-MiniLM-L6-v2/int8"
+    assert search("pump", everything()).trace.degraded == ()
+    kept = set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
+    assert len(kept) == 2
+    monkeypatch.setattr(conf, "embedder", Letters)
+    call_command("reembed")
+    assert kept <= set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
+
+
+def test_a_worker_with_the_old_settings_waits(
+    library: Collection, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as switched:
+        switched.setattr(conf, "embedder", Letters)
+        reembed(lambda done, total: None)
+    document = ingest(library, "late.md", "A pump that came late.")
+    assert document.status == Document.Status.PENDING
+    assert "reembed" in document.error
+    monkeypatch.setattr(conf, "embedder", Letters)
+    pipeline.ingest(document.pk)
+    document.refresh_from_db()
+    assert document.status == Document.Status.READY
