@@ -12,7 +12,7 @@ from django.core.management.base import OutputWrapper
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
-from retrieval.ingest.writing import reweigh
+from retrieval.ingest.writing import reweigh, settle
 from retrieval.models import Collection, Document
 
 BAR_WIDTH = 24
@@ -101,6 +101,8 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
         else:
             failures.append((file.source, document.error))
     reweigh(collection)
+    if added:
+        settle()
     bar.done()
     return Counts(added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures))
 

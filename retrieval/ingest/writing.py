@@ -108,6 +108,16 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
     return True
 
 
+def settle() -> None:
+    """Bring the planner's statistics and the GIN index up to date, after many passages were written.
+
+    The database would do so by itself, minutes later; until then every search reads the whole table.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT gin_clean_pending_list('chunk_search_vector')")
+        cursor.execute("ANALYZE retrieval_chunk, retrieval_chunkembedding, retrieval_lexeme")
+
+
 _VECTORS = """
     SELECT field.*,
            setweight(to_tsvector(%(configuration)s::regconfig, %(title)s), 'A')

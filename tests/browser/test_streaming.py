@@ -240,7 +240,6 @@ def other_embedder(start_site: Callable[..., Site], _model: ModelServer) -> Site
     )
 
 
-@pytest.mark.xfail(reason="Answers are made and verified with the embedder, so they fail with it.")
 def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, anywhere: Page, model: ModelServer) -> None:
     model.pieces = ["You need ", "SK-9920-W [1]."]
     anywhere.goto(other_embedder.url)
@@ -254,7 +253,6 @@ def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, anywhere: 
     expect(anywhere.locator(".notice")).to_contain_text("Search by meaning did not answer")
 
 
-@pytest.mark.xfail(reason="Answers are made and verified with the embedder, so they fail with it.")
 def test_the_documents_still_answer_when_model_and_embedder_are_gone(
     other_embedder: Site, page: Page, model: ModelServer
 ) -> None:
