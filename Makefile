@@ -36,8 +36,9 @@ format: $(VENV)/.dev  ## rewrite the code in the project's layout
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.site  ## rebuild the tables of docs/quality.md and docs/performance.md
-	$(BIN)/python manage.py bench
+bench: $(VENV)/.site  ## measure the ranking on BEIR-form sets (BENCH_SETS="dir dir ...")
+	@test -n "$(BENCH_SETS)" || { echo 'Name folders in BEIR form: make bench BENCH_SETS="sets/nfcorpus sets/scifact"'; exit 2; }
+	$(BIN)/python manage.py evaluate_retrieval $(BENCH_SETS)
 
 clean:  ## remove the environment (documents in var/ stay)
 	rm -rf $(VENV)

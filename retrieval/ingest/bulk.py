@@ -18,7 +18,7 @@ from django.utils import timezone
 from pgvector import HalfVector
 
 from retrieval.ingest.pipeline import Progress
-from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh
+from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh, weighting
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.terms import expand_identifiers
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, DocumentText, Embedder, Lexeme
@@ -81,6 +81,7 @@ def replace_documents(
         statistics.chunks = len(chunks)
         statistics.total_length = lengths
         statistics.reference_length = max(statistics.mean_length, 1.0)
+        statistics.weighting = weighting()
         statistics.version += 1
         statistics.save()
         written = 0

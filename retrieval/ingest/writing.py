@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Sum
 from pgvector import HalfVector
 
 from retrieval.lexical.fields import FIELD_BOOSTS
@@ -72,6 +73,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     Chunk.objects.bulk_update(moved, ["ordinal", "start", "end", "page"], batch_size=500)
     if not statistics.chunks and added:
         statistics.reference_length = _mean_length(document, added)
+        statistics.weighting = weighting()
     _add(statistics, document, added, embedder)
     statistics.version += 1
     statistics.save()
@@ -90,13 +92,28 @@ def remove_chunks(document: Document) -> None:
 
 
 def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
-    """Compute the collection's term weights anew if its mean chunk length has drifted, and say whether it had."""
+    """Compute the collection's term weights anew if they are out of date, and say whether they were.
+
+    They are when the mean chunk length has drifted by more than that share, or k1, b or the boosts have been changed.
+    """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
+        chunks = Chunk.objects.filter(collection=collection)
+        changed = statistics.weighting != weighting()
+        if changed and statistics.chunks:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE retrieval_chunk SET length = retrieval_bm25_length(search_vector, %s) "
+                    "WHERE collection_id = %s",
+                    [FIELD_BOOSTS, collection.pk],
+                )
+            statistics.total_length = chunks.aggregate(total=Sum("length"))["total"]
         mean = statistics.mean_length
-        if not mean or abs(mean - statistics.reference_length) <= largest_drift * statistics.reference_length:
+        drifted = abs(mean - statistics.reference_length) > largest_drift * statistics.reference_length
+        if not mean or not (changed or drifted):
             return False
         statistics.reference_length = mean
+        statistics.weighting = weighting()
         statistics.version += 1
         statistics.save()
         with connection.cursor() as cursor:
@@ -106,6 +123,11 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
                 [FIELD_BOOSTS, settings.BM25_K1, settings.BM25_B, mean, collection.pk],
             )
     return True
+
+
+def weighting() -> str:
+    """The settings that shape term weights, as one string to be compared."""
+    return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
 def settle() -> None:
@@ -172,7 +194,9 @@ def _add(
     }
     with connection.cursor() as cursor:
         cursor.execute(
+            # Materialized, or the planner would analyse the text once for every use of the vector.
             f"""
+            WITH fresh AS MATERIALIZED ({_VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
                 content_hash, token_count, canonical_questions, search_vector, bm25, length)
             SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
@@ -180,7 +204,7 @@ def _add(
                 ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), search_vector,
                 retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
                 retrieval_bm25_length(search_vector, %(boosts)s)
-            FROM ({_VECTORS}) AS fresh
+            FROM fresh
             JOIN unnest(%(ordinals)s::int[], %(starts)s::int[], %(ends)s::int[], %(pages)s::int[], %(hashes)s::text[],
                         %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[])
                  AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked) USING (ordinal)

@@ -149,6 +149,7 @@ class Migration(migrations.Migration):
                 ('chunks', models.PositiveIntegerField(default=0)),
                 ('total_length', models.FloatField(default=0)),
                 ('reference_length', models.FloatField(default=0)),
+                ('weighting', models.CharField(blank=True, max_length=200)),
                 ('version', models.PositiveBigIntegerField(default=0)),
             ],
             options={

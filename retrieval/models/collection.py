@@ -69,6 +69,8 @@ class CollectionStatistics(models.Model):
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.FloatField(default=0)
     reference_length = models.FloatField(default=0)
+    # k1, b and the field boosts that the stored term weights were computed with.
+    weighting = models.CharField(max_length=200, blank=True)
     version = models.PositiveBigIntegerField(default=0)
 
     class Meta:

@@ -54,7 +54,8 @@ def leave_no_trace_of(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = page.evaluate(
         """() => ({
             ran: window.hacked ?? null,
-            scripts: document.querySelectorAll("main script, main iframe, main object, main style").length,
+            scripts: document.querySelectorAll(
+                "main script:not([src^='/static/']):not([type='application/json']), main iframe, main object, main style").length,
             images: document.querySelectorAll("main img:not([src^='/static/'])").length,
             handlers: [...document.querySelectorAll("main *")].flatMap(
                 node => [...node.attributes].filter(a => /^on/i.test(a.name))).length,

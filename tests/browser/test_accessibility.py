@@ -76,7 +76,7 @@ def test_axe_finds_nothing_serious_in_rarer_states(
     expect(turn.locator(".candidates")).to_be_visible()
     found = violations(page)
 
-    model.pieces = [f"word{number} [1] " for number in range(400)]
+    model.pieces = [f"word{number} [1] " for number in range(100)]
     model.delay_seconds = 0.05
     turn = begin_asking(page, ANSWERED)
     expect(turn.locator(".answer")).to_contain_text("word2")
@@ -113,7 +113,9 @@ def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
         turn.locator(".sources-toggle").click()
         found += too_wide(page)
     with site.data():
-        documents = list(Document.objects.order_by("media_type", "pk").distinct("media_type").values_list("pk", flat=True))
+        documents = list(
+            Document.objects.order_by("media_type", "pk").distinct("media_type").values_list("pk", flat=True)
+        )
     assert len(documents) >= 6
     for document in documents:
         page.goto(f"{site.url}/documents/{document}/?start=200&end=420#passage")

@@ -122,9 +122,7 @@ def test_hostile_questions_are_shown_as_text(
     assert asked == [f"Delete “{question}” and its answers?"]
 
 
-def test_hostile_documents_do_nothing_to_administrators(
-    hostile_site: Site, page: Page, requested: list[str]
-) -> None:
+def test_hostile_documents_do_nothing_to_administrators(hostile_site: Site, page: Page, requested: list[str]) -> None:
     hostile_site.sign_in(page)
     for path in ("document", "chunk", "collection"):
         page.goto(f"{hostile_site.url}/admin/retrieval/{path}/?q={'' if path == 'collection' else 'quokka'}")

@@ -53,7 +53,15 @@ def seen_by(page: Page) -> list[dict[str, Any]]:
 
 def test_a_streamed_answer_grows_before_the_readers_eyes(model_site: Site, anywhere: Page, model: ModelServer) -> None:
     page = anywhere
-    model.pieces = ["You need ", "the **seal", " kit** SK-9920-W [", "1].\n\n", "- It is made ", "of EPDM [1, 2].\n", "- Done."]
+    model.pieces = [
+        "You need ",
+        "the **seal",
+        " kit** SK-9920-W [",
+        "1].\n\n",
+        "- It is made ",
+        "of EPDM [1, 2].\n",
+        "- Done.",
+    ]
     model.delay_seconds = 0.15
     page.add_init_script(RECORDER)
     page.goto(model_site.url)
@@ -123,8 +131,7 @@ def test_stop_ends_the_writing_and_keeps_the_text(model_site: Site, anywhere: Pa
     assert words(answer_text(again)) == "word0 word1 word2."
 
 
-def test_a_reload_goes_on_where_the_answer_is(model_site: Site, anywhere: Page, model: ModelServer) -> None:
-    page = anywhere
+def test_a_reload_goes_on_where_the_answer_is(model_site: Site, page: Page, model: ModelServer) -> None:
     model.pieces = numbered(60)
     model.delay_seconds = 0.06
     page.goto(model_site.url)
@@ -147,7 +154,7 @@ def test_a_lost_connection_is_announced_and_taken_up_again(
 ) -> None:
     # Chromium and htmx report the loss in the console.
     complaints.expected += ["net::ERR_", "[object Event]"]
-    model.pieces = numbered(80)
+    model.pieces = numbered(60)
     model.delay_seconds = 0.06
     with TcpProxy(model_site.server.port) as proxy:
         page.goto(proxy.url)
@@ -157,7 +164,7 @@ def test_a_lost_connection_is_announced_and_taken_up_again(
         expect(page.locator("#live")).to_have_text("The connection was lost. Trying again…")
         proxy.mend()
         expect(turn.locator(".answer")).to_have_class("answer is-complete")
-        assert answer_text(turn).rstrip(".").split() == [f"word{number}" for number in range(80)]
+        assert answer_text(turn).rstrip(".").split() == [f"word{number}" for number in range(60)]
     assert len(model.requests) == 1
 
 
@@ -181,8 +188,8 @@ def test_closing_the_tab_stops_the_model(model_site: Site, page: Page, model: Mo
 
 
 def test_two_readers_of_one_answer_see_the_same(model_site: Site, page: Page, model: ModelServer) -> None:
-    model.pieces = numbered(40)
-    model.delay_seconds = 0.08
+    model.pieces = numbered(30)
+    model.delay_seconds = 0.05
     page.goto(model_site.url)
     turn = begin_asking(page, QUESTION)
     expect(turn.locator(".answer")).to_contain_text("word3")
@@ -236,21 +243,24 @@ def test_a_model_that_declines_is_a_refusal(model_site: Site, page: Page, model:
 def other_embedder(start_site: Callable[..., Site], _model: ModelServer) -> Site:
     """A site whose settings name an embedding server that does not exist; the stored vectors are another's."""
     return start_site(
-        OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", EMBEDDING_BASE_URL="http://127.0.0.1:9/v1", EMBEDDING_MODEL="gone"
+        OPENAI_BASE_URL=_model.url,
+        OPENAI_MODEL="tiny",
+        EMBEDDING_BASE_URL="http://127.0.0.1:9/v1",
+        EMBEDDING_MODEL="gone",
     )
 
 
-def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, anywhere: Page, model: ModelServer) -> None:
+def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, page: Page, model: ModelServer) -> None:
     model.pieces = ["You need ", "SK-9920-W [1]."]
-    anywhere.goto(other_embedder.url)
-    turn = ask(anywhere, QUESTION)
+    page.goto(other_embedder.url)
+    turn = ask(page, QUESTION)
     expect(turn.locator(".notice")).to_have_text(
         "Search by meaning did not answer, so the passages were found by their words alone."
     )
     expect(turn.locator(".answer")).to_have_class("answer is-complete")
     assert "SK-9920-W" in answer_text(turn)
-    anywhere.reload()
-    expect(anywhere.locator(".notice")).to_contain_text("Search by meaning did not answer")
+    page.reload()
+    expect(page.locator(".notice")).to_contain_text("Search by meaning did not answer")
 
 
 def test_the_documents_still_answer_when_model_and_embedder_are_gone(

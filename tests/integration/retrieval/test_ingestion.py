@@ -248,3 +248,15 @@ def test_a_title_from_the_file_follows_it_and_one_of_an_admins_stays(collection:
     Document.objects.update(title="Pumps")
     assert ingest(collection, "guide.md", GUIDE.replace("Pump guide", "Third edition")).title == "Pumps"
     assert Chunk.objects.filter(search_vector="pumps").exists()
+
+
+def test_weights_follow_the_settings(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "pump.txt", "pump pump valve")
+    before = Chunk.objects.get().bm25
+    assert not reweigh(collection)
+    with override_settings(BM25_K1=2.0):
+        assert reweigh(collection)
+        assert not reweigh(collection)
+    after = Chunk.objects.get().bm25
+    assert after.indices() == before.indices()
+    assert after.values() != before.values()

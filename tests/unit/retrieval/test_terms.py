@@ -57,3 +57,9 @@ def test_idf_is_positive_and_falls_with_frequency() -> None:
     assert all(value > 0 for value in values)
     assert values == sorted(values, reverse=True)
     assert inverse_document_frequency(1, 10) == pytest.approx(math.log(1 + 9.5 / 1.5))
+
+
+def test_long_runs_of_letters_take_no_time() -> None:
+    # With a pattern that starts anywhere this takes minutes; the suite's own time limit would tell.
+    text = "x" * 200_000 + " " + "A1" * 50_000
+    assert "x" * 100 in expand_identifiers(text)
