@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Dialog, Locator, Page, expect
 
 
 def ask(page: Page, question: str) -> Locator:
@@ -49,13 +49,28 @@ def marked_text(page: Page) -> str:
     return words("".join(page.locator("mark").all_text_contents()))
 
 
+def confirm(page: Page, *, accept: bool) -> list[str]:
+    """Answer the next dialog; its question will be in the list."""
+    asked: list[str] = []
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        if accept:
+            dialog.accept()
+        else:
+            dialog.dismiss()
+
+    page.once("dialog", answer)
+    return asked
+
+
 def leave_no_trace_of(page: Page) -> dict[str, Any]:
     """What hostile text would have left behind, had any of it run or become markup."""
     found: dict[str, Any] = page.evaluate(
         """() => ({
             ran: window.hacked ?? null,
-            scripts: document.querySelectorAll(
-                "main script:not([src^='/static/']):not([type='application/json']), main iframe, main object, main style").length,
+            scripts: document.querySelectorAll("main iframe, main object, main style, main script:not([src^='/static/'])")
+                .length,
             images: document.querySelectorAll("main img:not([src^='/static/'])").length,
             handlers: [...document.querySelectorAll("main *")].flatMap(
                 node => [...node.attributes].filter(a => /^on/i.test(a.name))).length,

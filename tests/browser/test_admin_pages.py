@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from tests.browser.conftest import PASSWORD, Complaints, Site
 from tests.browser.pages import ask
@@ -56,9 +56,9 @@ def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page:
     page.set_input_files(
         "#id_file",
         [
-            {"name": "platypus.md", "mimeType": "text/markdown", "buffer": PLATYPUS},
-            {"name": "picture.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(200)},
-            {"name": "torn.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7\n" + b"torn " * 50},
+            FilePayload(name="platypus.md", mimeType="text/markdown", buffer=PLATYPUS),
+            FilePayload(name="picture.png", mimeType="image/png", buffer=b"\x89PNG\r\n\x1a\n" + bytes(200)),
+            FilePayload(name="torn.pdf", mimeType="application/pdf", buffer=b"%PDF-1.7\n" + b"torn " * 50),
         ],
     )
     page.get_by_role("button", name="Add documents").click()

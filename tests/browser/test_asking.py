@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
-from tests.browser.pages import answer_text, ask, begin_asking, marked_text, source, words
+from tests.browser.pages import answer_text, ask, begin_asking, confirm, marked_text, source, words
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
@@ -276,14 +276,13 @@ def test_a_conversation_is_deleted_after_asking(site: Site, anywhere: Page, comp
         opener.click()
     entry = page.locator(".conversations li")
     expect(entry).to_have_count(1)
-    asked: list[str] = []
-    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    asked = confirm(page, accept=False)
     entry.hover()
     entry.get_by_role("button").click()
     assert asked == [f"Delete “{SEAL_KIT}” and its answers?"]
     expect(entry).to_have_count(1)
 
-    page.once("dialog", lambda dialog: dialog.accept())
+    confirm(page, accept=True)
     entry.get_by_role("button").click()
     expect(page.locator("#welcome")).to_be_visible()
     expect(entry).to_have_count(0)
@@ -298,7 +297,7 @@ def test_a_conversation_that_is_not_shown_is_deleted_in_its_place(site: Site, pa
     ask(page, SEAL_KIT)
     page.goto(site.url)
     turn = ask(page, ADD_VAR)
-    page.once("dialog", lambda dialog: dialog.accept())
+    confirm(page, accept=True)
     entry = page.locator(".conversations li", has_text="seal kit")
     entry.hover()
     entry.get_by_role("button").click()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.pages import NO_TRACE, ask, leave_no_trace_of
+from tests.browser.pages import NO_TRACE, ask, confirm, leave_no_trace_of
 from tests.support.model_server import ModelServer
 
 ATTACKS = (
@@ -53,7 +53,6 @@ def assert_nothing_happened(page: Page, requested: list[str]) -> None:
 def requested(page: Page) -> list[str]:
     urls: list[str] = []
     page.on("request", lambda request: urls.append(request.url))
-    page.on("dialog", lambda dialog: (urls.append("dialog:9/x.png"), dialog.dismiss()))
     return urls
 
 
@@ -94,7 +93,8 @@ def test_hostile_models_are_shown_as_text(
 ) -> None:
     cut = len(ATTACKS) // 2
     model.pieces = [
-        "It weighs 3.2 kg [1]. ", ATTACKS[:cut], ATTACKS[cut:], "\n\n", LINKS, " <scr", "ipt>window.hacked=2</scr", "ipt>\n\n",
+        "It weighs 3.2 kg [1]. ", ATTACKS[:cut], ATTACKS[cut:], "\n\n", LINKS,
+        " <scr", "ipt>window.hacked=2</scr", "ipt>\n\n",
         "| a | b |\n|---|---|\n| <img src=x onerror=hacked=3> | [x](vbscript:hacked) |\n",
     ]  # fmt: skip
     model.delay_seconds = 0.05
@@ -115,8 +115,7 @@ def test_hostile_questions_are_shown_as_text(
     expect(turn.locator(".question")).to_have_text(question)
     expect(page.locator(".conversations a").first).to_have_text(question)
     assert_nothing_happened(page, requested)
-    asked: list[str] = []
-    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    asked = confirm(page, accept=False)
     page.locator(".conversations li").hover()
     page.locator(".conversations button").click()
     assert asked == [f"Delete “{question}” and its answers?"]
