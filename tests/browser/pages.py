@@ -69,8 +69,8 @@ def leave_no_trace_of(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = page.evaluate(
         """() => ({
             ran: window.hacked ?? null,
-            scripts: document.querySelectorAll("main iframe, main object, main style, main script:not([src^='/static/'])")
-                .length,
+            scripts: document.querySelectorAll(
+                "main iframe, main object, main style, main script:not([src^='/static/'])").length,
             images: document.querySelectorAll("main img:not([src^='/static/'])").length,
             handlers: [...document.querySelectorAll("main *")].flatMap(
                 node => [...node.attributes].filter(a => /^on/i.test(a.name))).length,
@@ -81,4 +81,4 @@ def leave_no_trace_of(page: Page) -> dict[str, Any]:
     return found
 
 
-NO_TRACE = {"ran": None, "scripts": 0, "images": 0, "handlers": 0, "links": []}
+NO_TRACE: dict[str, Any] = {"ran": None, "scripts": 0, "images": 0, "handlers": 0, "links": []}

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
-from chat import asking, conf, streams
+from chat import asking, conf, runs, streams
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.types import Source
@@ -115,9 +115,9 @@ async def test_a_reader_in_another_process_reads_from_the_database(
 ) -> None:
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
-    while answer.pk not in streams._runs:
+    while answer.pk not in runs.RUNS:
         await asyncio.sleep(0.01)
-    run = streams._runs.pop(answer.pk)  # another process does not know the run
+    run = runs.RUNS.pop(answer.pk)  # another process does not know the run
     there = await collect(answer)
     assert there == await here == run.events
     assert SlowGenerator.calls == 1
@@ -141,7 +141,7 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
 async def test_an_answer_that_nobody_reads_is_stopped(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "UNFOLLOWED_SECONDS", 0.1)
+    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.1)
     slow.words = 200
     answer = await sync_to_async(begin)()
     async for event in streams.follow(answer.pk):
@@ -149,7 +149,7 @@ async def test_an_answer_that_nobody_reads_is_stopped(
             break
     for _ in range(50):
         await asyncio.sleep(0.1)
-        if (await reread(answer)).is_finished and answer.pk not in streams._runs:
+        if (await reread(answer)).is_finished and answer.pk not in runs.RUNS:
             break
     saved = await reread(answer)
     assert saved.status == Answer.Status.STOPPED
@@ -184,7 +184,7 @@ async def test_a_stop_from_another_process_is_heard(library: Collection, slow: S
 
 async def test_what_a_killed_process_left_is_begun_again(library: Collection, slow: SlowGenerator) -> None:
     answer = await sync_to_async(begin)()
-    claim = await sync_to_async(streams._claim)(answer.pk)
+    claim = await sync_to_async(runs.claim)(answer.pk)
     assert claim is not None
     await StreamedEvent.objects.acreate(answer=answer, attempt=1, sequence=1, name="token", payload={"text": "lost "})
     await Answer.objects.aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
@@ -198,7 +198,7 @@ async def test_what_a_killed_process_left_is_begun_again(library: Collection, sl
 async def test_a_writer_that_lost_its_claim_saves_nothing(library: Collection, slow: SlowGenerator) -> None:
     answer = await sync_to_async(begin)()
     task = asyncio.create_task(collect(answer))
-    while answer.pk not in streams._runs:
+    while answer.pk not in runs.RUNS:
         await asyncio.sleep(0.01)
     await Answer.objects.filter(pk=answer.pk).aupdate(claim=uuid.uuid4(), text="of another")
     events = await task
@@ -210,7 +210,7 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
     lost = await sync_to_async(begin)()
     old = await sync_to_async(begin)()
     fresh = await sync_to_async(begin)()
-    await sync_to_async(streams._claim)(lost.pk)
+    await sync_to_async(runs.claim)(lost.pk)
     long_ago = timezone.now() - timedelta(hours=1)
     await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
     await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
