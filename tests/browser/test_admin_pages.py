@@ -91,6 +91,7 @@ def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page:
     expect(page.locator(".messagelist .success")).to_have_text("1 document will be read again.")
     expect(page.locator(ROWS).locator(".ragsite-status")).to_have_text("waiting")
     read_all(own_site)
+    page.reload()
     expect(page.locator(ROWS).locator(".ragsite-status")).to_have_text("ready")
 
     page.goto(own_site.url)

@@ -97,16 +97,16 @@ def test_the_address_of_an_answer_shows_it_again(site: Site, page: Page) -> None
     expect(page.locator(".cite a").first).to_be_visible()
 
 
-def test_further_questions_follow_in_the_same_conversation(site: Site, anywhere: Page) -> None:
-    anywhere.goto(site.url)
-    ask(anywhere, SEAL_KIT)
-    address = anywhere.url
-    expect(anywhere.locator("#question")).to_have_attribute("placeholder", "Ask a further question")
-    second = ask(anywhere, ADD_VAR)
-    assert anywhere.url == address
+def test_further_questions_follow_in_the_same_conversation(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    ask(page, SEAL_KIT)
+    address = page.url
+    expect(page.locator("#question")).to_have_attribute("placeholder", "Ask a further question")
+    second = ask(page, ADD_VAR)
+    assert page.url == address
     expect(second.locator(".question")).to_be_in_viewport()
-    anywhere.reload()
-    expect(anywhere.locator(".turn .question")).to_have_text([SEAL_KIT, ADD_VAR])
+    page.reload()
+    expect(page.locator(".turn .question")).to_have_text([SEAL_KIT, ADD_VAR])
 
 
 def test_a_chosen_collection_is_the_only_one_asked(site: Site, page: Page) -> None:
@@ -118,14 +118,14 @@ def test_a_chosen_collection_is_the_only_one_asked(site: Site, page: Page) -> No
     expect(page.locator("#scope")).to_contain_text("Lingo language reference")
 
 
-def test_a_suggestion_is_asked_with_a_click(site: Site, anywhere: Page) -> None:
-    anywhere.goto(site.url)
-    suggestion = anywhere.locator(".suggestions button").first
+def test_a_suggestion_is_asked_with_a_click(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    suggestion = page.locator(".suggestions button").first
     question = suggestion.locator("span").inner_text()
     suggestion.click()
-    expect(anywhere.locator(".turn .question")).to_have_text(question)
-    expect(anywhere.locator(".turn .answer")).to_have_class(re.compile("is-complete|is-refused"))
-    expect(anywhere.locator(".suggestions")).to_have_count(0)
+    expect(page.locator(".turn .question")).to_have_text(question)
+    expect(page.locator(".turn .answer")).to_have_class(re.compile("is-complete|is-refused"))
+    expect(page.locator(".suggestions")).to_have_count(0)
 
 
 def test_an_off_topic_question_is_refused_with_the_nearest_passages(site: Site, anywhere: Page) -> None:

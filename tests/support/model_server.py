@@ -20,6 +20,7 @@ class ModelServer:
     delay_seconds: float = 0.0
     statuses: list[int] = field(default_factory=list)
     break_after: int | None = None
+    promised_bytes: int = 0
     garbage: bool = False
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -41,6 +42,9 @@ def model_server() -> Iterator[ModelServer]:
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
+            if state.promised_bytes:
+                # Ending before them is a broken line, where without a length it would be an early end.
+                self.send_header("Content-Length", str(state.promised_bytes))
             self.end_headers()
             try:
                 self._stream()

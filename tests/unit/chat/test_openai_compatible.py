@@ -101,6 +101,24 @@ async def test_after_the_first_word_nothing_is_tried_again(server: ModelServer, 
     assert len(server.requests) == 1
 
 
+async def test_a_line_that_breaks_after_the_first_word_is_not_tried_again(
+    server: ModelServer, sources: list[Source]
+) -> None:
+    server.promised_bytes = 100_000
+    server.break_after = 2
+    with pytest.raises(GenerationFailed, match="line to the model broke"):
+        await pieces(server, sources)
+    assert len(server.requests) == 1
+
+
+async def test_a_line_that_breaks_before_it_is_tried_again(server: ModelServer, sources: list[Source]) -> None:
+    server.promised_bytes = 100_000
+    server.break_after = 0
+    with pytest.raises(GenerationFailed, match="line to the model broke"):
+        await pieces(server, sources)
+    assert len(server.requests) == openai_compatible.ATTEMPTS
+
+
 async def test_garbage_is_an_error(server: ModelServer, sources: list[Source]) -> None:
     server.garbage = True
     with pytest.raises(GenerationFailed, match="not a chat completion"):
