@@ -93,10 +93,17 @@ def test_a_killed_user_does_not_keep_it_running(server: EmbeddedPostgres) -> Non
 
 def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPostgres) -> None:
     server.stop()
-    (server.cluster / "postmaster.pid").write_text(f"{os.getpid()}\n{server.cluster}\n{int(time.time())}\n5432\n")
-    assert not server.is_running()
-    server.ensure_running()
-    assert server.is_running()
+    # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
+    other = subprocess.Popen(["sleep", "60"], user=server._server_user())
+    try:
+        lock_file = f"{other.pid}\n{server.cluster}\n{int(time.time())}\n5432\n{server.socket_dir}\n\n0 0\nready\n"
+        (server.cluster / "postmaster.pid").write_text(lock_file)
+        assert not server.is_running()
+        server.ensure_running()
+        assert server.is_running()
+    finally:
+        other.kill()
+        other.wait(10)
 
 
 def test_an_interrupted_set_up_is_begun_again(tmp_path_factory: pytest.TempPathFactory) -> None:
