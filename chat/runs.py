@@ -29,12 +29,15 @@ from chat.signals import answer_completed
 from chat.types import AnswerEvent, Completed, Failed, Searched, Token
 from retrieval.exceptions import InvalidQuery
 from retrieval.explanation import trace_as_json
+from retrieval.models import Chunk, Document
 from retrieval.passages import load_passages
 from retrieval.types import SearchFilters, SearchMethod
 
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
+# Waits between the attempts to save a finished answer.
+SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 # A generation whose heart has not beaten for this long is taken to be dead.
 HEARTBEAT_LOST_AFTER = timedelta(seconds=15)
 # How long an answer goes on being written for a reader who may come back.
@@ -84,10 +87,6 @@ class Run:
         self.events.append(StreamEvent(f"{self.claim.attempt}-{len(self.events) + 1}", name, payload))
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
-
-    @property
-    def is_over(self) -> bool:
-        return bool(self.events) and self.events[-1].is_last
 
 
 RUNS: dict[uuid.UUID, Run] = {}
@@ -182,11 +181,16 @@ async def _events(claim: Claim) -> AsyncIterator[AnswerEvent]:
 async def _end(
     run: Run, searched: Searched | None, outcome: Completed | Failed, timings: dict[str, float], *, stopped: bool
 ) -> None:
-    try:
-        name, payload = await in_database(_save)(run, searched, outcome, timings, stopped)
-    except Exception:
-        logger.exception("Answer %s could not be saved.", run.claim.answer.pk)
-        name, payload = "failed", {"message": broken_message()}
+    name, payload = "failed", {"message": broken_message()}
+    for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
+        try:
+            name, payload = await in_database(_save)(run, searched, outcome, timings, stopped)
+            break
+        except Exception:
+            # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
+            logger.exception("Answer %s could not be saved.", run.claim.answer.pk)
+            if pause_seconds is not None:
+                await asyncio.sleep(pause_seconds)
     run.publish(name, payload)
     RUNS.pop(run.claim.answer.pk, None)
 
@@ -225,14 +229,18 @@ def _store(run: Run) -> tuple[bool, bool]:
 
 def _store_events(run: Run, upto: int) -> None:
     StreamedEvent.objects.bulk_create(
-        StreamedEvent(
-            answer=run.claim.answer,
-            attempt=run.claim.attempt,
-            sequence=number,
-            name=run.events[number - 1].name,
-            payload=run.events[number - 1].payload,
-        )
-        for number in range(run.stored + 1, upto + 1)
+        (
+            StreamedEvent(
+                answer=run.claim.answer,
+                attempt=run.claim.attempt,
+                sequence=number,
+                name=run.events[number - 1].name,
+                payload=run.events[number - 1].payload,
+            )
+            for number in range(run.stored + 1, upto + 1)
+        ),
+        # The watcher's last round can still be under way when the end is saved.
+        ignore_conflicts=True,
     )
 
 
@@ -243,7 +251,9 @@ def _save(
     with transaction.atomic():
         answer = Answer.objects.select_for_update().get(pk=run.claim.answer.pk)
         if answer.claim != run.claim.token:
-            return "failed", {"message": interrupted_message()}
+            # Saved already, by an attempt whose word of success was lost; or taken over by another process.
+            told = answer.events.filter(attempt=run.claim.attempt, name__in=("completed", "failed")).first()
+            return (told.name, told.payload) if told else ("failed", {"message": interrupted_message()})
         if searched is not None:
             answer.sources = [payloads.source(source) for source in searched.sources]
             answer.trace = _explained(searched)
@@ -262,7 +272,7 @@ def _save(
             answer.refused = outcome.refused
             answer.generator = outcome.generator
             answer.notice = outcome.notice
-            citations = Citation.objects.bulk_create(payloads.citation(answer, cited) for cited in outcome.citations)
+            citations = Citation.objects.bulk_create(_citations(answer, outcome))
         answer.save()
         name = "failed" if isinstance(outcome, Failed) else "completed"
         payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
@@ -274,6 +284,19 @@ def _save(
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     ANSWERS.labels(status=answer.status, refused=str(answer.refused).lower()).inc()
     return name, payload
+
+
+def _citations(answer: Answer, outcome: Completed) -> list[Citation]:
+    """The rows of the answer's citations; words of a passage that is gone by now are kept without it."""
+    citations = [payloads.citation(answer, cited) for cited in outcome.citations]
+    chunks = set(Chunk.objects.filter(pk__in=[cited.chunk_id for cited in citations]).values_list("pk", flat=True))
+    documents = set(
+        Document.objects.filter(pk__in=[cited.document_id for cited in citations]).values_list("pk", flat=True)
+    )
+    for cited in citations:
+        cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
+        cited.document_id = cited.document_id if cited.document_id in documents else None
+    return citations
 
 
 def _explained(searched: Searched) -> dict[str, Any]:

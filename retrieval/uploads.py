@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-from django.db import IntegrityError
-
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
 from retrieval.ingest.extraction import detection
@@ -24,9 +21,7 @@ def read(upload: UploadedFile[Any], source: str) -> bytes:
     afterwards. Raises: DocumentRejected, with a sentence that names the file.
     """
     # Looked at before the file is brought into memory.
-    if (upload.size or 0) > settings.DOCUMENT_MAX_BYTES:
-        limit = settings.DOCUMENT_MAX_BYTES // 2**20
-        raise DocumentRejected(f"{source} is larger than {limit} MiB: split it into smaller files and upload those.")
+    pipeline.check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
         raise DocumentRejected(f"{source} is empty: check the file and upload it again.")
@@ -47,12 +42,4 @@ def accept(
     """Submit an uploaded file, under its own name unless ``source`` gives another. Raises: DocumentRejected."""
     source = source or upload.name or ""
     data = read(upload, source)
-
-    def submit() -> pipeline.Submission:
-        return pipeline.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)
-
-    try:
-        return submit()
-    except IntegrityError:
-        # Somebody else handed in the same new source at this moment; now it is there, and this is its next version.
-        return submit()
+    return pipeline.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)

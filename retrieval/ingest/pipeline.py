@@ -84,6 +84,8 @@ def submit(
     check_size(source, len(data))
     content_hash = hashlib.sha256(data).hexdigest()
     with transaction.atomic():
+        # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
+        Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if (
             document is not None
@@ -158,18 +160,24 @@ def ingest(document_id: int, progress: Progress | None = None) -> Document | Non
 def resume() -> int:
     """Enqueue every document that waits without a worker: interrupted, due for another attempt, or never picked up."""
     now = timezone.now()
-    lost = Document.objects.filter(
-        status=Document.Status.PROCESSING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER
-    ).values_list("pk", flat=True)
+    lost = Document.objects.filter(status=Document.Status.PROCESSING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER)
+    # A file that ends the worker itself (by memory, say) would do so for ever.
+    lost.filter(attempts__gte=MAX_ATTEMPTS).update(
+        status=Document.Status.FAILED,
+        claim=None,
+        error=f"Reading it was interrupted {MAX_ATTEMPTS} times: the worker may run out of memory. Split the file.",
+        updated_at=now,
+    )
+    lost.update(status=Document.Status.PENDING, claim=None, retry_at=now)
     waiting = Document.objects.filter(
         Q(retry_at__isnull=True, updated_at__lt=now - HEARTBEAT_LOST_AFTER) | Q(retry_at__lte=now),
         status=Document.Status.PENDING,
-    ).values_list("pk", flat=True)
-    ids = [*lost, *waiting]
+    )
+    ids = list(waiting.values_list("pk", flat=True))
     # So that the next round does not enqueue them a second time while they wait in the queue.
-    Document.objects.filter(pk__in=ids, status=Document.Status.PENDING).update(retry_at=now + timedelta(minutes=5))
+    waiting.filter(pk__in=ids).update(retry_at=now + timedelta(minutes=5))
     for pk in ids:
-        ingest_document.delay(pk)
+        _enqueue(pk)
     return len(ids)
 
 

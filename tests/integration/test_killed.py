@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -49,6 +49,17 @@ def queue() -> Iterator[None]:
 def model() -> Iterator[ModelServer]:
     with model_server() as state:
         yield state
+
+
+@pytest.fixture
+def servers(model: ModelServer, tmp_path: Path) -> Iterator[tuple[WebServer, WebServer]]:
+    """Two web servers on one database, whose answers the model writes."""
+    settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
+    first = WebServer(tmp_path / "web1.log", **settings)
+    second = WebServer(tmp_path / "web2.log", **settings)
+    yield first, second
+    first.stop()
+    second.stop()
 
 
 def long_text(seed: int) -> bytes:
@@ -152,77 +163,63 @@ def read_and_kill(server: WebServer, asked: dict[str, object], *, after: int) ->
                 server.kill()
 
 
-def test_an_answer_survives_its_web_server(collection: Collection, model: ModelServer, tmp_path: Path) -> None:
-    pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False)
-    pipeline.ingest(Document.objects.get().pk)
+def test_an_answer_survives_its_web_server(
+    collection: Collection, ingest: Callable[..., Document], model: ModelServer, servers: tuple[WebServer, WebServer]
+) -> None:
+    ingest(collection, "pump.md", "# Pump\n\nIt weighs 3450 grams.")
     model.pieces = [f"word{n} " for n in range(40)] + ["[1]"]
     model.delay_seconds = 0.1
-    model_settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
-    first, second = (
-        WebServer(tmp_path / "web1.log", **model_settings),
-        WebServer(tmp_path / "web2.log", **model_settings),
-    )
-    try:
-        asked = {"question": "How heavy is the pump?", "stream": True}
-        with pytest.raises(httpx2.HTTPError):
-            read_and_kill(first, asked, after=8)
-        answer = Answer.objects.get()
-        assert answer.status == Answer.Status.GENERATING
-        assert StreamedEvent.objects.filter(answer=answer).exists()
-        # Time passes: the heart of the killed process has stopped.
-        Answer.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=2))
-        session = httpx2.Client(base_url=second.url)
-        model.delay_seconds = 0.0
-        assert streams.close_interrupted() == 1
-        answer.refresh_from_db()
-        assert answer.status == Answer.Status.FAILED
-        assert "ask again" in answer.error
-        again = session.post("/api/v1/ask/", json={"question": "How heavy is the pump?"}).json()
-        assert again["answer"].startswith("word0")
-        assert Counter(Answer.objects.values_list("status", flat=True)) == {"failed": 1, "completed": 1}
-    finally:
-        first.stop()
-        second.stop()
+    first, second = servers
+    asked = {"question": "How heavy is the pump?", "stream": True}
+    with pytest.raises(httpx2.HTTPError):
+        read_and_kill(first, asked, after=8)
+    answer = Answer.objects.get()
+    assert answer.status == Answer.Status.GENERATING
+    assert StreamedEvent.objects.filter(answer=answer).exists()
+    # Time passes: the heart of the killed process has stopped.
+    Answer.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=2))
+    session = httpx2.Client(base_url=second.url)
+    model.delay_seconds = 0.0
+    assert streams.close_interrupted() == 1
+    answer.refresh_from_db()
+    assert answer.status == Answer.Status.FAILED
+    assert "ask again" in answer.error
+    again = session.post("/api/v1/ask/", json={"question": "How heavy is the pump?"}).json()
+    assert again["answer"].startswith("word0")
+    assert Counter(Answer.objects.values_list("status", flat=True)) == {"failed": 1, "completed": 1}
 
 
-def test_a_reader_goes_on_at_another_web_server(collection: Collection, model: ModelServer, tmp_path: Path) -> None:
-    pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False)
-    pipeline.ingest(Document.objects.get().pk)
+def test_a_reader_goes_on_at_another_web_server(
+    collection: Collection, ingest: Callable[..., Document], model: ModelServer, servers: tuple[WebServer, WebServer]
+) -> None:
+    ingest(collection, "pump.md", "# Pump\n\nIt weighs 3450 grams.")
     model.pieces = [f"word{n} " for n in range(30)] + ["[1]"]
     model.delay_seconds = 0.1
-    model_settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
-    first, second = (
-        WebServer(tmp_path / "web1.log", **model_settings),
-        WebServer(tmp_path / "web2.log", **model_settings),
-    )
-    try:
-        client = httpx2.Client()
-        page = client.get(first.url)
-        token = page.cookies["csrftoken"]
-        client.post(
-            f"{first.url}/ask/",
-            data={"question": "How heavy is the pump?", "csrfmiddlewaretoken": token},
-            headers={"HX-Request": "true", "X-CSRFToken": token, "Referer": first.url},
-        ).raise_for_status()
-        answer = Answer.objects.get()
-        path = f"/answers/{uuid.UUID(str(answer.pk))}/stream/"
-        ids: list[str] = []
-        with client.stream("GET", first.url + path, timeout=20) as response:
-            for line in response.iter_lines():
-                if line.startswith("id: "):
-                    ids.append(line[4:])
-                if len(ids) == 8:
-                    break
-        with client.stream("GET", second.url + path, headers={"Last-Event-ID": ids[-1]}, timeout=20) as response:
-            ids += [line[4:] for line in response.iter_lines() if line.startswith("id: ")]
-        numbers = [int(event_id.split("-")[1]) for event_id in ids]
-        assert numbers == list(range(1, len(numbers) + 1))
-        assert len(model.requests) == 1
-        answer.refresh_from_db()
-        assert answer.status == Answer.Status.COMPLETED
-    finally:
-        first.stop()
-        second.stop()
+    first, second = servers
+    client = httpx2.Client()
+    page = client.get(first.url)
+    token = page.cookies["csrftoken"]
+    client.post(
+        f"{first.url}/ask/",
+        data={"question": "How heavy is the pump?", "csrfmiddlewaretoken": token},
+        headers={"HX-Request": "true", "X-CSRFToken": token, "Referer": first.url},
+    ).raise_for_status()
+    answer = Answer.objects.get()
+    path = f"/answers/{uuid.UUID(str(answer.pk))}/stream/"
+    ids: list[str] = []
+    with client.stream("GET", first.url + path, timeout=20) as response:
+        for line in response.iter_lines():
+            if line.startswith("id: "):
+                ids.append(line[4:])
+            if len(ids) == 8:
+                break
+    with client.stream("GET", second.url + path, headers={"Last-Event-ID": ids[-1]}, timeout=20) as response:
+        ids += [line[4:] for line in response.iter_lines() if line.startswith("id: ")]
+    numbers = [int(event_id.split("-")[1]) for event_id in ids]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(model.requests) == 1
+    answer.refresh_from_db()
+    assert answer.status == Answer.Status.COMPLETED
 
 
 def test_the_processes_are_real(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser
+from django.db import OperationalError
 from django.utils import timezone
 
 from chat import asking, conf, runs, streams
@@ -289,3 +290,51 @@ def test_a_citation_outlives_its_document(library: Collection) -> None:
     citation = Citation.objects.get(answer=answer)
     assert citation.document is None
     assert "3450 grams" in citation.quote
+
+
+async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(
+    library: Collection, slow: SlowGenerator
+) -> None:
+    answer = await sync_to_async(begin)()
+    async for event in streams.follow(answer.pk):
+        if event.id == "1-3":
+            await sync_to_async(Document.objects.all().delete)()
+    assert event.name == "completed"
+    assert (await reread(answer)).status == Answer.Status.COMPLETED
+    citation = await Citation.objects.aget(answer=answer)
+    assert citation.chunk_id is None
+    assert citation.quote
+
+
+async def test_a_database_that_is_away_for_a_moment_does_not_lose_the_answer(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = runs._save
+    failures = [OperationalError("the server closed the connection"), OperationalError("it is starting up")]
+
+    def unlucky(*args: object) -> object:
+        if failures:
+            raise failures.pop()
+        return save(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(runs, "_save", unlucky)
+    answer = await sync_to_async(begin)()
+    assert (await collect(answer))[-1].name == "completed"
+    assert (await reread(answer)).status == Answer.Status.COMPLETED
+
+
+async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    save = runs._save
+    calls: list[object] = []
+
+    def unheard(*args: object) -> object:
+        calls.append(args)
+        outcome = save(*args)  # type: ignore[arg-type]
+        if len(calls) == 1:
+            raise OperationalError("the line broke after the commit")
+        return outcome
+
+    monkeypatch.setattr(runs, "_save", unheard)
+    answer = await sync_to_async(begin)()
+    assert (await collect(answer))[-1].name == "completed"
+    assert await Citation.objects.filter(answer=answer).acount() == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import numpy as np
@@ -203,8 +204,22 @@ def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeyp
     assert pipeline.resume() == 3
     assert sorted(sent) == [documents[1], documents[2], documents[4]]
     sent.clear()
-    pipeline.resume()
-    assert sent == [documents[2]]
+    assert pipeline.resume() == 0
+    assert sent == []
+
+
+def test_a_file_that_ends_its_worker_is_given_up(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline.ingest_document, "delay", lambda _pk: None)
+    document = pipeline.submit(collection, "bomb.md", GUIDE.encode(), enqueue=False).document
+    for _death in range(pipeline.MAX_ATTEMPTS):
+        document.refresh_from_db()
+        assert document.status == Document.Status.PENDING
+        assert pipeline._claim(document.pk) is not None
+        Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+        pipeline.resume()
+    document.refresh_from_db()
+    assert document.status == Document.Status.FAILED
+    assert "interrupted 5 times" in document.error
 
 
 def test_a_broker_that_is_away_loses_no_document(
@@ -260,3 +275,16 @@ def test_weights_follow_the_settings(collection: Collection, ingest: Ingest) -> 
     after = Chunk.objects.get().bm25
     assert after.indices() == before.indices()
     assert after.values() != before.values()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_uploads_of_a_new_source_at_once_are_two_versions_of_it(collection: Collection) -> None:
+    def upload(number: int) -> int:
+        try:
+            return pipeline.submit(collection, "new.md", f"Version {number}.".encode(), enqueue=False).document.pk
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(upload, range(4)))) == 1
+    assert Document.objects.count() == 1
