@@ -30,6 +30,7 @@ from ragsite.celery import app as celery_app
 from retrieval import conf
 from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
+from retrieval.profiles import active_profile
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def pgvector() -> Finding:
 
 def embedder() -> Finding:
     """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
-    only_leg = settings.RETRIEVAL_DEFAULT_METHOD == SearchMethod.VECTOR
+    only_leg = active_profile().method is SearchMethod.VECTOR
     state = State.FAILED if only_leg else State.DEGRADED
     try:
         configured = conf.embedder()

@@ -285,9 +285,14 @@ EMBEDDER: dict[str, Any] = (
 )
 QUESTION_GENERATOR: dict[str, Any] = {"BACKEND": "retrieval.ingest.questions.RuleBasedQuestions", "OPTIONS": {}}
 
+RERANKERS: dict[str, dict[str, Any]] = {}
+# What searches without a published profile use.
 RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "zscore")
 RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
 RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
+RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none")
+# The one switch back to vectors alone, whatever profile is published.
+RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)
 BM25_K1 = env.number("BM25_K1", 1.2)
 BM25_B = env.number("BM25_B", 0.75)

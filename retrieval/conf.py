@@ -11,15 +11,19 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
-    from retrieval.protocols import Embedder, QuestionGenerator
+    from retrieval.protocols import Embedder, QuestionGenerator, Reranker
 
 
-def _build(setting: str) -> Any:
-    """The backend named by a setting of the form {"BACKEND": dotted path, "OPTIONS": {...}}.
+def _build(setting: str, alias: str = "") -> Any:
+    """The backend named by a setting of the form {"BACKEND": dotted path, "OPTIONS": {...}}, or by one alias of it.
 
     Raises: ImproperlyConfigured.
     """
     configured = getattr(settings, setting)
+    if alias:
+        if alias not in configured:
+            raise ImproperlyConfigured(f"{setting} has no {alias!r}: it has {', '.join(sorted(configured)) or 'none'}.")
+        configured = configured[alias]
     try:
         return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
     except (ImportError, TypeError, KeyError) as error:
@@ -38,11 +42,20 @@ def question_generator() -> QuestionGenerator:
     return built
 
 
+@functools.cache
+def reranker(name: str) -> Reranker:
+    """The reranker that RERANKERS has under this name. Raises: ImproperlyConfigured."""
+    built: Reranker = _build("RERANKERS", name)
+    return built
+
+
 def _forget(setting: str, **_: Any) -> None:
     if setting == "EMBEDDER":
         embedder.cache_clear()
     elif setting == "QUESTION_GENERATOR":
         question_generator.cache_clear()
+    elif setting == "RERANKERS":
+        reranker.cache_clear()
 
 
 setting_changed.connect(_forget)

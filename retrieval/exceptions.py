@@ -22,6 +22,10 @@ class LegFailed(RetrievalError):
     """One leg failed or ran past its deadline. For the operator: log, metric and trace name it."""
 
 
+class RerankFailed(RetrievalError):
+    """The reranker failed or was late; the fused order stands. For the operator: log, metric and trace name it."""
+
+
 class EmbeddingFailed(RetrievalError):
     """The embedder gave no usable vector. For the operator."""
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrieval.types import CandidateTrace, Hit, Leg, LegScore, LegTrace, SearchTrace
+from retrieval.types import (
+    BoostScore,
+    CandidateTrace,
+    Hit,
+    Leg,
+    LegScore,
+    LegTrace,
+    RerankScore,
+    RerankTrace,
+    SearchPlan,
+    SearchTrace,
+)
 
 # A leg that was not asked, or that did not know the chunk, contributes nothing.
 _SILENT = LegScore(rank=None, score=None, normalized=None, weight=0.0, contribution=0.0)
@@ -25,6 +36,7 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
         "rrf_k": plan.rrf_k,
         "score_threshold": plan.score_threshold,
         "legs": [_leg_as_json(leg) for leg in trace.legs],
+        "rerank": None if trace.rerank is None else _rerank_as_json(trace.rerank, trace.plan),
         "candidates": [_candidate_as_json(candidate) for candidate in trace.candidates],
         "timings_ms": timings_as_json(trace),
     }
@@ -32,7 +44,12 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
 
 def without_errors(trace: dict[str, Any]) -> dict[str, Any]:
     """A copy of :func:`trace_as_json`'s form for readers who are not staff: it says that a leg failed, not how."""
-    return {**trace, "legs": [{**leg, "error": ""} for leg in trace.get("legs", [])]}
+    rerank = trace.get("rerank")
+    return {
+        **trace,
+        "legs": [{**leg, "error": ""} for leg in trace.get("legs", [])],
+        "rerank": rerank and {**rerank, "error": ""},
+    }
 
 
 def timings_as_json(trace: SearchTrace) -> dict[str, float]:
@@ -41,7 +58,11 @@ def timings_as_json(trace: SearchTrace) -> dict[str, float]:
 
 
 def hit_as_json(hit: Hit) -> dict[str, Any]:
-    """A search result. ``score`` is the sum of the legs' contributions and ``bonus``."""
+    """A search result.
+
+    ``score`` is the sum of the legs' contributions, ``bonus``, the boosts and the reranker's contribution; of the
+    latter alone, where the reranker decides alone.
+    """
     passage = hit.passage
     return {
         "rank": hit.rank,
@@ -61,6 +82,8 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
         "end": passage.end,
         "matched_terms": list(hit.matched_terms),
         "legs": {leg.value: _score_as_json(hit.legs.get(leg, _SILENT)) for leg in Leg},
+        "boosts": _boosts_as_json(hit.boosts),
+        "rerank": _opinion_as_json(hit.rerank),
     }
 
 
@@ -74,6 +97,35 @@ def _leg_as_json(leg: LegTrace) -> dict[str, Any]:
     }
 
 
+def _rerank_as_json(rerank: RerankTrace, plan: SearchPlan) -> dict[str, Any]:
+    return {
+        "reranker": rerank.reranker,
+        "status": rerank.status.value,
+        "judged": rerank.judged,
+        "weight": plan.rerank.weight if plan.rerank else None,
+        "depth": plan.rerank.depth if plan.rerank else None,
+        "milliseconds": round(rerank.milliseconds, 3),
+        "error": rerank.error,
+    }
+
+
+def _boosts_as_json(boosts: tuple[BoostScore, ...]) -> list[dict[str, Any]]:
+    return [{"name": boost.name, "contribution": boost.contribution} for boost in boosts]
+
+
+def _opinion_as_json(opinion: RerankScore | None) -> dict[str, Any] | None:
+    if opinion is None:
+        return None
+    return {
+        "rank_before": opinion.rank_before,
+        "score": opinion.score,
+        "normalized": opinion.normalized,
+        "weight": opinion.weight,
+        "contribution": opinion.contribution,
+        "alone": opinion.alone,
+    }
+
+
 def _candidate_as_json(candidate: CandidateTrace) -> dict[str, Any]:
     return {
         "chunk_id": candidate.chunk_id,
@@ -81,6 +133,8 @@ def _candidate_as_json(candidate: CandidateTrace) -> dict[str, Any]:
         "score": candidate.score,
         "bonus": candidate.bonus,
         "legs": {leg.value: _score_as_json(candidate.legs.get(leg, _SILENT)) for leg in Leg},
+        "boosts": _boosts_as_json(candidate.boosts),
+        "rerank": _opinion_as_json(candidate.rerank),
         "matched_terms": list(candidate.matched_terms),
         "dropped": candidate.dropped,
     }

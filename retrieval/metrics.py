@@ -11,3 +11,6 @@ SEARCH_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 LEG_FAILURES = Counter("ragsite_search_leg_failures", "Legs that failed or were late; the other one answered.", ["leg"])
+RERANK_FAILURES = Counter(
+    "ragsite_search_rerank_failures", "Rerankers that failed or were late; the fused order stood.", ["reranker"]
+)

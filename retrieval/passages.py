@@ -30,6 +30,11 @@ def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
     return {row[0]: _passage(row) for row in Chunk.objects.filter(pk__in=chunk_ids).values_list(*_FIELDS)}
 
 
+def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
+    """The metadata of each chunk's document, by chunk id."""
+    return dict(Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "document__metadata"))
+
+
 def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Passage]:
     """The passages at these (document id, ordinal) places, in one query; places that do not exist are missing."""
     wanted = set(places)

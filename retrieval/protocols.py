@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -44,6 +44,17 @@ class Ranker(Protocol):
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
         """What the leg says of these chunks, whether its list held them or not. Raises: LegFailed."""
+
+
+class Reranker(Protocol):
+    """A second, closer judgement of a few candidates."""
+
+    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
+        """Relevance of the chunks to the query as it was asked, higher is better, on a scale of its own.
+
+        A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, also when
+        there would be no answer in time; the caller keeps a deadline of its own.
+        """
 
 
 class QuestionGenerator(Protocol):

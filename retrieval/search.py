@@ -1,6 +1,7 @@
-"""Search, from question to ranked passages: classify, plan, rank both legs at once, fuse, explain.
+"""Search, from question to ranked passages: classify, plan, rank both legs at once, fuse, rerank, explain.
 
-When a leg fails or runs past its deadline the other one answers, and the trace, the log and a metric say so.
+When a leg fails or runs past its deadline the other one answers, and when the reranker does, the fused order stands;
+the trace, the log and a metric say so.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from concurrent.futures import TimeoutError as DeadlinePassed
 from dataclasses import dataclass, field
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
+from retrieval import conf
 from retrieval.dense.ranker import VectorRanker
-from retrieval.exceptions import InvalidQuery, LegFailed, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, LegFailed, RerankFailed, SearchUnavailable
 from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.metrics import LEG_FAILURES, SEARCH_SECONDS
-from retrieval.passages import load_passages
+from retrieval.metrics import LEG_FAILURES, RERANK_FAILURES, SEARCH_SECONDS
+from retrieval.passages import load_metadata, load_passages
+from retrieval.profiles import active_profile
 from retrieval.protocols import Ranker
+from retrieval.ranking.adjustment import boost, rerank
 from retrieval.ranking.classification import classify
 from retrieval.ranking.fusion import fuse
 from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.types import (
     CandidateTrace,
     FusedChunk,
@@ -33,6 +39,8 @@ from retrieval.types import (
     LegTrace,
     Passage,
     Ranking,
+    RerankPlan,
+    RerankTrace,
     SearchFilters,
     SearchMethod,
     SearchPlan,
@@ -86,12 +94,15 @@ def search(
     method: SearchMethod | None = None,
     top_k: int | None = None,
     query: str | None = None,
+    profile: ProfileSettings | None = None,
+    reranker: str | None = None,
 ) -> SearchResult:
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
-    ``query`` is what is searched when it differs from what was asked (a follow-up question, completed). The result is
-    empty when nothing matches. Raises: InvalidQuery for an empty question or an impossible number, SearchUnavailable
-    when no leg could answer.
+    ``query`` is what is searched when it differs from what was asked (a follow-up question, completed). ``profile``
+    replaces the one in force; ``method`` asks for a method as it is published, and ``reranker`` for one by its name.
+    The result is empty when nothing matches. Raises: InvalidQuery for an empty question or an impossible number,
+    SearchUnavailable when no leg could answer.
     """
     watch = Stopwatch()
     searched = " ".join((query or question).replace("\x00", " ").split())
@@ -100,10 +111,11 @@ def search(
     classification = classify(searched)
     try:
         plan = plan_for(
-            method or SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD),
+            profile or active_profile(),
             classification.query_class,
-            top_k=settings.RETRIEVAL_TOP_K if top_k is None else top_k,
-            depth=settings.RETRIEVAL_DEPTH,
+            method=method,
+            top_k=top_k,
+            reranker=reranker,
             leg_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
         )
     except ValueError as error:
@@ -118,7 +130,13 @@ def search(
     scores = _missing_scores(results)
     watch.lap("scores")
     fused = fuse(plan, rankings, scores)
+    if plan.metadata_boosts:
+        fused = boost(fused, plan.metadata_boosts, load_metadata([chunk.chunk_id for chunk in fused]))
     watch.lap("fuse")
+    reranked = None
+    if plan.rerank is not None and fused:
+        fused, reranked = _rerank(searched, fused, plan.rerank)
+        watch.lap("rerank")
     matched = {pk: terms for ranking in rankings for pk, terms in ranking.matched_terms.items()}
     kept, candidates = _select(fused, plan, matched)
     passages = load_passages([chunk.chunk_id for chunk in kept])
@@ -136,6 +154,7 @@ def search(
         legs=tuple(result.trace for result in results),
         candidates=candidates,
         timings_ms=watch.milliseconds,
+        rerank=reranked,
     )
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits=hits, trace=trace)
@@ -213,6 +232,41 @@ def _missing_scores(results: Sequence[LegResult]) -> dict[Leg, dict[int, float]]
     return scores
 
 
+def _rerank(query: str, fused: list[FusedChunk], plan: RerankPlan) -> tuple[list[FusedChunk], RerankTrace]:
+    """The candidates reranked; as they were, with the reason, when the reranker fails or is late."""
+    started = time.perf_counter()
+    chunk_ids = [chunk.chunk_id for chunk in fused[: plan.depth]]
+
+    def trace(status: LegStatus, judged: int = 0, error: str = "") -> RerankTrace:
+        return RerankTrace(plan.reranker, status, judged, (time.perf_counter() - started) * 1000, error)
+
+    try:
+        running = _legs.submit(_judge, query, chunk_ids, plan)
+        judged = running.result(timeout=plan.timeout_seconds + DEADLINE_GRACE_SECONDS)
+        if not judged:
+            raise RerankFailed("It judged none of the candidates.")
+        return rerank(fused, plan, judged), trace(LegStatus.OK, len(judged))
+    except DeadlinePassed:
+        running.cancel()
+        failed = trace(LegStatus.LATE, error=f"No answer within {plan.timeout_seconds:g} s.")
+    except (RerankFailed, ImproperlyConfigured) as error:
+        failed = trace(LegStatus.FAILED, error=str(error))
+    except Exception as error:
+        # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
+        logger.exception("The reranker %s failed unexpectedly.", plan.reranker)
+        failed = trace(LegStatus.FAILED, error=f"{type(error).__name__}: {error}")
+    RERANK_FAILURES.labels(reranker=plan.reranker).inc()
+    logger.warning("The reranker %s did not answer, the fused order stands: %s", plan.reranker, failed.error)
+    return fused, failed
+
+
+def _judge(query: str, chunk_ids: list[int], plan: RerankPlan) -> Mapping[int, float]:
+    try:
+        return conf.reranker(plan.reranker).score(query, chunk_ids, plan.timeout_seconds)
+    finally:
+        connection.close_if_unusable_or_obsolete()
+
+
 def _select(
     fused: Sequence[FusedChunk], plan: SearchPlan, matched: Mapping[int, tuple[str, ...]]
 ) -> tuple[list[FusedChunk], tuple[CandidateTrace, ...]]:
@@ -220,12 +274,12 @@ def _select(
     kept: list[FusedChunk] = []
     traces = []
     for chunk in fused:
-        dropped = ""
-        if plan.score_threshold is not None and chunk.score < plan.score_threshold:
+        dropped = chunk.dropped
+        if not dropped and plan.score_threshold is not None and chunk.score < plan.score_threshold:
             dropped = f"score below the threshold of {plan.score_threshold:g}"
-        elif len(kept) >= plan.top_k:
+        if not dropped and len(kept) >= plan.top_k:
             dropped = f"not among the first {plan.top_k}"
-        else:
+        if not dropped:
             kept.append(chunk)
         traces.append(
             CandidateTrace(
@@ -234,6 +288,8 @@ def _select(
                 score=chunk.score,
                 legs=chunk.legs,
                 bonus=chunk.bonus,
+                boosts=chunk.boosts,
+                rerank=chunk.rerank,
                 matched_terms=matched.get(chunk.chunk_id, ()),
                 dropped=dropped,
             )
@@ -253,6 +309,8 @@ def _hits(
             passage=passages[chunk.chunk_id],
             legs=chunk.legs,
             bonus=chunk.bonus,
+            boosts=chunk.boosts,
+            rerank=chunk.rerank,
             matched_terms=matched.get(chunk.chunk_id, ()),
         )
         for rank, chunk in enumerate(present, start=1)

@@ -78,11 +78,44 @@ class SearchFilters:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataBoost:
+    """A favour for documents whose metadata hold ``value`` under ``key``.
+
+    ``weight`` is in standard deviations of the fused scores, so that it means the same with every method; negative to
+    push documents down.
+    """
+
+    key: str
+    value: str | int | float | bool
+    weight: float
+
+    def __post_init__(self) -> None:
+        if not self.key or not isinstance(self.weight, (int, float)) or not -10 <= self.weight <= 10:
+            raise ValueError("A metadata boost needs a key and a weight between -10 and 10.")
+
+
+@dataclass(frozen=True, slots=True)
+class RerankPlan:
+    """How the head of the fused list is judged once more.
+
+    ``reranker`` is a name among the site's rerankers. The first ``depth`` candidates go in. With ``weight`` None their
+    order is the reranker's alone and the others are dropped; with a number, its z-scored judgement times the spread of
+    the fused scores is added to them.
+    """
+
+    reranker: str
+    depth: int = 50
+    weight: float | None = None
+    timeout_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
 class SearchPlan:
     """Every number that shapes one search, fixed before the first query runs.
 
     ``depth`` is the number of chunks each leg hands to fusion, ``top_k`` the number returned,
-    ``score_threshold`` a lower bound on the *final* score (never on a leg's).
+    ``score_threshold`` a lower bound on the *final* score (never on a leg's). The vector index looks at
+    ``oversampling`` times ``depth`` neighbours.
     """
 
     method: SearchMethod
@@ -93,6 +126,10 @@ class SearchPlan:
     both_legs_bonus: float = 0.1
     score_threshold: float | None = None
     leg_timeout_seconds: float = 5.0
+    oversampling: int = 5
+    fuzzy: bool = True
+    rerank: RerankPlan | None = None
+    metadata_boosts: tuple[MetadataBoost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +167,43 @@ class LegScore:
 
 
 @dataclass(frozen=True, slots=True)
+class BoostScore:
+    """What one metadata boost added to a candidate, and the boost's name for people (``department=surgery``)."""
+
+    name: str
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class RerankScore:
+    """What the reranker said of one candidate.
+
+    ``rank_before`` is its place in the fused list, from 1; ``score`` the reranker's own, None when it knew none.
+    ``contribution`` is its part of the final score; the other parts count only when ``alone`` is false.
+    """
+
+    rank_before: int
+    score: float | None
+    normalized: float | None
+    weight: float
+    contribution: float
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FusedChunk:
-    """A candidate after fusion: ``score`` = sum of the legs' contributions + ``bonus``."""
+    """A candidate: ``score`` = the legs' contributions + ``bonus`` + boosts + the reranker's contribution.
+
+    With a reranker that decides alone, the score is its contribution. ``dropped`` says why it is out already.
+    """
 
     chunk_id: int
     score: float
     legs: Mapping[Leg, LegScore]
     bonus: float = 0.0
+    boosts: tuple[BoostScore, ...] = ()
+    rerank: RerankScore | None = None
+    dropped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +240,13 @@ class Hit:
     passage: Passage
     legs: Mapping[Leg, LegScore]
     bonus: float = 0.0
+    boosts: tuple[BoostScore, ...] = ()
+    rerank: RerankScore | None = None
     matched_terms: tuple[str, ...] = ()
 
 
 class LegStatus(StrEnum):
-    """How a leg did. Only `ok` contributed to the result."""
+    """How a leg, or the reranker, did. Only `ok` contributed to the result."""
 
     OK = "ok"
     OFF = "off"
@@ -197,6 +266,17 @@ class LegTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class RerankTrace:
+    """The reranker's part of a search. ``error`` is for engineers, never for visitors."""
+
+    reranker: str
+    status: LegStatus
+    judged: int = 0
+    milliseconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateTrace:
     """Why a candidate stands where it stands. ``rank`` is None when it was ``dropped``, which says why."""
 
@@ -205,6 +285,8 @@ class CandidateTrace:
     score: float
     legs: Mapping[Leg, LegScore]
     bonus: float = 0.0
+    boosts: tuple[BoostScore, ...] = ()
+    rerank: RerankScore | None = None
     matched_terms: tuple[str, ...] = ()
     dropped: str = ""
 
@@ -221,11 +303,14 @@ class SearchTrace:
     legs: tuple[LegTrace, ...]
     candidates: tuple[CandidateTrace, ...]
     timings_ms: Mapping[str, float]
+    rerank: RerankTrace | None = None
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Legs that should have answered and did not."""
-        return tuple(leg.leg.value for leg in self.legs if leg.status in (LegStatus.FAILED, LegStatus.LATE))
+        """Legs that should have answered and did not, and `rerank` when the reranker did not."""
+        failures = (LegStatus.FAILED, LegStatus.LATE)
+        legs = [leg.leg.value for leg in self.legs if leg.status in failures]
+        return (*legs, "rerank") if self.rerank is not None and self.rerank.status in failures else tuple(legs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from retrieval.types import QueryClass, SearchMethod, SearchPlan, Weights
+from typing import TYPE_CHECKING
+
+from retrieval.types import QueryClass, RerankPlan, SearchMethod, SearchPlan, Weights
+
+if TYPE_CHECKING:
+    from retrieval.ranking.profile import ProfileSettings
 
 # Weights of the textbook-chatbot design, (vector, lexical).
 CLASS_WEIGHTS: dict[QueryClass, Weights] = {
@@ -22,28 +27,56 @@ METHOD_WEIGHTS: dict[SearchMethod, Weights] = {
     SearchMethod.WEIGHTED: Weights(0.7, 0.3),
 }
 
+NO_RERANKER = "none"
+
 
 def plan_for(
-    method: SearchMethod,
+    profile: ProfileSettings,
     query_class: QueryClass,
     *,
-    top_k: int,
-    depth: int,
-    score_threshold: float | None = None,
+    method: SearchMethod | None = None,
+    top_k: int | None = None,
+    reranker: str | None = None,
     leg_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
-    """The plan of one search; `adaptive` takes its weights from the class, every other method has its own.
+    """The plan of one search with a profile.
 
-    Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the legs hand over would change its head.
+    Naming a ``method`` asks for that method as it is published: its own weights, no reranker and no boosts, unless
+    ``reranker`` names one. Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the legs hand over
+    would change its head.
     """
-    if not 1 <= top_k <= depth:
-        raise ValueError(f"top_k must lie between 1 and {depth}, not {top_k}.")
-    weights = CLASS_WEIGHTS[query_class] if method is SearchMethod.ADAPTIVE else METHOD_WEIGHTS[method]
+    wanted = profile.top_k if top_k is None else top_k
+    depth = max(profile.depth, profile.candidate_multiplier * profile.top_k)
+    if not 1 <= wanted <= depth:
+        raise ValueError(f"top_k must lie between 1 and {depth}, not {wanted}.")
+    as_published = method is not None
+    method = method or profile.method
+    if method is SearchMethod.ADAPTIVE:
+        weights = profile.class_weights[query_class]
+    elif as_published or profile.weights is None or method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
+        weights = METHOD_WEIGHTS[method]
+    else:
+        weights = profile.weights
+    if reranker is None:
+        reranker = NO_RERANKER if as_published else profile.reranker
     return SearchPlan(
         method=method,
         weights=weights,
-        top_k=top_k,
+        top_k=wanted,
         depth=depth,
-        score_threshold=score_threshold,
+        rrf_k=60 if as_published else profile.rrf_k,
+        both_legs_bonus=0.1 if as_published else profile.both_legs_bonus,
+        score_threshold=None if as_published else profile.score_threshold,
         leg_timeout_seconds=leg_timeout_seconds,
+        oversampling=profile.oversampling,
+        fuzzy=profile.fuzzy,
+        rerank=None
+        if reranker == NO_RERANKER
+        else RerankPlan(
+            reranker=reranker,
+            depth=profile.rerank_depth,
+            weight=profile.rerank_weight,
+            timeout_seconds=profile.rerank_timeout_seconds,
+        ),
+        metadata_boosts=() if as_published else profile.metadata_boosts,
     )

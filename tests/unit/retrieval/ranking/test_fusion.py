@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from retrieval.ranking.fusion import fuse
 from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.types import FusedChunk, Leg, QueryClass, RankedChunk, Ranking, SearchMethod, SearchPlan, Weights
 
 FUSING = [m for m in SearchMethod if m not in (SearchMethod.LEXICAL, SearchMethod.VECTOR)]
@@ -22,7 +23,7 @@ def ranking(leg: Leg, scores: dict[int, float]) -> Ranking:
 
 
 def plan(method: SearchMethod, **changes: object) -> SearchPlan:
-    built = plan_for(method, QueryClass.DEFAULT, top_k=8, depth=50)
+    built = plan_for(ProfileSettings(), QueryClass.DEFAULT, method=method, top_k=8)
     fields = {name: getattr(built, name) for name in SearchPlan.__slots__}
     return SearchPlan(**(fields | changes))  # type: ignore[arg-type]
 
@@ -81,14 +82,15 @@ def test_nothing_in_nothing_out() -> None:
 
 def test_top_k_beyond_the_depth_is_refused() -> None:
     with pytest.raises(ValueError, match="between 1 and 50"):
-        plan_for(SearchMethod.RRF, QueryClass.DEFAULT, top_k=51, depth=50)
+        plan_for(ProfileSettings(), QueryClass.DEFAULT, method=SearchMethod.RRF, top_k=51)
 
 
 def test_adaptive_takes_its_weights_from_the_class() -> None:
-    assert plan_for(SearchMethod.ADAPTIVE, QueryClass.CONCEPTUAL, top_k=8, depth=50).weights == Weights(0.8, 0.2)
-    assert plan_for(SearchMethod.ADAPTIVE, QueryClass.CODE, top_k=8, depth=50).weights == Weights(0.5, 0.5)
-    assert plan_for(SearchMethod.ADAPTIVE, QueryClass.TROUBLESHOOTING, top_k=8, depth=50).weights == Weights(0.6, 0.4)
-    assert plan_for(SearchMethod.ADAPTIVE, QueryClass.DEFAULT, top_k=8, depth=50).weights == Weights(0.7, 0.3)
+    adaptive = ProfileSettings(method=SearchMethod.ADAPTIVE)
+    assert plan_for(adaptive, QueryClass.CONCEPTUAL).weights == Weights(0.8, 0.2)
+    assert plan_for(adaptive, QueryClass.CODE).weights == Weights(0.5, 0.5)
+    assert plan_for(adaptive, QueryClass.TROUBLESHOOTING).weights == Weights(0.6, 0.4)
+    assert plan_for(adaptive, QueryClass.DEFAULT).weights == Weights(0.7, 0.3)
 
 
 score_lists = st.dictionaries(
