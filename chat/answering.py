@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import takewhile
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.db import connection
 from django.utils.translation import gettext as _
 
@@ -21,22 +20,26 @@ from chat.vectors import vectors_or_none
 from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.passages import load_neighbours
+from retrieval.profiles import active_profile
 from retrieval.search import search
-from retrieval.types import SearchFilters, SearchMethod
+from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
 
 async def answer(
-    question: str, filters: SearchFilters, *, method: SearchMethod | None = None
+    question: str, filters: SearchFilters, *, method: SearchMethod | None = None, history: Sequence[Turn] = ()
 ) -> AsyncIterator[AnswerEvent]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
+
+    A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
+    and answered is in the trace.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
     """
     try:
-        searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method)
+        searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method, history)
     except InvalidQuery as error:
         yield Failed(str(error))
         return
@@ -49,6 +52,9 @@ async def answer(
         yield _refusal(conf.generator().name)
         return
 
+    if history and searched.trace.reformulation is not None:
+        # "And in winter?" says nothing to whoever answers from the sources alone.
+        question = searched.trace.query
     generator = conf.generator()
     notice = ""
     pieces: list[str] = []
@@ -118,10 +124,17 @@ def _closest(statement: str, before: Sequence[str], source: Source) -> tuple[int
     return best.part.start, best.part.end, round(min(1.0, best.score), 4)
 
 
-def _search(question: str, filters: SearchFilters, method: SearchMethod | None) -> Searched:
+def _search(question: str, filters: SearchFilters, method: SearchMethod | None, history: Sequence[Turn]) -> Searched:
     try:
-        result = search(question, filters, method=method)
-        context = assemble(result.hits, load_neighbours, budget_tokens=settings.CONTEXT_BUDGET_TOKENS)
+        profile = active_profile()
+        result = search(question, filters, method=method, profile=profile, history=history)
+        context = assemble(
+            result.hits,
+            load_neighbours,
+            budget_tokens=profile.settings.context_budget_tokens,
+            expand=profile.settings.context_neighbours,
+            blocks=profile.settings.context_blocks,
+        )
     finally:
         # This thread belongs to a pool: what it leaves open stays open.
         connection.close_if_unusable_or_obsolete()

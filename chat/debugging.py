@@ -8,7 +8,8 @@ from typing import Any
 
 # PostgreSQL keeps no order of keys, so the order of the work is told here; what is not listed follows.
 _STAGES = (
-    "classify", "lexical", "vector", "legs", "scores", "fuse", "rerank", "load", "searched", "first_token", "total",
+    "reformulate", "classify", "lexical", "vector", "legs", "scores", "fuse", "rerank", "support", "load", "searched",
+    "first_token", "total",
 )  # fmt: skip
 _ASSEMBLY = (
     "hits", "repeats_dropped", "over_budget_dropped", "neighbours_added", "passages", "blocks", "documents",
@@ -27,14 +28,21 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """One candidate. ``vector_width`` and ``lexical_width`` are the bars of the contributions, in percent."""
+    """One candidate. ``vector_width`` and ``lexical_width`` are the bars of the contributions, in percent.
+
+    ``rerank`` is the reranker's opinion, None without one; ``moved`` says how many places it took the candidate up.
+    ``added`` is the sum of the parts that have no column: bonus, boosts and the support of neighbours.
+    """
 
     rank: int | None
     title: str
     section: str
     preview: str
     score: float
-    bonus: float
+    added: float
+    added_parts: list[tuple[str, float]]
+    rerank: Mapping[str, Any] | None
+    moved: int
     vector: Mapping[str, Any]
     lexical: Mapping[str, Any]
     vector_start: float
@@ -52,6 +60,7 @@ class Explained:
     answer_stages: list[Stage]
     rows: list[CandidateRow]
     assembly: list[tuple[str, Any]]
+    used_weights: Mapping[str, float]
 
 
 def explained(trace: Mapping[str, Any], answer_timings_ms: Mapping[str, float]) -> Explained | None:
@@ -68,8 +77,17 @@ def explained(trace: Mapping[str, Any], answer_timings_ms: Mapping[str, float]) 
         stages=_stages(timings),
         answer_stages=_stages(answer_timings_ms),
         rows=[_row(candidate, largest) for candidate in [*kept, *dropped]],
+        used_weights=_used_weights(trace),
         assembly=[(name.replace("_", " "), value) for name, value in _in_order(trace.get("assembly", {}), _ASSEMBLY)],
     )
+
+
+def _used_weights(trace: Mapping[str, Any]) -> dict[str, float]:
+    """The legs' weights for this question, which a method may choose anew each time; those of the plan without any."""
+    used = dict(trace.get("weights", {}))
+    for candidate in trace.get("candidates", []):
+        used.update({leg: score["weight"] for leg, score in candidate["legs"].items() if score["score"] is not None})
+    return used
 
 
 def _stages(timings: Mapping[str, float]) -> list[Stage]:
@@ -92,6 +110,16 @@ def _extent(candidate: Mapping[str, Any]) -> float:
 
 def _row(candidate: Mapping[str, Any], largest: float) -> CandidateRow:
     silent: Mapping[str, Any] = {"rank": None, "score": None, "normalized": None, "weight": 0.0, "contribution": 0.0}
+    rerank = candidate.get("rerank")
+    added = [
+        (name, contribution)
+        for name, contribution in (
+            ("both legs", candidate.get("bonus", 0.0)),
+            *((boost["name"], boost["contribution"]) for boost in candidate.get("boosts", [])),
+            ("neighbours", candidate.get("support", 0.0)),
+        )
+        if contribution
+    ]
     vector = candidate["legs"].get("vector", silent)
     lexical = candidate["legs"].get("lexical", silent)
     vector_start, vector_width = _bar(vector["contribution"], largest)
@@ -102,7 +130,10 @@ def _row(candidate: Mapping[str, Any], largest: float) -> CandidateRow:
         section=candidate.get("section", ""),
         preview=candidate.get("preview", ""),
         score=candidate["score"],
-        bonus=candidate["bonus"],
+        added=sum(contribution for _, contribution in added),
+        added_parts=added,
+        rerank=rerank,
+        moved=rerank["rank_before"] - candidate["rank"] if rerank and candidate["rank"] is not None else 0,
         vector=vector,
         lexical=lexical,
         vector_start=vector_start,

@@ -8,7 +8,7 @@ from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
     from chat.types import Searched, Source, VerifiedCitation
-    from retrieval.types import Passage
+    from retrieval.types import Passage, SearchTrace
 
 
 def searched(event: Searched) -> dict[str, Any]:
@@ -17,7 +17,14 @@ def searched(event: Searched) -> dict[str, Any]:
         "search_method": event.trace.search_method,
         "query_class": event.trace.classification.query_class.value,
         "degraded": list(event.trace.degraded),
+        "reformulation": _reformulation(event.trace),
     }
+
+
+def _reformulation(trace: SearchTrace) -> dict[str, str] | None:
+    """What was searched in place of the question; None when that was the question itself."""
+    done = trace.reformulation
+    return {"query": done.query, "reason": done.reason, "by": done.by} if done is not None and done.changed else None
 
 
 def source(found: Source) -> dict[str, Any]:

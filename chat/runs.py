@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 
 from chat import answering, payloads
 from chat.asking import filters_of
+from chat.history import turns_before
 from chat.metrics import ANSWERS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.signals import answer_completed
@@ -31,7 +32,7 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.explanation import trace_as_json
 from retrieval.models import Chunk, Document
 from retrieval.passages import load_passages
-from retrieval.types import SearchFilters, SearchMethod
+from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Claim:
     token: uuid.UUID
     attempt: int
     filters: SearchFilters
+    history: tuple[Turn, ...] = ()
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ def claim(answer_id: uuid.UUID) -> Claim | None:
         filters = filters_of(answer)
     except InvalidQuery:
         filters = SearchFilters()
-    return Claim(answer=answer, token=token, attempt=answer.attempt, filters=filters)
+    return Claim(answer=answer, token=token, attempt=answer.attempt, filters=filters, history=turns_before(answer))
 
 
 def start(claim: Claim) -> Run:
@@ -174,7 +176,7 @@ async def _events(claim: Claim) -> AsyncIterator[AnswerEvent]:
     if not claim.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    async for event in answering.answer(claim.answer.question, claim.filters, method=method):
+    async for event in answering.answer(claim.answer.question, claim.filters, method=method, history=claim.history):
         yield event
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from django.conf import settings
 from django.db import connection
 from django.utils.text import slugify
@@ -17,6 +16,8 @@ from evaluation.beir import CorpusDocument, TestSet
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import PassageEncoding, encode_passages
+from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.bulk import NewDocument, replace_documents
@@ -36,6 +37,7 @@ from retrieval.models import (
     Lexeme,
 )
 from retrieval.models.collection import TextSearchConfiguration
+from retrieval.protocols import TokenEmbedder
 
 # Changing how a corpus is loaded changes this number; collections loaded another way are loaded again.
 LOADING_VERSION = 1
@@ -107,7 +109,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
         prepared.append(_prepared(document, code, recipe, cut))
-    prepared = _with_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
+    prepared = _with_encodings(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: writing", *at))
     _settle()
     return collection
@@ -124,6 +126,7 @@ def _recipe(embedder: Embedder, configuration: str, chunked: bool) -> str:
     parts = (
         LOADING_VERSION,
         ANALYSIS_VERSION,
+        TOKEN_VECTORS_VERSION,
         chunking.CHUNKER_VERSION if chunked else "one chunk",
         embedder.name,
         configuration,
@@ -183,7 +186,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
         content_hash=chunking.content_hash(text, ()),
         token_count=conf.embedder().count_tokens([text])[0],
         questions=(),
-        vector=None,
+        encoding=None,
     )
     return text, (chunk,)
 
@@ -215,24 +218,29 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
                 content_hash=chunking.content_hash(piece.text, path),
                 token_count=token_count,
                 questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)),
-                vector=None,
+                encoding=None,
             )
         )
     return extracted.text, tuple(chunks)
 
 
-def _with_vectors(
+def _with_encodings(
     collection: Collection,
     documents: Sequence[NewDocument],
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """``documents`` with a vector for each chunk: the one an earlier load stored for an equal chunk, or a fresh one."""
-    stored: dict[tuple[str, str], npt.NDArray[np.float32]] = {
-        (title, content_hash): np.asarray(vector, dtype=np.float32)
-        for title, content_hash, vector in ChunkEmbedding.objects.filter(
-            collection=collection, embedder=embedder
-        ).values_list("document__title", "chunk__content_hash", "vector")
+    """``documents`` with an encoding for each chunk: the one an earlier load stored for an equal chunk, or a fresh one."""
+    rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
+    if isinstance(conf.embedder(), TokenEmbedder):
+        rows = rows.filter(token_signs__isnull=False)
+    stored = {
+        (title, content_hash): PassageEncoding(
+            np.asarray(vector, dtype=np.float32), None if signs is None else bytes(signs)
+        )
+        for title, content_hash, vector, signs in rows.values_list(
+            "document__title", "chunk__content_hash", "vector", "token_signs"
+        )
     }
     missing = {
         (document.title, chunk.content_hash): chunking.embedding_text(document.title, chunk.heading_path, chunk.content)
@@ -243,13 +251,13 @@ def _with_vectors(
     keys, texts = list(missing), list(missing.values())
     for start in range(0, len(texts), EMBEDDING_BATCH):
         progress(start, len(texts))
-        vectors = conf.embedder().embed_documents(texts[start : start + EMBEDDING_BATCH])
-        stored.update(zip(keys[start : start + EMBEDDING_BATCH], vectors, strict=True))
+        encodings = encode_passages(texts[start : start + EMBEDDING_BATCH])
+        stored.update(zip(keys[start : start + EMBEDDING_BATCH], encodings, strict=True))
     return [
         replace(
             document,
             chunks=tuple(
-                replace(chunk, vector=stored[document.title, chunk.content_hash]) for chunk in document.chunks
+                replace(chunk, encoding=stored[document.title, chunk.content_hash]) for chunk in document.chunks
             ),
         )
         for document in documents

@@ -12,13 +12,15 @@ from evaluation.beir import JudgedQuery, TestSet
 from evaluation.corpora import Report
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.metrics import Interval
+from retrieval import conf
 from retrieval.models import Collection, CollectionStatistics
+from retrieval.profiles import active_profile
+from retrieval.ranking.plans import NO_RERANKER
 from retrieval.search import search
 from retrieval.types import LegStatus, SearchFilters, SearchMethod, SearchResult
 
 DEFAULT = "default"
 METHODS = (*(method.value for method in SearchMethod), DEFAULT)
-RERANKERS = ("none",)
 # Chunks asked of each search: what recall@50 needs.
 TOP_K = 50
 
@@ -67,6 +69,11 @@ class SetRun:
     methods: Mapping[str, MethodRun]
 
 
+def rerankers() -> tuple[str, ...]:
+    """The names that a run may be given: `none`, and those of the site."""
+    return (NO_RERANKER, *settings.RERANKERS)
+
+
 def check_depth() -> None:
     """Raises: EvaluationError when the site's settings do not let a search go as deep as the metrics look."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
@@ -74,26 +81,34 @@ def check_depth() -> None:
 
 
 def run(
-    test_set: TestSet, collection: Collection, methods: Sequence[str], *, limit: int | None, report: Report
+    test_set: TestSet,
+    collection: Collection,
+    methods: Sequence[str],
+    *,
+    reranker: str | None = None,
+    limit: int | None,
+    report: Report,
 ) -> SetRun:
-    """Each of the first ``limit`` queries searched with each method.
+    """Each of the first ``limit`` queries searched with each method, and what it found reranked by ``reranker``.
 
-    Methods take turns at being first, so that none profits from what another has warmed.
+    Without one, `default` has its profile's own and the others have none. Methods take turns at being first, so that
+    none profits from what another has warmed.
 
-    Raises: UntrustworthyRun when a leg did not answer, or the collection changed meanwhile; and whatever
-    `search()` raises.
+    Raises: UntrustworthyRun when a leg or the reranker did not answer, or the collection changed meanwhile; and
+    whatever `search()` raises.
     """
     queries = test_set.queries[:limit]
     version = _version(collection)
     filters = SearchFilters(collections=(collection.pk,))
     runs = {name: MethodRun() for name in methods}
+    _prepare(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
     for name in methods:
-        _search(queries[0], name, filters)  # loads the model and opens connections; not measured
+        _search(queries[0], name, reranker, filters)  # loads the model and opens connections; not measured
     for number, query in enumerate(queries):
         report(f"{test_set.name}: searching", number, len(queries))
         first = number % len(methods)
         for name in (*methods[first:], *methods[:first]):
-            _measure(runs[name], query, _search(query, name, filters))
+            _measure(runs[name], query, _search(query, name, reranker, filters))
     if _version(collection) != version:
         raise UntrustworthyRun(f"The collection {collection.slug} changed while it was searched: run it again.")
     return SetRun(test_set.name, len(test_set.documents), len(queries), runs)
@@ -104,11 +119,22 @@ def ranked_documents(result: SearchResult) -> list[str]:
     return list(dict.fromkeys(hit.passage.source for hit in result.hits))
 
 
-def _search(query: JudgedQuery, method: str, filters: SearchFilters) -> SearchResult:
-    result = search(query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K)
-    if result.trace.degraded:
-        errors = "; ".join(leg.error for leg in result.trace.legs if leg.error)
-        raise UntrustworthyRun(f"Query {query.id} was not searched with all of {method}: {errors}")
+def _prepare(name: str) -> None:
+    """Loads the reranker's model, which the time that a search allows it may not suffice for."""
+    if name != NO_RERANKER and (prepare := getattr(conf.reranker(name), "prepare", None)) is not None:
+        prepare()
+
+
+def _search(query: JudgedQuery, method: str, reranker: str | None, filters: SearchFilters) -> SearchResult:
+    result = search(
+        query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
+    )
+    trace = result.trace
+    if trace.degraded:
+        errors = [leg.error for leg in trace.legs] + ([trace.rerank.error] if trace.rerank else [])
+        raise UntrustworthyRun(
+            f"Query {query.id} was not searched with all of {method}: {'; '.join(filter(None, errors))}"
+        )
     return result
 
 

@@ -97,7 +97,7 @@ def pgvector() -> Finding:
 
 def embedder() -> Finding:
     """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
-    only_leg = active_profile().method is SearchMethod.VECTOR
+    only_leg = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = State.FAILED if only_leg else State.DEGRADED
     try:
         configured = conf.embedder()
@@ -109,6 +109,18 @@ def embedder() -> Finding:
     if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     return Finding(detail=configured.name)
+
+
+def search_profile() -> Finding:
+    """Which search profile is in force, and whether the switch leaves anything of it but vectors."""
+    profile = active_profile()
+    if profile.error:
+        return Finding(
+            State.DEGRADED, "The published search profile cannot be read, the built-in one is used; the log says why."
+        )
+    if not settings.RETRIEVAL_HYBRID_ENABLED:
+        return Finding(detail=f"{profile}, by vectors alone: RETRIEVAL_HYBRID_ENABLED is false.")
+    return Finding(detail=profile.name)
 
 
 def broker() -> Finding:
@@ -159,6 +171,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "migrations": Remembered(migrations),
     "pgvector": pgvector,
     "embedder": Remembered(embedder),
+    "search_profile": search_profile,
     "broker": Remembered(broker),
     "worker": worker,
 }

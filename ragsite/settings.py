@@ -8,6 +8,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from celery.schedules import crontab
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 from dotenv import load_dotenv
@@ -172,6 +173,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
     "close-interrupted-answers": {"task": "chat.tasks.close_interrupted_answers", "schedule": 30.0},
+    "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -283,14 +285,55 @@ EMBEDDER: dict[str, Any] = (
         },
     }
 )
-QUESTION_GENERATOR: dict[str, Any] = {"BACKEND": "retrieval.ingest.questions.RuleBasedQuestions", "OPTIONS": {}}
+# A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
+OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
+OPENAI_API_KEY = env.text("OPENAI_API_KEY")
+OPENAI_MODEL = env.text("OPENAI_MODEL")
+OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
+_MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
+_HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
+QUERY_REFORMULATOR: dict[str, Any] = (
+    {
+        "BACKEND": "retrieval.reformulation.llm.ModelReformulator",
+        "OPTIONS": {**_MODEL, "timeout_seconds": env.number("REFORMULATE_TIMEOUT_SECONDS", 4.0)},
+    }
+    if _HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True)
+    else {"BACKEND": "retrieval.reformulation.rules.RuleBasedReformulator", "OPTIONS": {}}
+)
+# Off unless asked for: each passage of every document costs a call.
+QUESTION_GENERATOR: dict[str, Any] = (
+    {"BACKEND": "retrieval.ingest.llm_questions.ModelQuestions", "OPTIONS": _MODEL}
+    if _HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False)
+    else {"BACKEND": "retrieval.ingest.questions.RuleBasedQuestions", "OPTIONS": {}}
+)
 
-RERANKERS: dict[str, dict[str, Any]] = {}
+# By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
+RERANKERS: dict[str, dict[str, Any]] = {"maxsim": {"BACKEND": "retrieval.rerank.maxsim.MaxSim"}}
+if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
+    RERANKERS["cross_encoder"] = {
+        "BACKEND": "retrieval.rerank.cross_encoder.CrossEncoder",
+        "OPTIONS": {
+            "model": CROSS_ENCODER_MODEL,
+            "cache_dir": DATA_DIR / "models",
+            "precision": env.text("CROSS_ENCODER_PRECISION", "int8"),
+            "threads": env.integer("CROSS_ENCODER_THREADS", 2),
+        },
+    }
+if RERANK_URL := env.text("RERANK_URL"):
+    RERANKERS["http"] = {
+        "BACKEND": "retrieval.rerank.http.HttpReranker",
+        "OPTIONS": {
+            "url": RERANK_URL,
+            "api_key": env.text("RERANK_API_KEY"),
+            "model": env.text("RERANK_MODEL"),
+            "api": env.text("RERANK_API", "auto"),
+        },
+    }
 # What searches without a published profile use.
-RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "zscore")
+RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "contrast")
 RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
 RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
-RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none")
+RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL else "maxsim")
 # The one switch back to vectors alone, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)
@@ -300,10 +343,6 @@ CONTEXT_BUDGET_TOKENS = env.integer("CONTEXT_BUDGET_TOKENS", 4000)
 
 # Chat ----------------------------------------------------------------------------------------------------------------
 
-OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
-OPENAI_API_KEY = env.text("OPENAI_API_KEY")
-OPENAI_MODEL = env.text("OPENAI_MODEL")
-OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)

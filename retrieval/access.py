@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date, datetime, time
+from functools import reduce
+from operator import or_
 from typing import TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Collate, Left
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual, Regex
+from django.utils.timezone import make_aware
 
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection
-from retrieval.types import SearchFilters
+from retrieval.types import DateRange, SearchFilters
+
+# The document's own dates, by the names that a filter gives them.
+DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 
 Row = TypeVar("Row", bound=Model)
 
@@ -27,13 +38,13 @@ def filters_for(user: object, collection: str = "", **wanted: object) -> SearchF
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
-def everything(collection: str = "") -> SearchFilters:
+def everything(collection: str = "", **wanted: object) -> SearchFilters:
     """Filters for whoever runs commands, and so may read every collection, or one by name. Raises: InvalidQuery."""
     rows = Collection.objects.filter(slug=collection) if collection else Collection.objects.all()
     ids = tuple(rows.order_by("pk").values_list("pk", flat=True))
     if collection and not ids:
         raise InvalidQuery(f"There is no collection named {collection!r}.")
-    return SearchFilters(collections=ids)
+    return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
 def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
@@ -44,4 +55,36 @@ def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
         rows = rows.filter(document__language__in=filters.languages)
     if filters.metadata:
         rows = rows.filter(document__metadata__contains=dict(filters.metadata))
+    for key, values in filters.metadata_any.items():
+        rows = rows.filter(_has_any(key, values))
+    for dates in filters.dates:
+        rows = _within(rows, dates)
     return rows
+
+
+def _has_any(key: str, values: Sequence[object]) -> Q:
+    """That the metadata hold one of the values under the key, alone or in a list. No value: nothing passes."""
+    alternatives = [Q(document__metadata__contains={key: form}) for value in values for form in (value, [value])]
+    return reduce(or_, alternatives, Q(pk__in=[]))
+
+
+def _within(rows: QuerySet[Row], dates: DateRange) -> QuerySet[Row]:
+    """The rows whose document's date lies in the range; a document without that date, or with no date there, does not
+    pass. Days of `added` and `changed` are days of the site's time zone, those of metadata are as they are written.
+    """
+    if dates.field in DATE_COLUMNS:
+        column = f"document__{DATE_COLUMNS[dates.field]}"
+        if dates.first is not None:
+            rows = rows.filter(**{f"{column}__gte": make_aware(datetime.combine(dates.first, time.min))})
+        if dates.last is not None:
+            rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
+        return rows
+    written = KeyTextTransform(dates.field, "document__metadata")
+    first, last = dates.first or date.min, dates.last or date.max
+    # By the C collation, days in ISO form sort as days whatever the database's own language is.
+    day = Collate(Left(written, 10), "C")
+    return rows.filter(
+        Regex(day, Value(r"^\d{4}-\d{2}-\d{2}$")),
+        GreaterThanOrEqual(day, Value(first.isoformat())),
+        LessThanOrEqual(day, Value(last.isoformat())),
+    )

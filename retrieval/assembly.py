@@ -21,15 +21,23 @@ LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]
 
 
 def assemble(
-    hits: Sequence[Hit], load_neighbours: LoadNeighbours, *, budget_tokens: int, expand: int = 1
+    hits: Sequence[Hit],
+    load_neighbours: LoadNeighbours,
+    *,
+    budget_tokens: int,
+    expand: int = 1,
+    blocks: int = LARGEST_BLOCKS,
 ) -> AssembledContext:
-    """At most LARGEST_BLOCKS blocks of at most ``budget_tokens`` together; empty for no hits.
+    """At most ``blocks`` blocks of at most ``budget_tokens`` together; empty for no hits.
 
     ``load_neighbours`` is asked once, for the passages up to ``expand`` places from a hit. The best hit is kept even if
-    it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS.
+    it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for blocks
+    outside 1 to LARGEST_BLOCKS.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
+    if not 1 <= blocks <= LARGEST_BLOCKS:
+        raise ValueError(f"The number of blocks must lie between 1 and {LARGEST_BLOCKS}, not {blocks}.")
     unique = _without_repeats(hits)
     chosen: dict[Place, Passage] = {}
     score_of: dict[Place, float] = {}
@@ -37,7 +45,7 @@ def assemble(
     dropped = 0
     for hit in unique:
         passage = hit.passage
-        if len(score_of) >= LARGEST_BLOCKS or (chosen and tokens + passage.token_count > budget_tokens):
+        if len(score_of) >= blocks or (chosen and tokens + passage.token_count > budget_tokens):
             dropped += 1
             continue
         chosen[_place(passage)] = passage
@@ -59,20 +67,20 @@ def assemble(
         chosen[place] = neighbour
         tokens += neighbour.token_count
         expanded += 1
-    blocks = _ordered([_block(run, score_of) for run in _runs(chosen.values())])
+    ordered = _ordered([_block(run, score_of) for run in _runs(chosen.values())])
     characters = sum(len(passage.content) for passage in chosen.values())
     return AssembledContext(
-        blocks=tuple(blocks),
+        blocks=tuple(ordered),
         statistics={
             "hits": len(hits),
             "repeats_dropped": len(hits) - len(unique),
             "over_budget_dropped": dropped,
             "neighbours_added": expanded,
             "passages": len(chosen),
-            "blocks": len(blocks),
-            "documents": len({block.best.document_id for block in blocks}),
-            "overlap_characters_stripped": max(0, characters - sum(len(block.content) for block in blocks)),
-            "tokens": sum(block.tokens for block in blocks),
+            "blocks": len(ordered),
+            "documents": len({block.best.document_id for block in ordered}),
+            "overlap_characters_stripped": max(0, characters - sum(len(block.content) for block in ordered)),
+            "tokens": sum(block.tokens for block in ordered),
             "budget_tokens": budget_tokens,
         },
     )

@@ -9,17 +9,43 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
+from retrieval.ranking.plans import NO_RERANKER
 from retrieval.types import SearchMethod
 
 
 @register()
 def backends_can_be_made(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
-    for build in (conf.embedder, conf.question_generator):
+    for build in (conf.embedder, conf.question_generator, conf.reformulator):
         try:
             build()
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
+    return messages
+
+
+@register()
+def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
+    """Also of those that nothing uses yet: an admin may choose any of them in a profile."""
+    messages: list[CheckMessage] = []
+    if NO_RERANKER in settings.RERANKERS:
+        messages.append(
+            Error(f"RERANKERS has a {NO_RERANKER!r}, which is the name of no reranker.", id="retrieval.E005")
+        )
+    names = [NO_RERANKER, *settings.RERANKERS]
+    if settings.RETRIEVAL_RERANKER not in names:
+        messages.append(
+            Error(
+                f"RETRIEVAL_RERANKER is {settings.RETRIEVAL_RERANKER!r}; it must be one of {', '.join(names)}.",
+                hint="`cross_encoder` needs CROSS_ENCODER_MODEL, `http` needs RERANK_URL.",
+                id="retrieval.E005",
+            )
+        )
+    for name in settings.RERANKERS:
+        try:
+            conf.reranker(name)
+        except ImproperlyConfigured as error:
+            messages.append(Error(f"Reranker {name}: {error}", id="retrieval.E006"))
     return messages
 
 

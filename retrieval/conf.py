@@ -10,8 +10,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
+from retrieval.exceptions import ImproperModel
+
 if TYPE_CHECKING:
-    from retrieval.protocols import Embedder, QuestionGenerator, Reranker
+    from retrieval.protocols import Embedder, QueryReformulator, QuestionGenerator, Reranker
 
 
 def _build(setting: str, alias: str = "") -> Any:
@@ -26,7 +28,7 @@ def _build(setting: str, alias: str = "") -> Any:
         configured = configured[alias]
     try:
         return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
-    except (ImportError, TypeError, KeyError) as error:
+    except (ImportError, TypeError, KeyError, ImproperModel) as error:
         raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
 
 
@@ -43,6 +45,12 @@ def question_generator() -> QuestionGenerator:
 
 
 @functools.cache
+def reformulator() -> QueryReformulator:
+    built: QueryReformulator = _build("QUERY_REFORMULATOR")
+    return built
+
+
+@functools.cache
 def reranker(name: str) -> Reranker:
     """The reranker that RERANKERS has under this name. Raises: ImproperlyConfigured."""
     built: Reranker = _build("RERANKERS", name)
@@ -54,6 +62,8 @@ def _forget(setting: str, **_: Any) -> None:
         embedder.cache_clear()
     elif setting == "QUESTION_GENERATOR":
         question_generator.cache_clear()
+    elif setting == "QUERY_REFORMULATOR":
+        reformulator.cache_clear()
     elif setting == "RERANKERS":
         reranker.cache_clear()
 

@@ -26,6 +26,18 @@ class RerankFailed(RetrievalError):
     """The reranker failed or was late; the fused order stands. For the operator: log, metric and trace name it."""
 
 
+class ModelFailed(RetrievalError):
+    """A language model gave nothing usable in time; rules do its work. For the operator: log, metric and trace tell."""
+
+
+class ImproperModel(RetrievalError):
+    """A language model cannot be asked as configured. For the operator."""
+
+
+class RerankLate(RerankFailed):
+    """The reranker would not be done in time."""
+
+
 class EmbeddingFailed(RetrievalError):
     """The embedder gave no usable vector. For the operator."""
 

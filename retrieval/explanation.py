@@ -11,6 +11,7 @@ from retrieval.types import (
     Leg,
     LegScore,
     LegTrace,
+    Reformulation,
     RerankScore,
     RerankTrace,
     SearchPlan,
@@ -30,6 +31,7 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
         "query_class": trace.classification.query_class.value,
         "rule": trace.classification.rule,
         "search_method": trace.search_method,
+        "profile": trace.profile,
         "weights": {"vector": plan.weights.vector, "lexical": plan.weights.lexical},
         "depth": plan.depth,
         "top_k": plan.top_k,
@@ -37,6 +39,7 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
         "score_threshold": plan.score_threshold,
         "legs": [_leg_as_json(leg) for leg in trace.legs],
         "rerank": None if trace.rerank is None else _rerank_as_json(trace.rerank, trace.plan),
+        "reformulation": None if trace.reformulation is None else _reformulation_as_json(trace.reformulation),
         "candidates": [_candidate_as_json(candidate) for candidate in trace.candidates],
         "timings_ms": timings_as_json(trace),
     }
@@ -45,10 +48,12 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
 def without_errors(trace: dict[str, Any]) -> dict[str, Any]:
     """A copy of :func:`trace_as_json`'s form for readers who are not staff: it says that a leg failed, not how."""
     rerank = trace.get("rerank")
+    reformulation = trace.get("reformulation")
     return {
         **trace,
         "legs": [{**leg, "error": ""} for leg in trace.get("legs", [])],
         "rerank": rerank and {**rerank, "error": ""},
+        "reformulation": reformulation and {**reformulation, "notice": ""},
     }
 
 
@@ -60,8 +65,8 @@ def timings_as_json(trace: SearchTrace) -> dict[str, float]:
 def hit_as_json(hit: Hit) -> dict[str, Any]:
     """A search result.
 
-    ``score`` is the sum of the legs' contributions, ``bonus``, the boosts and the reranker's contribution; of the
-    latter alone, where the reranker decides alone.
+    ``score`` is the sum of the legs' contributions, ``bonus``, the boosts, the reranker's contribution and the
+    ``support`` of similar passages; of the reranker's alone, where the reranker decides alone.
     """
     passage = hit.passage
     return {
@@ -84,6 +89,7 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
         "legs": {leg.value: _score_as_json(hit.legs.get(leg, _SILENT)) for leg in Leg},
         "boosts": _boosts_as_json(hit.boosts),
         "rerank": _opinion_as_json(hit.rerank),
+        "support": hit.support,
     }
 
 
@@ -94,6 +100,7 @@ def _leg_as_json(leg: LegTrace) -> dict[str, Any]:
         "returned": leg.returned,
         "milliseconds": round(leg.milliseconds, 3),
         "error": leg.error,
+        "expansions": {typed: list(lexemes) for typed, lexemes in leg.expansions.items()},
     }
 
 
@@ -106,6 +113,16 @@ def _rerank_as_json(rerank: RerankTrace, plan: SearchPlan) -> dict[str, Any]:
         "depth": plan.rerank.depth if plan.rerank else None,
         "milliseconds": round(rerank.milliseconds, 3),
         "error": rerank.error,
+    }
+
+
+def _reformulation_as_json(reformulation: Reformulation) -> dict[str, Any]:
+    return {
+        "query": reformulation.query,
+        "changed": reformulation.changed,
+        "reason": reformulation.reason,
+        "by": reformulation.by,
+        "notice": reformulation.notice,
     }
 
 
@@ -135,6 +152,7 @@ def _candidate_as_json(candidate: CandidateTrace) -> dict[str, Any]:
         "legs": {leg.value: _score_as_json(candidate.legs.get(leg, _SILENT)) for leg in Leg},
         "boosts": _boosts_as_json(candidate.boosts),
         "rerank": _opinion_as_json(candidate.rerank),
+        "support": candidate.support,
         "matched_terms": list(candidate.matched_terms),
         "dropped": candidate.dropped,
     }

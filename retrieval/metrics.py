@@ -10,7 +10,19 @@ SEARCH_SECONDS = Histogram(
     ["method"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
+QUERY_ENCODINGS = Counter(
+    "ragsite_query_encodings", "Questions turned into vectors: by the embedder, or from memory.", ["source"]
+)
 LEG_FAILURES = Counter("ragsite_search_leg_failures", "Legs that failed or were late; the other one answered.", ["leg"])
 RERANK_FAILURES = Counter(
     "ragsite_search_rerank_failures", "Rerankers that failed or were late; the fused order stood.", ["reranker"]
+)
+REFORMULATION_FAILURES = Counter(
+    "ragsite_search_reformulation_failures", "Questions that the model did not reformulate; the rules did."
+)
+QUESTION_FAILURES = Counter(
+    "ragsite_ingest_question_failures", "Passages for which the model wrote no questions; the rules did."
+)
+PROFILE_FAILURES = Counter(
+    "ragsite_search_profile_failures", "Searches for which the published profile could not be read."
 )

@@ -1,14 +1,61 @@
-"""The search profile in force."""
+"""Search profiles: which one is in force, and how a version is made and put in force.
+
+The version in force is looked up for each search, so that every process searches with it from the moment it is
+published. One switch stands above all profiles: while RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+import json
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Max
+from django.utils import timezone
 
-from retrieval.ranking.plans import NO_RERANKER
-from retrieval.ranking.profile import ProfileSettings
-from retrieval.types import SearchMethod
+from retrieval.exceptions import SearchUnavailable
+from retrieval.metrics import PROFILE_FAILURES
+from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.ranking.plans import METHOD_WEIGHTS
+from retrieval.ranking.profile import ImproperProfile, ProfileSettings, from_json, to_json
+from retrieval.types import SearchMethod, SearchPlan
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+logger = logging.getLogger(__name__)
+
+BUILT_IN = "built-in"
+# Asked for each search, so not put together anew each time, which takes longer than PostgreSQL does.
+_IN_FORCE = """
+    SELECT version.id, profile.slug || ' v' || version.number, version.settings
+    FROM retrieval_searchprofileversion AS version
+    JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
+    WHERE version.is_published
+"""
+# Publications take turns, also while no version is in force yet and there is no row to lock.
+_PUBLISHING_LOCK = 0x7261_6770
+
+
+@dataclass(frozen=True, slots=True)
+class NamedProfile:
+    """Settings and what they are called in an explanation.
+
+    ``version_id`` is the stored version's, None for what is not stored. ``error`` says why these are not the settings
+    of the version in force; it is for engineers, never for visitors.
+    """
+
+    name: str
+    settings: ProfileSettings
+    version_id: int | None = None
+    error: str = ""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def built_in_profile() -> ProfileSettings:
@@ -22,13 +69,103 @@ def built_in_profile() -> ProfileSettings:
     )
 
 
-def active_profile() -> ProfileSettings:
-    """What a search uses that names nothing else. RETRIEVAL_HYBRID_ENABLED=false leaves only its vector leg."""
-    return dense_only_unless_hybrid(built_in_profile())
+def active_profile() -> NamedProfile:
+    """What a search uses that names nothing else: the version in force, or the built-in profile when there is none.
+
+    A version that cannot be read gives way to the built-in profile, with an ``error``, in the log and in a metric.
+    Raises: SearchUnavailable when the database does not answer.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_IN_FORCE)
+            row = cursor.fetchone()
+    except DatabaseError as error:
+        logger.exception("The search profile in force cannot be looked up.")
+        raise SearchUnavailable("The search cannot answer at the moment. Please try again in a minute.") from error
+    if row is None:
+        return NamedProfile(BUILT_IN, built_in_profile())
+    version_id, name, stored = row
+    try:
+        return NamedProfile(name, _read(stored), version_id)
+    except ImproperProfile as error:
+        PROFILE_FAILURES.inc()
+        logger.error("The search profile in force, %s, cannot be used; the built-in one is: %s", name, error)
+        return NamedProfile(f"{BUILT_IN} (instead of {name})", built_in_profile(), error=f"{name}: {error}")
 
 
-def dense_only_unless_hybrid(profile: ProfileSettings) -> ProfileSettings:
-    """The profile, or its vector leg alone without reranking while the site's switch says so."""
+@functools.lru_cache(maxsize=16)
+def _read(stored: str) -> ProfileSettings:
+    return from_json(json.loads(stored))
+
+
+def published_version() -> SearchProfileVersion | None:
+    """The version in force, with its profile."""
+    return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
+
+
+def named(version: SearchProfileVersion) -> NamedProfile:
+    """A version, to be searched with. Raises: ImproperProfile when it cannot be read."""
+    return NamedProfile(str(version), version.read(), version.pk)
+
+
+def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
+    """The plan; or, while the site's switch says so, the same search by vectors alone, in their order.
+
+    A threshold that was set for another method's scores does not hold for cosines, and goes.
+    """
     if settings.RETRIEVAL_HYBRID_ENABLED:
-        return profile
-    return replace(profile, method=SearchMethod.VECTOR, weights=None, reranker=NO_RERANKER)
+        return plan
+    return replace(
+        plan,
+        method=SearchMethod.VECTOR,
+        weights=METHOD_WEIGHTS[SearchMethod.VECTOR],
+        score_threshold=plan.score_threshold if plan.method is SearchMethod.VECTOR else None,
+        rerank=None,
+        neighbour_support=0.0,
+    )
+
+
+def add_version(
+    profile: SearchProfile,
+    profile_settings: ProfileSettings,
+    *,
+    note: str = "",
+    created_by: AbstractBaseUser | AnonymousUser | None = None,
+) -> SearchProfileVersion:
+    """The profile's next version, saved; it is not in force yet."""
+    with transaction.atomic():
+        SearchProfile.objects.select_for_update().get(pk=profile.pk)
+        last = profile.versions.aggregate(number=Max("number"))["number"] or 0
+        return SearchProfileVersion.objects.create(
+            profile=profile,
+            number=last + 1,
+            settings=to_json(profile_settings),
+            note=note,
+            created_by_id=created_by.pk if created_by else None,
+        )
+
+
+def publish(version: SearchProfileVersion, published_by: AbstractBaseUser | AnonymousUser | None = None) -> None:
+    """Put the version in force, in place of the one that was. Raises: ImproperProfile when it cannot be read."""
+    version.read()
+    with transaction.atomic():
+        _take_turns()
+        SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
+        SearchProfileVersion.objects.filter(pk=version.pk).update(
+            is_published=True, published_at=timezone.now(), published_by=published_by.pk if published_by else None
+        )
+        version.refresh_from_db()
+
+
+def withdraw() -> SearchProfileVersion | None:
+    """Put no version in force, so that the built-in profile is; returns the version that was."""
+    with transaction.atomic():
+        _take_turns()
+        version = published_version()
+        SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
+    return version
+
+
+def _take_turns() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PUBLISHING_LOCK])

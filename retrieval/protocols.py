@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from retrieval.types import Leg, Ranking
+    from retrieval.dense.token_vectors import TokenEncoding, Tokens
+    from retrieval.types import Candidates, Leg, Ranking, Reformulation, Turn
 
     Vectors = npt.NDArray[np.float32]
 
@@ -34,6 +35,20 @@ class Embedder(Protocol):
         """One unit vector, shape (dimension,). Raises: EmbeddingFailed."""
 
 
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also gives the vector of each token, at no extra cost."""
+
+    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
+        """One encoding a text, in the order given; its vector equals the document's and the query's.
+
+        Raises: EmbeddingFailed.
+        """
+
+    def tokenize(self, text: str) -> Tokens:
+        """The tokens that :meth:`encode` gives vectors for, without computing them."""
+
+
 class Ranker(Protocol):
     """One leg of one search; made for a question, its filters and a deadline."""
 
@@ -47,18 +62,35 @@ class Ranker(Protocol):
 
 
 class Reranker(Protocol):
-    """A second, closer judgement of a few candidates."""
+    """A second, closer judgement of a few candidates.
 
-    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Relevance of the chunks to the query as it was asked, higher is better, on a scale of its own.
+    ``builds_on`` is the leg whose work it uses, and without which it cannot judge; None for most.
+    """
 
-        A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, also when
-        there would be no answer in time; the caller keeps a deadline of its own.
+    builds_on: Leg | None
+
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        """Relevance of the chunks to the query, by chunk id; higher is better, on a scale of its own.
+
+        A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, and
+        RerankLate when there would be no answer in time; the caller keeps a deadline of its own.
+        """
+
+
+class QueryReformulator(Protocol):
+    """Says what to search for, given a question and the conversation before it."""
+
+    def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
+        """The question in words that can be searched alone; ``history`` is the earlier turns, oldest first.
+
+        It never fails: in doubt the question comes back as it is.
         """
 
 
 class QuestionGenerator(Protocol):
-    """Writes the questions a passage answers."""
+    """Writes the questions a passage answers. ``name`` says who: "rules", or the name of a model."""
+
+    name: str
 
     def generate(self, text: str, heading_path: Sequence[str], language: str) -> list[str]:
         """At most two questions in the passage's language; empty when the passage answers none."""

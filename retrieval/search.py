@@ -6,58 +6,38 @@ the trace, the log and a metric say so.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as DeadlinePassed
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
-from django.db import connection
 
 from retrieval import conf
-from retrieval.dense.ranker import VectorRanker
-from retrieval.exceptions import InvalidQuery, LegFailed, RerankFailed, SearchUnavailable
-from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.metrics import LEG_FAILURES, RERANK_FAILURES, SEARCH_SECONDS
+from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.legs import encodings_read, missing_scores, rank_legs
+from retrieval.lexical.syntax import parse
+from retrieval.metrics import SEARCH_SECONDS
 from retrieval.passages import load_metadata, load_passages
-from retrieval.profiles import active_profile
-from retrieval.protocols import Ranker
-from retrieval.ranking.adjustment import boost, rerank
+from retrieval.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
+from retrieval.ranking.adjustment import boost, support
 from retrieval.ranking.classification import classify
 from retrieval.ranking.fusion import fuse
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.reranking import reranked
 from retrieval.types import (
     CandidateTrace,
     FusedChunk,
     Hit,
-    Leg,
-    LegStatus,
-    LegTrace,
     Passage,
     Ranking,
-    RerankPlan,
-    RerankTrace,
     SearchFilters,
     SearchMethod,
     SearchPlan,
     SearchResult,
     SearchTrace,
+    Turn,
 )
-
-logger = logging.getLogger(__name__)
-
-RANKERS: dict[Leg, Callable[[str, SearchFilters, float], Ranker]] = {
-    Leg.LEXICAL: Bm25Ranker,
-    Leg.VECTOR: VectorRanker,
-}
-# A statement is ended by PostgreSQL at the leg's deadline; what hangs elsewhere (an embedding server) is left behind.
-DEADLINE_GRACE_SECONDS = 0.5
-
-_legs = ThreadPoolExecutor(max_workers=16, thread_name_prefix="leg")
 
 
 @dataclass(slots=True)
@@ -80,13 +60,6 @@ class Stopwatch:
         self.milliseconds["total"] = (time.perf_counter() - self.started) * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class LegResult:
-    trace: LegTrace
-    ranking: Ranking | None = None
-    ranker: Ranker | None = None
-
-
 def search(
     question: str,
     filters: SearchFilters,
@@ -94,24 +67,37 @@ def search(
     method: SearchMethod | None = None,
     top_k: int | None = None,
     query: str | None = None,
-    profile: ProfileSettings | None = None,
+    profile: NamedProfile | ProfileSettings | None = None,
     reranker: str | None = None,
+    history: Sequence[Turn] = (),
 ) -> SearchResult:
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
-    ``query`` is what is searched when it differs from what was asked (a follow-up question, completed). ``profile``
-    replaces the one in force; ``method`` asks for a method as it is published, and ``reranker`` for one by its name.
-    The result is empty when nothing matches. Raises: InvalidQuery for an empty question or an impossible number,
-    SearchUnavailable when no leg could answer.
+    Where the profile says so, the question is reformulated first: filler words off, and completed from ``history``, the
+    conversation's earlier turns, oldest first. Not so when ``query`` says what is searched, or when a ``method`` is
+    asked for, as it is published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
+    Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
+    A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
+    The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
+    impossible number, SearchUnavailable when no leg could answer.
     """
     watch = Stopwatch()
     searched = " ".join((query or question).replace("\x00", " ").split())
     if not searched:
         raise InvalidQuery("The question is empty.")
+    used = active_profile() if profile is None else profile
+    if isinstance(used, ProfileSettings):
+        used = NamedProfile("", used)
+    reformulation = None
+    if used.settings.reformulate and method is None and query is None:
+        reformulation = conf.reformulator().reformulate(searched, history)
+        searched = reformulation.query
+        watch.lap("reformulate")
+    wording = parse(searched).text
     classification = classify(searched)
     try:
         plan = plan_for(
-            profile or active_profile(),
+            used.settings,
             classification.query_class,
             method=method,
             top_k=top_k,
@@ -120,23 +106,30 @@ def search(
         )
     except ValueError as error:
         raise InvalidQuery(str(error)) from error
+    plan = dense_only_unless_hybrid(plan)
     watch.lap("classify")
 
-    results = _rank_legs(searched, filters, plan)
+    results = rank_legs(searched, filters, plan)
     watch.lap("legs")
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
         raise SearchUnavailable("The search cannot answer at the moment. Please try again in a minute.")
-    scores = _missing_scores(results)
+    scores = missing_scores(results)
+    encodings = encodings_read(results)
     watch.lap("scores")
     fused = fuse(plan, rankings, scores)
     if plan.metadata_boosts:
         fused = boost(fused, plan.metadata_boosts, load_metadata([chunk.chunk_id for chunk in fused]))
     watch.lap("fuse")
-    reranked = None
+    rerank_trace = None
     if plan.rerank is not None and fused:
-        fused, reranked = _rerank(searched, fused, plan.rerank)
+        legs = [ranking.leg for ranking in rankings]
+        fused, rerank_trace = reranked(wording, fused, plan.rerank, legs, encodings)
         watch.lap("rerank")
+    # To what a reranker decides alone, nothing is added.
+    if plan.neighbour_support and encodings and not any(chunk.rerank and chunk.rerank.alone for chunk in fused):
+        fused = support(fused, plan.neighbour_support, {pk: stored.vector for pk, stored in encodings.items()})
+        watch.lap("support")
     matched = {pk: terms for ranking in rankings for pk, terms in ranking.matched_terms.items()}
     kept, candidates = _select(fused, plan, matched)
     passages = load_passages([chunk.chunk_id for chunk in kept])
@@ -154,117 +147,12 @@ def search(
         legs=tuple(result.trace for result in results),
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        rerank=reranked,
+        rerank=rerank_trace,
+        profile=used.name,
+        reformulation=reformulation,
     )
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits=hits, trace=trace)
-
-
-def _rank_legs(query: str, filters: SearchFilters, plan: SearchPlan) -> list[LegResult]:
-    """Both legs at once, each in a thread with a database connection of its own."""
-    wanted = [leg for leg in Leg if plan.weights.of(leg) > 0]
-    deadline = time.monotonic() + plan.leg_timeout_seconds + DEADLINE_GRACE_SECONDS
-    running: dict[Leg, Future[LegResult]] = {
-        leg: _legs.submit(_rank_leg, RANKERS[leg](query, filters, plan.leg_timeout_seconds), plan.depth)
-        for leg in wanted
-    }
-    results = []
-    for leg in Leg:
-        if leg not in running:
-            results.append(LegResult(LegTrace(leg, LegStatus.OFF)))
-            continue
-        try:
-            results.append(running[leg].result(timeout=max(0.0, deadline - time.monotonic())))
-        except DeadlinePassed:
-            running[leg].cancel()
-            late = LegTrace(
-                leg,
-                LegStatus.LATE,
-                milliseconds=plan.leg_timeout_seconds * 1000,
-                error=f"No answer within {plan.leg_timeout_seconds:g} s.",
-            )
-            results.append(LegResult(late))
-    for result in results:
-        if result.trace.status in (LegStatus.FAILED, LegStatus.LATE):
-            LEG_FAILURES.labels(leg=result.trace.leg.value).inc()
-            logger.warning("The %s leg did not answer: %s", result.trace.leg, result.trace.error)
-    return results
-
-
-def _rank_leg(ranker: Ranker, depth: int) -> LegResult:
-    started = time.perf_counter()
-
-    def trace(status: LegStatus, returned: int = 0, error: str = "") -> LegTrace:
-        return LegTrace(ranker.leg, status, returned, (time.perf_counter() - started) * 1000, error)
-
-    try:
-        ranking = ranker.rank(depth)
-    except LegFailed as error:
-        return LegResult(trace(LegStatus.FAILED, error=str(error)))
-    except Exception as error:
-        # A leg must never take the other one down with it: whatever it raises is its own failure, and is announced.
-        logger.exception("The %s leg failed unexpectedly.", ranker.leg)
-        return LegResult(trace(LegStatus.FAILED, error=f"{type(error).__name__}: {error}"))
-    finally:
-        connection.close_if_unusable_or_obsolete()
-    return LegResult(trace(LegStatus.OK, len(ranking.chunks)), ranking, ranker)
-
-
-def _missing_scores(results: Sequence[LegResult]) -> dict[Leg, dict[int, float]]:
-    """For each leg, its scores of the candidates that only the other leg listed."""
-    listed = {
-        result.ranking.leg: {chunk.chunk_id for chunk in result.ranking.chunks}
-        for result in results
-        if result.ranking is not None
-    }
-    everything = set().union(*listed.values())
-    scores = {}
-    for result in results:
-        if result.ranking is None or result.ranker is None:
-            continue
-        missing = sorted(everything - listed[result.ranking.leg])
-        if not missing:
-            continue
-        try:
-            scores[result.ranking.leg] = result.ranker.score(missing)
-        except LegFailed as error:
-            logger.warning("The %s leg's scores are incomplete: %s", result.ranking.leg, error)
-    return scores
-
-
-def _rerank(query: str, fused: list[FusedChunk], plan: RerankPlan) -> tuple[list[FusedChunk], RerankTrace]:
-    """The candidates reranked; as they were, with the reason, when the reranker fails or is late."""
-    started = time.perf_counter()
-    chunk_ids = [chunk.chunk_id for chunk in fused[: plan.depth]]
-
-    def trace(status: LegStatus, judged: int = 0, error: str = "") -> RerankTrace:
-        return RerankTrace(plan.reranker, status, judged, (time.perf_counter() - started) * 1000, error)
-
-    try:
-        running = _legs.submit(_judge, query, chunk_ids, plan)
-        judged = running.result(timeout=plan.timeout_seconds + DEADLINE_GRACE_SECONDS)
-        if not judged:
-            raise RerankFailed("It judged none of the candidates.")
-        return rerank(fused, plan, judged), trace(LegStatus.OK, len(judged))
-    except DeadlinePassed:
-        running.cancel()
-        failed = trace(LegStatus.LATE, error=f"No answer within {plan.timeout_seconds:g} s.")
-    except (RerankFailed, ImproperlyConfigured) as error:
-        failed = trace(LegStatus.FAILED, error=str(error))
-    except Exception as error:
-        # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
-        logger.exception("The reranker %s failed unexpectedly.", plan.reranker)
-        failed = trace(LegStatus.FAILED, error=f"{type(error).__name__}: {error}")
-    RERANK_FAILURES.labels(reranker=plan.reranker).inc()
-    logger.warning("The reranker %s did not answer, the fused order stands: %s", plan.reranker, failed.error)
-    return fused, failed
-
-
-def _judge(query: str, chunk_ids: list[int], plan: RerankPlan) -> Mapping[int, float]:
-    try:
-        return conf.reranker(plan.reranker).score(query, chunk_ids, plan.timeout_seconds)
-    finally:
-        connection.close_if_unusable_or_obsolete()
 
 
 def _select(
@@ -290,6 +178,7 @@ def _select(
                 bonus=chunk.bonus,
                 boosts=chunk.boosts,
                 rerank=chunk.rerank,
+                support=chunk.support,
                 matched_terms=matched.get(chunk.chunk_id, ()),
                 dropped=dropped,
             )
@@ -311,6 +200,7 @@ def _hits(
             bonus=chunk.bonus,
             boosts=chunk.boosts,
             rerank=chunk.rerank,
+            support=chunk.support,
             matched_terms=matched.get(chunk.chunk_id, ()),
         )
         for rank, chunk in enumerate(present, start=1)

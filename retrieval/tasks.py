@@ -20,3 +20,10 @@ def resume_ingestions() -> None:
     from retrieval.ingest import pipeline
 
     pipeline.resume()
+
+
+@shared_task
+def reconcile(repair: bool = False) -> None:
+    from retrieval.reconciliation import runs
+
+    runs.reconcile(repair=repair)

@@ -7,9 +7,14 @@ never zero: a chunk that a leg did not return contributes nothing there, and no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from retrieval.protocols import Vectors
 
 
 class QueryClass(StrEnum):
@@ -30,6 +35,7 @@ class SearchMethod(StrEnum):
     RRF = "rrf"
     LINEAR = "linear"
     ZSCORE = "zscore"
+    CONTRAST = "contrast"
     WEIGHTED = "weighted"
     ADAPTIVE = "adaptive"
 
@@ -65,16 +71,70 @@ class Classification:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier question of a conversation and its answer, which is empty when there was none."""
+
+    question: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reformulation:
+    """What is searched in place of what was asked.
+
+    ``reason`` says what was done, empty when nothing was; ``by`` names who did it: "rules", or the model. ``notice``
+    says why it was not the one it should have been; it is for engineers, never for visitors.
+    """
+
+    question: str
+    query: str
+    reason: str
+    by: str
+    notice: str = ""
+
+    @property
+    def changed(self) -> bool:
+        return self.query != self.question
+
+
+@dataclass(frozen=True, slots=True)
+class DateRange:
+    """Days between ``first`` and ``last``, both included; None leaves that side open.
+
+    ``field`` is `added` or `changed`, the document's own dates, or a key of its metadata whose value begins with a date
+    in ISO form. Raises: ValueError for a range without an end, or one that ends before it begins.
+    """
+
+    field: str
+    first: date | None = None
+    last: date | None = None
+
+    def __post_init__(self) -> None:
+        if not self.field:
+            raise ValueError("A range of dates needs a field: added, changed, or a key of the metadata.")
+        if self.first is None and self.last is None:
+            raise ValueError("A range of dates needs a first day, a last day, or both.")
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise ValueError(f"A range of dates must not end ({self.last}) before it begins ({self.first}).")
+
+
+@dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the chunks that may be returned. Empty means "everything the caller may read"."""
+    """Restrictions on the chunks that may be returned; all of them hold. Empty: "everything the caller may read".
+
+    The document's metadata contain ``metadata``, and for each key of ``metadata_any`` one of its values: as the value
+    itself, or in a list. Each of ``dates`` holds.
+    """
 
     collections: tuple[int, ...] = ()
     documents: tuple[int, ...] = ()
     languages: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata_any: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    dates: tuple[DateRange, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.documents or self.languages or self.metadata)
+        return bool(self.documents or self.languages or self.metadata or self.metadata_any or self.dates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +175,8 @@ class SearchPlan:
 
     ``depth`` is the number of chunks each leg hands to fusion, ``top_k`` the number returned,
     ``score_threshold`` a lower bound on the *final* score (never on a leg's). The vector index looks at
-    ``oversampling`` times ``depth`` neighbours.
+    ``oversampling`` times ``depth`` neighbours. ``neighbour_support`` is how far a candidate is lifted towards the
+    candidates it resembles, from 0 to 1.
     """
 
     method: SearchMethod
@@ -130,6 +191,7 @@ class SearchPlan:
     fuzzy: bool = True
     rerank: RerankPlan | None = None
     metadata_boosts: tuple[MetadataBoost, ...] = ()
+    neighbour_support: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +205,15 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One leg's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order."""
+    """One leg's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
+
+    ``expansions`` maps each word that the documents lack, as it was typed, to the lexemes that stood in for it.
+    """
 
     leg: Leg
     chunks: tuple[RankedChunk, ...]
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +222,8 @@ class LegScore:
 
     ``rank`` is None when the leg's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
     known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``contribution`` is this leg's part of the fused score; contributions and bonus sum to it.
+    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this leg's
+    part of the fused score; contributions and bonus sum to it.
     """
 
     rank: int | None
@@ -191,8 +258,25 @@ class RerankScore:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredEncoding:
+    """What the index holds of a chunk's meaning: its unit vector, shape (dimension,), and its tokens' signs, if any."""
+
+    vector: Vectors
+    token_signs: bytes | None
+    collection_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The chunks a reranker is to judge, and the encodings of them that have been read already."""
+
+    chunk_ids: Sequence[int]
+    encodings: Mapping[int, StoredEncoding] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class FusedChunk:
-    """A candidate: ``score`` = the legs' contributions + ``bonus`` + boosts + the reranker's contribution.
+    """A candidate. ``score`` = legs' contributions + ``bonus`` + boosts + reranker's contribution + ``support``.
 
     With a reranker that decides alone, the score is its contribution. ``dropped`` says why it is out already.
     """
@@ -203,6 +287,7 @@ class FusedChunk:
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
+    support: float = 0.0
     dropped: str = ""
 
 
@@ -242,6 +327,7 @@ class Hit:
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
+    support: float = 0.0
     matched_terms: tuple[str, ...] = ()
 
 
@@ -256,13 +342,14 @@ class LegStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LegTrace:
-    """One leg's part of a search. ``error`` is for engineers, never for visitors."""
+    """One leg's part of a search. ``error`` is for engineers, never for visitors; ``expansions`` are its ranking's."""
 
     leg: Leg
     status: LegStatus
     returned: int = 0
     milliseconds: float = 0.0
     error: str = ""
+    expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +374,18 @@ class CandidateTrace:
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
+    support: float = 0.0
     matched_terms: tuple[str, ...] = ()
     dropped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """The whole explanation of one search; debug panel, API and command line render the same one."""
+    """The whole explanation of one search; debug panel, API and command line render the same one.
+
+    ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
+    and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
+    """
 
     question: str
     query: str
@@ -304,6 +396,8 @@ class SearchTrace:
     candidates: tuple[CandidateTrace, ...]
     timings_ms: Mapping[str, float]
     rerank: RerankTrace | None = None
+    profile: str = ""
+    reformulation: Reformulation | None = None
 
     @property
     def degraded(self) -> tuple[str, ...]:

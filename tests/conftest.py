@@ -15,7 +15,20 @@ import pytest
 _DATA_DIR = Path(tempfile.mkdtemp(prefix="ragsite-tests-"))
 for _name in list(os.environ):
     # A developer's .env or shell must not decide what is tested.
-    if _name.startswith(("OPENAI_", "EMBEDDING_", "RETRIEVAL_", "BM25_", "CHAT_", "CELERY_", "DATABASE_", "CACHE_")):
+    if _name.startswith(
+        (
+            "OPENAI_",
+            "EMBEDDING_",
+            "RETRIEVAL_",
+            "RERANK_",
+            "CROSS_ENCODER_",
+            "BM25_",
+            "CHAT_",
+            "CELERY_",
+            "DATABASE_",
+            "CACHE_",
+        )
+    ):
         del os.environ[_name]
 os.environ["DATA_DIR"] = str(_DATA_DIR)
 os.environ["RAGSITE_DOTENV"] = "false"

@@ -1,1 +1,1 @@
-from retrieval.admin import collections, documents, passages  # noqa: F401  (they register themselves)
+from retrieval.admin import collections, documents, index_checks, passages, profiles  # noqa: F401  (they register themselves)

@@ -1,37 +1,96 @@
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk
+
+MOST_QUESTIONS = 5
+LONGEST_QUESTION = 200
+
+
+class QuestionsField(forms.CharField):
+    """A list of questions, edited as lines of text."""
+
+    widget = forms.Textarea(attrs={"rows": MOST_QUESTIONS, "cols": 80})
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, str) or value is None else "\n".join(value)
+
+    def to_python(self, value: Any) -> Any:
+        lines = (" ".join(line.split()) for line in (super().to_python(value) or "").splitlines())
+        return list(dict.fromkeys(line for line in lines if line))
+
+    def validate(self, value: Any) -> None:
+        if len(value) > MOST_QUESTIONS:
+            raise ValidationError(
+                _("At most %(limit)d questions, one a line: these are %(count)d."),
+                params={"limit": MOST_QUESTIONS, "count": len(value)},
+            )
+        for question in value:
+            if len(question) > LONGEST_QUESTION:
+                raise ValidationError(
+                    _("A question must be shorter than %(limit)d characters."), params={"limit": LONGEST_QUESTION}
+                )
+
+    def run_validators(self, value: Any) -> None:
+        for question in value:
+            super().run_validators(question)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(list(initial or []) != self.to_python(data))
+
+
+class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    canonical_questions = QuestionsField(
+        label=_("questions it answers"),
+        required=False,
+        strip=False,
+        help_text=_(
+            "At most five, one a line, in the words readers use: keyword search finds the passage by them. Once "
+            "changed here, they are kept when the document is read again, as long as the passage stays the same."
+        ),
+    )
+
+    class Meta:
+        model = Chunk
+        fields = ["canonical_questions"]
 
 
 @admin.register(Chunk)
 class ChunkAdmin(ReadOnlyAdmin):
-    """Passages as ingestion made them; usually reached from their document."""
+    """Passages as ingestion made them; usually reached from their document. Their questions can be edited."""
 
+    form = ChunkForm
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
     list_display_links = ["ordinal", "beginning"]
-    list_filter = ["collection"]
+    list_filter = ["collection", "questions_edited"]
     list_select_related = ["document"]
     list_per_page = 50
     show_full_result_count = False
     search_fields = ["content"]
     ordering = ["document_id", "ordinal"]
-    fields = [
+    readonly_fields = [
         "document",
         "ordinal",
         "section",
         "page",
         "token_count",
         "text",
-        "questions",
+        "questions_edited",
         "start",
         "end",
         "content_hash",
@@ -40,9 +99,34 @@ class ChunkAdmin(ReadOnlyAdmin):
     class Media:
         css = {"all": ["retrieval/admin.css"]}
 
+    def get_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[Any]:
+        asked = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
+        return [*self.readonly_fields[:6], asked, *self.readonly_fields[6:]]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[str]:
+        return [*self.readonly_fields, "questions"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Chunk | None = None) -> bool:  # type: ignore[override]
+        return ModelAdmin.has_change_permission(self, request, obj)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            return super().change_view(request, object_id, form_url, extra_context)
+        except ObjectDoesNotExist:
+            told = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
+            messages.error(request, told)
+            return redirect("admin:retrieval_chunk_changelist")
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
         # What the search reads is large and of no use to people.
         return super().get_queryset(request).defer("search_vector", "bm25")
+
+    def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
+        """The questions alone are written, with all that search derives from them."""
+        if "canonical_questions" in form.changed_data:
+            rewrite_questions(obj, form.cleaned_data["canonical_questions"])
 
     @admin.display(description=_("section"))
     def section(self, chunk: Chunk) -> str:

@@ -8,9 +8,11 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from retrieval.metadata import parse_metadata, validated_metadata
+from retrieval.metadata import date_range, parse_metadata, validated_any_of, validated_metadata
+from retrieval.types import DateRange
 
 LARGEST_ID = 2**63 - 1
+MOST_RANGES = 10
 
 
 class TextField(serializers.CharField):
@@ -60,3 +62,50 @@ class MetadataField(serializers.Field[dict[str, object], Any, Any, Any]):
 
     def to_representation(self, value: Any) -> Any:
         return value
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {"type": "array", "items": {}}})
+class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
+    """A JSON object of lists: for each key, the values of which one is asked for."""
+
+    def to_internal_value(self, data: Any) -> dict[str, list[object]]:
+        try:
+            return validated_any_of(data)
+        except DjangoValidationError as error:
+            raise serializers.ValidationError(error.messages) from None
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["field"],
+            "properties": {
+                "field": {"type": "string", "example": "added"},
+                "from": {"type": "string", "format": "date"},
+                "to": {"type": "string", "format": "date"},
+            },
+        },
+    }
+)
+class DateRangesField(serializers.Field[list[DateRange], Any, Any, Any]):
+    """Ranges of dates, all of which are asked for."""
+
+    def to_internal_value(self, data: Any) -> list[DateRange]:
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            raise serializers.ValidationError(
+                'This must be a list of ranges, such as [{"field": "added", "from": "2026-01-01"}].'
+            )
+        if len(data) > MOST_RANGES:
+            raise serializers.ValidationError(f"This must have at most {MOST_RANGES} ranges.")
+        try:
+            return [_range(each) for each in data]
+        except DjangoValidationError as error:
+            raise serializers.ValidationError(error.messages) from None
+
+
+def _range(asked: dict[str, Any]) -> DateRange:
+    if unknown := sorted(set(asked) - {"field", "from", "to"}):
+        raise serializers.ValidationError(f"A range of dates has field, from and to, and no {unknown[0][:40]!r}.")
+    return date_range(asked.get("field"), asked.get("from"), asked.get("to"))

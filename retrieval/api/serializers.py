@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from retrieval.api.fields import LARGEST_ID, MetadataField, NameField, TextField, TopKField
+from retrieval.api.fields import LARGEST_ID, AnyOfField, DateRangesField, MetadataField, NameField, TextField, TopKField
 from retrieval.models import Collection, Document
 from retrieval.types import QueryClass, SearchMethod
 
@@ -26,6 +26,16 @@ class FiltersSerializer(serializers.Serializer[Any]):
         child=TextField(max_length=8), required=False, max_length=50, help_text="Only documents in these languages."
     )
     metadata = MetadataField(required=False, help_text="Only documents whose metadata contain this object.")
+    metadata_any = AnyOfField(
+        required=False, help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.'
+    )
+    dates = DateRangesField(
+        required=False,
+        help_text=(
+            "Only documents whose dates lie in all of these ranges, both days included; one of `from` and `to` may be "
+            "left out. `field` is `added`, `changed`, or a key of the metadata whose value is a date (YYYY-MM-DD)."
+        ),
+    )
 
 
 class SearchRequestSerializer(serializers.Serializer[Any]):

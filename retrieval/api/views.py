@@ -60,6 +60,8 @@ class SearchView(ApiView):
                 documents=tuple(restrictions.get("documents", ())),
                 languages=tuple(restrictions.get("languages", ())),
                 metadata=restrictions.get("metadata", {}),
+                metadata_any=restrictions.get("metadata_any", {}),
+                dates=tuple(restrictions.get("dates", ())),
             )
         except InvalidQuery as error:
             raise ValidationError({"collection": [str(error)]}) from error

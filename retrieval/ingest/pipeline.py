@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.db import connection, transaction
@@ -29,10 +27,13 @@ from kombu.exceptions import OperationalError
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import PassageEncoding, encode_passages
+from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.exceptions import DocumentRejected, RetrievalError
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.language import detect_language
+from retrieval.ingest.questions import NAME as RULES
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.lexical.terms import ANALYSIS_VERSION
 from retrieval.models import ChunkEmbedding, Collection, Document, DocumentText, Embedder
@@ -247,8 +248,7 @@ def _process(document: Document, progress: Progress | None) -> None:
         else:
             fresh.append(index)
     texts = [chunking.embedding_text(title, pieces[index].heading_path, pieces[index].text) for index in fresh]
-    vectors = _embed(document, texts, progress)
-    vector_of = dict(zip(fresh, vectors, strict=True))
+    encoding_of = dict(zip(fresh, _encode(document, texts, progress), strict=True))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     questions = conf.question_generator()
     chunks = [
@@ -260,8 +260,11 @@ def _process(document: Document, progress: Progress | None) -> None:
             content=piece.text,
             content_hash=hashes[index],
             token_count=tokens[index],
-            questions=tuple(questions.generate(piece.text, piece.heading_path, language)),
-            vector=vector_of.get(index),
+            # A passage that is kept keeps its questions too: a model need not write them again.
+            questions=tuple(questions.generate(piece.text, piece.heading_path, language))
+            if index in encoding_of
+            else (),
+            encoding=encoding_of.get(index),
         )
         for index, piece in enumerate(pieces)
     ]
@@ -292,20 +295,19 @@ def _process(document: Document, progress: Progress | None) -> None:
         held.save()
 
 
-def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[npt.NDArray[np.float32]]:
-    """One unit vector a text, in order; progress goes to the caller and to the document's row."""
-    embedder = conf.embedder()
-    vectors: list[npt.NDArray[np.float32]] = []
+def _encode(document: Document, texts: list[str], progress: Progress | None) -> list[PassageEncoding]:
+    """One encoding a text, in order; progress goes to the caller and to the document's row."""
+    encodings: list[PassageEncoding] = []
     for start in range(0, len(texts), EMBEDDING_BATCH):
-        vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))
+        encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
-            progress(len(vectors), len(texts))
+            progress(len(encodings), len(texts))
         held = Document.objects.filter(pk=document.pk, claim=document.claim).update(
-            progress_percent=99 * len(vectors) // len(texts), heartbeat_at=timezone.now()
+            progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now()
         )
         if not held:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
-    return vectors
+    return encodings
 
 
 def _below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
@@ -318,9 +320,12 @@ def _recipe(document: Document, title: str, embedder: Embedder) -> str:
     parts = (
         chunking.CHUNKER_VERSION,
         ANALYSIS_VERSION,
+        TOKEN_VECTORS_VERSION,
         embedder.name,
         document.collection.text_search_configuration,
         title,
+        # The rules are part of the analysis; a model's questions are worth another reading.
+        *(name for name in (conf.question_generator().name,) if name != RULES),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

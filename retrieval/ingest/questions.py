@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from retrieval.ingest.extraction.lines import plain_title
 from retrieval.ingest.language import detect_language
 
+NAME = "rules"
 MAX_QUESTIONS = 2
 _MAX_WORDS = 14
 _MAX_CHARS = 120
@@ -151,6 +152,8 @@ _NO_TERM = {
 
 class RuleBasedQuestions:
     """Implements ``QuestionGenerator`` without a model: at most two questions, in English or Dutch, often none."""
+
+    name = NAME
 
     def generate(self, text: str, heading_path: Sequence[str], language: str = "") -> list[str]:
         language = language if language in _DEFINITION else detect_language(text)

@@ -10,16 +10,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Sum
 from pgvector import HalfVector
 
+from retrieval.dense.encoding import PassageEncoding
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.terms import expand_identifiers
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
@@ -30,7 +29,7 @@ LARGEST_DRIFT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk ready to be written. ``vector`` is a unit vector of the active embedder, shape (dimension,)."""
+    """A chunk ready to be written; ``encoding`` is by the active embedder."""
 
     start: int
     end: int
@@ -40,7 +39,8 @@ class NewChunk:
     content_hash: str
     token_count: int
     questions: tuple[str, ...]
-    vector: npt.NDArray[np.float32] | None
+    encoding: PassageEncoding | None
+    questions_edited: bool = False
 
 
 def lock_statistics(collection_id: int) -> CollectionStatistics:
@@ -53,9 +53,14 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     """Make ``chunks`` the document's chunks, and return how many of the old ones were kept.
 
     With ``keep``, an old chunk with the same content hash stays (its id too, so that citations of it stay valid) and is
-    moved to its new place; ``vector`` may then be None. Must run inside a transaction.
+    moved to its new place; ``encoding`` may then be None. Questions written by hand stay with their passage, also when
+    it is made anew. Must run inside a transaction.
     """
     statistics = lock_statistics(document.collection_id)
+    written = {
+        chunk.content_hash: tuple(chunk.canonical_questions)
+        for chunk in document.chunks.filter(questions_edited=True).only("content_hash", "canonical_questions")
+    }
     old = defaultdict(list)
     if keep:
         for chunk in document.chunks.order_by("ordinal").only("id", "content_hash"):
@@ -66,6 +71,8 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         if old[new.content_hash]:
             kept = Chunk(pk=old[new.content_hash].pop(0), ordinal=ordinal, start=new.start, end=new.end, page=new.page)
             moved.append(kept)
+        elif new.content_hash in written:
+            added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
     kept_ids = [chunk.pk for chunk in moved]
@@ -87,6 +94,58 @@ def remove_chunks(document: Document) -> None:
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
         _remove(statistics, list(document.chunks.values_list("pk", flat=True)))
+        statistics.version += 1
+        statistics.save()
+
+
+def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
+    """Make ``questions``, written by hand, those that the passage is found by, in one transaction.
+
+    Raises: Chunk.DoesNotExist when its document has been read again meanwhile, and holds it no more.
+    """
+    with transaction.atomic():
+        document = (
+            Document.objects.select_for_update(of=("self",)).select_related("collection").get(pk=chunk.document_id)
+        )
+        statistics = lock_statistics(document.collection_id)
+        held = document.chunks.get(pk=chunk.pk)
+        now = NewChunk(
+            start=held.start,
+            end=held.end,
+            page=held.page,
+            heading_path=tuple(held.heading_path),
+            content=held.content,
+            content_hash=held.content_hash,
+            token_count=held.token_count,
+            questions=tuple(questions),
+            encoding=None,
+        )
+        _count_lexemes([held.pk], sign=-1)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"""
+                WITH fresh AS MATERIALIZED ({_VECTORS})
+                UPDATE retrieval_chunk
+                SET canonical_questions = %(asked)s::text[], questions_edited = true,
+                    search_vector = fresh.search_vector,
+                    bm25 = retrieval_bm25_weights(fresh.search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
+                    length = retrieval_bm25_length(fresh.search_vector, %(boosts)s)
+                FROM fresh
+                WHERE id = %(id)s
+                RETURNING length
+                """,
+                _terms(document, [(held.ordinal, now)])
+                | {
+                    "id": held.pk,
+                    "asked": list(questions),
+                    "k1": settings.BM25_K1,
+                    "b": settings.BM25_B,
+                    "reference_length": statistics.reference_length,
+                },
+            )
+            length = cursor.fetchone()[0]
+        _count_lexemes([held.pk], sign=1)
+        statistics.total_length += length - held.length
         statistics.version += 1
         statistics.save()
 
@@ -191,6 +250,7 @@ def _add(
         "texts": [new.content for _, new in added],
         "paths": [json.dumps(new.heading_path) for _, new in added],
         "asked": [json.dumps(new.questions) for _, new in added],
+        "edited": [new.questions_edited for _, new in added],
     }
     with connection.cursor() as cursor:
         cursor.execute(
@@ -198,16 +258,17 @@ def _add(
             f"""
             WITH fresh AS MATERIALIZED ({_VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, search_vector, bm25, length)
+                content_hash, token_count, canonical_questions, questions_edited, search_vector, bm25, length)
             SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
                 ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), content, content_hash, tokens,
-                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), search_vector,
+                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, search_vector,
                 retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
                 retrieval_bm25_length(search_vector, %(boosts)s)
             FROM fresh
             JOIN unnest(%(ordinals)s::int[], %(starts)s::int[], %(ends)s::int[], %(pages)s::int[], %(hashes)s::text[],
-                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[])
-                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked) USING (ordinal)
+                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[], %(edited)s::bool[])
+                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked, edited)
+                 USING (ordinal)
             ORDER BY ordinal
             RETURNING id, ordinal, length
             """,
@@ -218,7 +279,7 @@ def _add(
     embeddings = []
     for pk, ordinal, _length in rows:
         new = by_ordinal[ordinal]
-        if new.vector is None:
+        if new.encoding is None:
             raise ValueError(f"New chunk {ordinal} of document {document.pk} has no vector.")
         embeddings.append(
             ChunkEmbedding(
@@ -226,7 +287,8 @@ def _add(
                 document_id=document.pk,
                 collection_id=document.collection_id,
                 embedder=embedder,
-                vector=HalfVector(new.vector),
+                vector=HalfVector(new.encoding.vector),
+                token_signs=new.encoding.token_signs,
             )
         )
     ChunkEmbedding.objects.bulk_create(embeddings, batch_size=500)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import connection
 from django.db.models import Sum
 from pgvector import SparseVector
 
+from retrieval.lexical.constraints import by_configuration, constraint_tsqueries
+from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
+from retrieval.lexical.syntax import parse
 from retrieval.lexical.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
-from retrieval.models import Collection, CollectionStatistics, Lexeme
+from retrieval.lexical.tsquery import all_of, quote
+from retrieval.models import CollectionStatistics
 
 # A lexeme that more than this share of the passages hold scores, but does not make a passage a candidate by itself:
 # visiting half of the table would cost more than all the other lexemes together, and decide nothing.
@@ -19,61 +23,96 @@ COMMON_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question in one text-search configuration. ``idf`` maps each lexeme the corpus knows to its weight, > 0."""
+    """A question in one text-search configuration.
+
+    ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks to what
+    may have been meant, nearest first. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
+    """
 
     configuration: str
     collections: tuple[int, ...]
     idf: Mapping[str, float]
     matching: tuple[str, ...]
+    expansions: Mapping[str, tuple[Expansion, ...]] = field(default_factory=dict)
+    constraint: str = ""
 
     @property
     def tsquery(self) -> str:
-        """The matching lexemes, any of them, in tsquery's own notation."""
-        return " | ".join(_quote(lexeme) for lexeme in self.matching)
+        """The matching lexemes, any of them, within the constraint, in tsquery's own notation."""
+        return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     @property
     def weights(self) -> SparseVector:
-        """The inverse document frequencies at the lexemes' dimensions; its inner product with `bm25` is the score."""
-        weights: dict[int, float] = {}
-        for lexeme, weight in self.idf.items():
-            dimension = lexeme_dimension(lexeme) - 1
-            weights[dimension] = weights.get(dimension, 0.0) + weight
-        return SparseVector(weights, DIMENSIONS)
+        """The inverse document frequencies at the lexemes' dimensions; its inner product with `bm25` is the score.
+
+        But for what expansions add: see :attr:`alternatives`.
+        """
+        return _sparse(self.idf)
+
+    @property
+    def alternatives(self) -> list[list[SparseVector]]:
+        """For each expanded word, its expansions' weights; a passage's score grows by the best inner product of each.
+
+        Not by their sum: a passage about *valves* and *values* does not answer a question about *vavles* twice.
+        """
+        return [
+            [_sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
+            for expansions in self.expansions.values()
+        ]
+
+    @property
+    def worth(self) -> Mapping[str, float]:
+        """What each lexeme that can be matched is worth, expansions included."""
+        worth = dict(self.idf)
+        for expansions in self.expansions.values():
+            for expansion in expansions:
+                worth[expansion.lexeme] = max(expansion.weight, worth.get(expansion.lexeme, 0.0))
+        return worth
 
 
-def build_queries(question: str, collection_ids: Sequence[int]) -> list[LexicalQuery]:
-    """One query for each text-search configuration among the collections; none where no lexeme is known.
+def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool = True) -> list[LexicalQuery]:
+    """One query for each text-search configuration among the collections; none where no lexeme is known or meant.
 
     Frequencies are summed over all the collections searched, so that scores from different ones can be compared.
+    With ``fuzzy``, words that none of them knows are expanded. Raises: InvalidQuery.
     """
-    by_configuration: dict[str, list[int]] = {}
-    for pk, configuration in Collection.objects.filter(pk__in=collection_ids).values_list(
-        "pk", "text_search_configuration"
-    ):
-        by_configuration.setdefault(configuration, []).append(pk)
-    if not by_configuration:
+    parsed = parse(question)
+    collections = by_configuration(collection_ids)
+    if not collections:
         return []
-    lexemes = _lexemes(expand_identifiers(question), sorted(by_configuration))
+    lexemes = _lexemes(expand_identifiers(parsed.text), list(collections))
     passages = CollectionStatistics.objects.filter(pk__in=collection_ids).aggregate(n=Sum("chunks"))["n"] or 0
-    frequencies: dict[str, int] = dict(
-        Lexeme.objects.filter(
-            collection__in=collection_ids, lexeme__in={lexeme for found in lexemes.values() for lexeme in found}
-        )
-        .values_list("lexeme")
-        .annotate(frequency=Sum("document_frequency"))
-    )
+    frequencies = document_frequencies({lexeme for found in lexemes.values() for lexeme in found}, collection_ids)
+    unknown: dict[str, dict[str, tuple[str, ...]]] = {}
+    if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
+        unknown = unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
+    constraints = constraint_tsqueries(parsed, list(collections))
     queries = []
-    for configuration in sorted(by_configuration):
+    for configuration, pks in collections.items():
+        expansions = {}
+        for typed, of_word in unknown.items():
+            meant = tuple(
+                expansion
+                for lexeme in of_word.get(configuration, ())
+                for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages)
+            )
+            if meant:
+                expansions[typed] = meant
         known = [lexeme for lexeme in lexemes[configuration] if lexeme in frequencies]
-        if not known:
+        held = {lexeme: frequencies[lexeme] for lexeme in known} | {
+            expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
+        }
+        if not held:
             continue
-        selective = [lexeme for lexeme in known if frequencies[lexeme] <= COMMON_SHARE * passages]
+        selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
         queries.append(
             LexicalQuery(
                 configuration=configuration,
-                collections=tuple(by_configuration[configuration]),
+                collections=pks,
                 idf={lexeme: inverse_document_frequency(frequencies[lexeme], passages) for lexeme in known},
-                matching=tuple(selective or [min(known, key=lambda lexeme: (frequencies[lexeme], lexeme))]),
+                matching=tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
+                expansions=expansions,
+                constraint=constraints[configuration],
             )
         )
     return queries
@@ -89,5 +128,9 @@ def _lexemes(text: str, configurations: Sequence[str]) -> dict[str, list[str]]:
         return dict(cursor.fetchall())
 
 
-def _quote(lexeme: str) -> str:
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+def _sparse(weights: Mapping[str, float]) -> SparseVector:
+    by_dimension: dict[int, float] = {}
+    for lexeme, weight in weights.items():
+        dimension = lexeme_dimension(lexeme) - 1
+        by_dimension[dimension] = by_dimension.get(dimension, 0.0) + weight
+    return SparseVector(by_dimension, DIMENSIONS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Callable, Sequence
 
 # Changing how terms are made changes this number; what was indexed with another is indexed again.
 ANALYSIS_VERSION = 1
@@ -28,15 +29,29 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
+_HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 # What PostgreSQL would take for the start of a path, a tag or an entity, and swallow with the word behind it.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 
 
 def expand_identifiers(text: str) -> str:
     """``text`` with identifiers, codes, paths and versions spelt out as whole and parts; all else untouched."""
-    text = _SPECIAL.sub(_expand_special, text)
-    text = _JOINED.sub(_expand_joined, text)
-    return _CAMEL_WORD.sub(_expand_camel, _MISLEADING.sub(" ", text))
+    return _rewrite(text, lambda whole, parts: [*whole, *parts])
+
+
+def spellings(phrase: str) -> list[str]:
+    """The ways in which documents may hold a phrase, for a search word by word; the first is the phrase's own.
+
+    A document that writes ``MX-9920-W`` holds *mx9920w mx 9920 w*, one that writes ``mx9920w`` the whole alone, and one
+    that writes ``MX 9920 W`` the parts alone; so too for ``wet-rotor``. Within one spelling, all the identifiers of the
+    phrase are written alike.
+    """
+    ways = [
+        expand_identifiers(phrase),
+        _rewrite(phrase, lambda whole, parts: list(whole or parts)),
+        _HYPHEN.sub(" ", _rewrite(phrase, lambda _, parts: list(parts))),
+    ]
+    return list(dict.fromkeys(" ".join(way.split()) for way in ways))
 
 
 def lexeme_dimension(lexeme: str) -> int:
@@ -54,6 +69,16 @@ def inverse_document_frequency(document_frequency: int, documents: int) -> float
     return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
 
 
+_Spell = Callable[[Sequence[str], Sequence[str]], list[str]]
+"""From an identifier as one word (empty when too long for that) and its parts to the words that stand for it."""
+
+
+def _rewrite(text: str, spell: _Spell) -> str:
+    text = _SPECIAL.sub(_expand_special, text)
+    text = _JOINED.sub(lambda match: _expand_joined(match.group(), spell), text)
+    return _CAMEL_WORD.sub(lambda match: _expand_camel(match.group(), spell), _MISLEADING.sub(" ", text))
+
+
 def _expand_special(match: re.Match[str]) -> str:
     plus, sharp, _dot = match.groups()
     if plus:
@@ -61,8 +86,7 @@ def _expand_special(match: re.Match[str]) -> str:
     return f" {sharp.lower()}sharp " if sharp else " dotnet "
 
 
-def _expand_joined(match: re.Match[str]) -> str:
-    token = match.group()
+def _expand_joined(token: str, spell: _Spell) -> str:
     parts = _PARTS.findall(token)
     separators = set(_SEPARATORS.findall(token))
     if separators <= {"'"}:
@@ -73,13 +97,12 @@ def _expand_joined(match: re.Match[str]) -> str:
         return token  # a number or a version
     if all(len(part) == 1 and part.isalpha() for part in parts) and separators <= {"."}:
         return "".join(parts)  # an abbreviation: U.S.A.
-    words = [word for part in parts for word in _CAMEL.split(part)]
+    words = [word.lower() for part in parts for word in _CAMEL.split(part)]
     if separators <= {"/", "-", "'"} and len(parts) == 2 and token.islower() and all(map(str.isalpha, parts)):
         return " ".join(words)  # and/or
-    whole = "".join(parts)
-    return " ".join([whole.lower(), *map(str.lower, words)] if len(whole) <= LONGEST_WHOLE else map(str.lower, words))
+    whole = "".join(parts).lower()
+    return " ".join(spell([whole] if len(whole) <= LONGEST_WHOLE else [], words))
 
 
-def _expand_camel(match: re.Match[str]) -> str:
-    token = match.group()
-    return " ".join([token.lower(), *map(str.lower, _CAMEL.split(token))])
+def _expand_camel(token: str, spell: _Spell) -> str:
+    return " ".join(spell([token.lower()], [part.lower() for part in _CAMEL.split(token)]))

@@ -2,7 +2,9 @@ from retrieval.models.chunk import Chunk
 from retrieval.models.collection import Collection, CollectionStatistics
 from retrieval.models.document import Document, DocumentText
 from retrieval.models.embedding import ChunkEmbedding, Embedder
+from retrieval.models.index_check import IndexCheck
 from retrieval.models.lexeme import Lexeme
+from retrieval.models.profile import SearchProfile, SearchProfileVersion
 
 __all__ = [
     "Chunk",
@@ -12,5 +14,8 @@ __all__ = [
     "Document",
     "DocumentText",
     "Embedder",
+    "IndexCheck",
     "Lexeme",
+    "SearchProfile",
+    "SearchProfileVersion",
 ]

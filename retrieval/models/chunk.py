@@ -33,6 +33,12 @@ class Chunk(models.Model):
     canonical_questions = ArrayField(
         models.TextField(), verbose_name=_("questions it answers"), default=list, blank=True
     )
+    questions_edited = models.BooleanField(
+        _("questions written by hand"),
+        default=False,
+        db_default=False,
+        help_text=_("Kept when the document is read again, as long as the passage is the same."),
+    )
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
     length = models.FloatField(help_text=_("Length in lexemes, fields weighted by their boosts."))

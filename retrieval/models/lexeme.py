@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import F
+from django.db.models.functions import Left, Length
 
 from retrieval.models.collection import Collection
 
@@ -15,6 +17,10 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
+        # What a misspelt word may have been: the lexemes that begin alike and are about as long.
+        indexes = [
+            models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length")
+        ]
 
     def __str__(self) -> str:
         return f"{self.lexeme}: {self.document_frequency}"

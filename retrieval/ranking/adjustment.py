@@ -1,7 +1,7 @@
-"""What comes on top of the fused score: favours for metadata, and a reranker's opinion.
+"""What comes on top of the fused score: favours for metadata, a reranker's opinion, and the support of neighbours.
 
-Both are measured in the spread of the fused scores, so that a weight means the same with every method, and both are
-parts of a sum that the explanation shows.
+All are measured in the fused scores' own terms, so that a weight means the same with every method, and all are parts of
+a sum that the explanation shows.
 """
 
 from __future__ import annotations
@@ -9,9 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from retrieval.ranking.normalization import z_scores
 from retrieval.types import BoostScore, FusedChunk, MetadataBoost, RerankPlan, RerankScore
+
+if TYPE_CHECKING:
+    from retrieval.protocols import Vectors
+
+# How many neighbours support a candidate, and how much the nearer one counts more.
+SUPPORTERS = 2
+LIKENESS_POWER = 4
 
 
 def spread(scores: Sequence[float]) -> float:
@@ -89,6 +99,42 @@ def _reranked_alone(fused: Sequence[FusedChunk], plan: RerankPlan, judged: Mappi
         else:
             first.append(replace(chunk, rerank=opinion, score=score))
     return _ordered(first) + rest
+
+
+def support(ranked: Sequence[FusedChunk], weight: float, vectors: Mapping[int, Vectors]) -> list[FusedChunk]:
+    """The candidates lifted towards the scores of those they resemble most, best first.
+
+    Passages that resemble each other tend to answer the same questions (the cluster hypothesis), so that one between
+    two good ones deserves better than its own score. A candidate is lifted by ``weight``, from 0 to 1, of the distance
+    to the mean score of its SUPPORTERS nearest candidates, the nearer counting more; none is ever lowered, so that the
+    best one stays the best. ``vectors`` holds unit vectors, shape (dimension,), by chunk id; a candidate without one
+    neither gets nor gives support, nor does one that was dropped.
+
+    Source: Diaz, "Regularizing Ad Hoc Retrieval Scores", CIKM 2005, from which it differs in never lowering.
+    """
+    taking_part = [chunk for chunk in ranked if chunk.chunk_id in vectors and not chunk.dropped]
+    if weight <= 0 or len(taking_part) < 2:
+        return list(ranked)
+    taking_part.sort(key=lambda chunk: chunk.chunk_id)
+    matrix = np.stack([vectors[chunk.chunk_id] for chunk in taking_part]).astype(np.float64)
+    likeness = np.maximum(matrix @ matrix.T, 0.0) ** LIKENESS_POWER
+    np.fill_diagonal(likeness, 0.0)
+    scores = np.array([chunk.score for chunk in taking_part])
+    gained = {}
+    for row, chunk in enumerate(taking_part):
+        nearest = np.argsort(-likeness[row], kind="stable")[:SUPPORTERS]
+        total = likeness[row, nearest].sum()
+        if total > 0:
+            mean = float(likeness[row, nearest] @ scores[nearest] / total)
+            gained[chunk.chunk_id] = max(0.0, weight * (mean - chunk.score))
+    supported = [
+        replace(chunk, score=math.fsum([chunk.score, gain]), support=gain)
+        if (gain := gained.get(chunk.chunk_id, 0.0))
+        else chunk
+        for chunk in ranked
+    ]
+    dropped = [chunk for chunk in supported if chunk.dropped]
+    return _ordered([chunk for chunk in supported if not chunk.dropped]) + dropped
 
 
 def _holds(found: object, wanted: object) -> bool:

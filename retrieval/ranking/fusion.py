@@ -1,9 +1,12 @@
 """One ranking from two.
 
 Each method says what a candidate's rank or score in a leg is worth; the fused score is the sum over the legs, plus the
-bonus where a method has one. A chunk that a leg did not return is worth nothing there, except to `zscore` and
-`adaptive`: they are given both scores of every candidate, and take the leg's lowest for one that is not known. Ties are
-broken by chunk id.
+bonus where a method has one. A chunk that a leg did not return is worth nothing there, except to `zscore`, `contrast`
+and `adaptive`: they are given both scores of every candidate, and take the leg's lowest for one that is not known. Ties
+are broken by chunk id.
+
+`contrast` is `zscore` with a weight for each question: the lexical share is multiplied by the contrast of its scores,
+so that keywords decide where they tell passages apart (names, codes, rare words), and meaning where they do not.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from retrieval.ranking.normalization import min_max, z_scores
+from retrieval.ranking.normalization import contrast, min_max, z_scores
 from retrieval.types import FusedChunk, Leg, LegScore, RankedChunk, Ranking, SearchMethod, SearchPlan
 
 # Scores of a leg for candidates that its own list may lack, by chunk id.
@@ -22,16 +25,17 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: LegScores | None
     """All candidates, best first.
 
     ``scores`` adds what each leg would have said of candidates it did not return; it is shown in the explanation, and
-    only `zscore` and `adaptive` rank by it. With one leg missing (it failed, or is switched off) the other one's order
-    stands.
+    only `zscore`, `contrast` and `adaptive` rank by it. With one leg missing (it failed, or is switched off) the other
+    one's order stands.
     """
     listed = {ranking.leg: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {leg: _known_scores(leg, chunks, scores or {}) for leg, chunks in listed.items()}
     candidates = sorted({chunk_id for chunks in listed.values() for chunk_id in chunks})
     worth = {leg: _worth(plan, listed[leg], known[leg], candidates) for leg in listed}
+    weights = {leg: _weight(plan, leg, known[leg], candidates) for leg in listed}
     fused = []
     for chunk_id in candidates:
-        legs = {leg: _leg_score(plan, leg, chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)}
+        legs = {leg: _leg_score(weights[leg], chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)}
         bonus = 0.0
         if plan.method is SearchMethod.WEIGHTED and len(legs) > 1 and all(s.rank is not None for s in legs.values()):
             bonus = plan.both_legs_bonus
@@ -54,22 +58,33 @@ def _worth(
             return {chunk_id: reciprocal_rank(chunk.rank, plan.rrf_k) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
-        case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
-            lowest = min(known.values(), default=0.0)
-            return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
+        case SearchMethod.ZSCORE | SearchMethod.CONTRAST | SearchMethod.ADAPTIVE:
+            return z_scores(_completed(known, candidates))
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:
             return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}
 
 
+def _weight(plan: SearchPlan, leg: Leg, known: Mapping[int, float], candidates: Sequence[int]) -> float:
+    """The leg's weight for this question."""
+    weight = plan.weights.of(leg)
+    if plan.method is SearchMethod.CONTRAST and leg is Leg.LEXICAL:
+        return weight * contrast(_completed(known, candidates).values())
+    return weight
+
+
+def _completed(known: Mapping[int, float], candidates: Sequence[int]) -> dict[int, float]:
+    """A score for each candidate: the leg's lowest where it is not known."""
+    lowest = min(known.values(), default=0.0)
+    return {chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates}
+
+
 def _leg_score(
-    plan: SearchPlan,
-    leg: Leg,
+    weight: float,
     chunk_id: int,
     listed: Mapping[int, RankedChunk],
     known: Mapping[int, float],
     worth: Mapping[int, float],
 ) -> LegScore:
-    weight = plan.weights.of(leg)
     normalized = worth.get(chunk_id)
     return LegScore(
         rank=listed[chunk_id].rank if chunk_id in listed else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 def min_max(scores: Mapping[int, float]) -> dict[int, float]:
@@ -32,3 +32,16 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return dict.fromkeys(scores, 0.0)
     return {key: (score - mean) / deviation for key, score in scores.items()}
+
+
+def contrast(scores: Iterable[float]) -> float:
+    """How far non-negative scores stand apart: their standard deviation over their mean; 0 for none, or for zeros.
+
+    Also known as the coefficient of variation. BM25 scores that hardly differ say little about which passage is the
+    right one; a few that tower above the rest say much.
+    """
+    values = list(scores)
+    mean = math.fsum(values) / len(values) if values else 0.0
+    if mean <= 0:
+        return 0.0
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)) / mean

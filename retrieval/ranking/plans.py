@@ -24,6 +24,8 @@ METHOD_WEIGHTS: dict[SearchMethod, Weights] = {
     SearchMethod.RRF: Weights(1.0, 1.0),
     SearchMethod.LINEAR: Weights(0.5, 0.5),
     SearchMethod.ZSCORE: Weights(0.6, 0.4),
+    # The lexical share is multiplied by the contrast of its scores, which is 0.7 for a typical question.
+    SearchMethod.CONTRAST: Weights(0.65, 0.35),
     SearchMethod.WEIGHTED: Weights(0.7, 0.3),
 }
 
@@ -79,4 +81,5 @@ def plan_for(
             timeout_seconds=profile.rerank_timeout_seconds,
         ),
         metadata_boosts=() if as_published else profile.metadata_boosts,
+        neighbour_support=0.0 if as_published else profile.neighbour_support,
     )

@@ -6,7 +6,6 @@ again. A profile is valid or it does not exist: :func:`from_json` names every fi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -16,6 +15,7 @@ from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
 
 LARGEST_DEPTH = 200
 LARGEST_BUDGET_TOKENS = 8000
+LARGEST_WEIGHT = 100
 
 
 class ImproperProfile(ValueError):
@@ -33,10 +33,11 @@ class ProfileSettings:
     ``weights`` None means the method's own; ``class_weights`` serve `adaptive`. Each leg hands over ``depth`` chunks,
     or ``candidate_multiplier`` times ``top_k`` if that is more; the vector index looks at ``oversampling`` times as
     many. ``reranker`` names one of the site's; ``rerank_weight`` None lets it decide the order alone, a number adds its
-    opinion to the fused score. Raises: ImproperProfile.
+    opinion to the fused score. ``neighbour_support`` lifts candidates towards those they resemble.
+    Raises: ImproperProfile.
     """
 
-    method: SearchMethod = SearchMethod.ZSCORE
+    method: SearchMethod = SearchMethod.CONTRAST
     weights: Weights | None = None
     class_weights: Mapping[QueryClass, Weights] = field(default_factory=lambda: dict(CLASS_WEIGHTS))
     rrf_k: int = 60
@@ -53,15 +54,16 @@ class ProfileSettings:
     rerank_weight: float | None = 0.5
     rerank_timeout_seconds: float = 2.0
     metadata_boosts: tuple[MetadataBoost, ...] = ()
+    neighbour_support: float = 0.35
     context_budget_tokens: int = 4000
     context_neighbours: int = 1
     context_blocks: int = 8
 
     def __post_init__(self) -> None:
         errors = {
-            name: f"must lie between {low:g} and {high:g}, not {value}"
-            for name, (low, high) in _RANGES.items()
-            if (value := getattr(self, name)) is not None and not (_is_number(value) and low <= value <= high)
+            name: f"must lie between {low:g} and {high:g}, not {getattr(self, name)}"
+            for name, (low, high) in RANGES.items()
+            if not _is_within(getattr(self, name), low, high, optional=name in OPTIONAL)
         }
         if missing := [query_class.value for query_class in QueryClass if query_class not in self.class_weights]:
             errors["class_weights"] = f"has no weights for {', '.join(missing)}"
@@ -71,7 +73,8 @@ class ProfileSettings:
             raise ImproperProfile(errors)
 
 
-_RANGES: dict[str, tuple[float, float]] = {
+# The least and the most of each number.
+RANGES: Mapping[str, tuple[float, float]] = {
     "rrf_k": (1, 10_000),
     "both_legs_bonus": (0, 10),
     "top_k": (1, LARGEST_DEPTH),
@@ -81,15 +84,45 @@ _RANGES: dict[str, tuple[float, float]] = {
     "score_threshold": (-1000, 1000),
     "rerank_depth": (1, LARGEST_DEPTH),
     "rerank_weight": (0, 10),
+    "neighbour_support": (0, 1),
     "rerank_timeout_seconds": (0.01, 60),
     "context_budget_tokens": (1, LARGEST_BUDGET_TOKENS),
     "context_neighbours": (0, 5),
     "context_blocks": (1, 8),
 }
+# What None stands for is said at ProfileSettings; for the threshold, that there is none.
+OPTIONAL = frozenset({"weights", "score_threshold", "rerank_weight"})
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _is_within(value: object, low: float, high: float, *, optional: bool) -> bool:
+    if value is None:
+        return optional
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting that differs between two profiles, with both values as :func:`to_json` has them."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+def changes(before: ProfileSettings, after: ProfileSettings) -> list[SettingChange]:
+    """The settings that differ, in the order of their declaration; a class of questions counts as one of its own."""
+    first, second = _flat(before), _flat(after)
+    return [SettingChange(name, first[name], second[name]) for name in first if first[name] != second[name]]
+
+
+def _flat(profile: ProfileSettings) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in to_json(profile).items():
+        if name == "class_weights":
+            values |= {f"{name}.{query_class.value}": value[query_class.value] for query_class in QueryClass}
+        else:
+            values[name] = value
+    return values
 
 
 def to_json(profile: ProfileSettings) -> dict[str, Any]:
@@ -109,30 +142,78 @@ def from_json(values: Mapping[str, Any]) -> ProfileSettings:
 
     Raises: ImproperProfile for an unknown field or an impossible value.
     """
+    if not isinstance(values, Mapping):
+        raise ImproperProfile({"settings": "must be an object of settings by name"})
     known = {each.name for each in fields(ProfileSettings)}
-    errors = {name: "is not a setting" for name in values if name not in known}
+    errors = {str(name): "is not a setting" for name in values if name not in known}
     read: dict[str, Any] = {}
     for name, value in values.items():
         if name in known:
             try:
-                read[name] = _READERS.get(name, _as_it_is)(value)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                errors[name] = str(error) or type(error).__name__
+                read[name] = None if value is None and name in OPTIONAL else _READERS.get(name, _as_it_is)(value)
+            except (TypeError, ValueError, OverflowError) as error:
+                errors[name] = str(error)
+    try:
+        profile = ProfileSettings(**read)
+    except ImproperProfile as error:
+        errors |= error.errors
     if errors:
         raise ImproperProfile(errors)
-    return ProfileSettings(**read)
+    return profile
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _method(value: Any) -> SearchMethod:
+    if value not in [method.value for method in SearchMethod]:
+        raise ValueError(f"must be one of {', '.join(SearchMethod)}, not {value!r}")
+    return SearchMethod(value)
+
+
 def _weights(value: Any) -> Weights:
-    return Weights(vector=float(value["vector"]), lexical=float(value["lexical"]))
+    numbers = value if isinstance(value, Mapping) else {}
+    if set(numbers) != {"vector", "lexical"} or not all(
+        _is_within(number, 0, LARGEST_WEIGHT, optional=False) for number in numbers.values()
+    ):
+        raise ValueError(f"must be a number from 0 to {LARGEST_WEIGHT} for each of vector and lexical, not {value!r}")
+    if not any(numbers.values()):
+        raise ValueError("must not be 0 for both vector and lexical")
+    return Weights(vector=float(numbers["vector"]), lexical=float(numbers["lexical"]))
+
+
+def _class_weights(value: Any) -> dict[QueryClass, Weights]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"must be weights by class of question, not {value!r}")
+    if unknown := [str(name) for name in value if name not in [each.value for each in QueryClass]]:
+        raise ValueError(f"has no class of questions named {', '.join(unknown)}")
+    read = {}
+    for name, weights in value.items():
+        try:
+            read[QueryClass(name)] = _weights(weights)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return read
+
+
+def _metadata_boosts(value: Any) -> tuple[MetadataBoost, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"must be a list of boosts, not {value!r}")
+    return tuple(_metadata_boost(boost) for boost in value)
+
+
+def _metadata_boost(value: Any) -> MetadataBoost:
+    if not isinstance(value, Mapping) or set(value) != {"key", "value", "weight"}:
+        raise ValueError(f"must hold a key, a value and a weight, not {value!r}")
+    wanted = value["value"]
+    if not isinstance(value["key"], str) or not isinstance(wanted, (str, int, float)) or wanted != wanted:
+        raise TypeError(f"must have text as key, and text, a number, true or false as value, not {value!r}")
+    return MetadataBoost(**value)
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or int(value) != value:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or int(value) != value:
         raise ValueError(f"must be a whole number, not {value!r}")
     return int(value)
 
@@ -144,16 +225,16 @@ def _flag(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"must be text, not {value!r}")
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"must be a name, not {value!r}")
     return value
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "method": SearchMethod,
-    "weights": lambda value: None if value is None else _weights(value),
-    "class_weights": lambda value: {QueryClass(name): _weights(weights) for name, weights in value.items()},
-    "metadata_boosts": lambda value: tuple(MetadataBoost(**boost) for boost in value),
+    "method": _method,
+    "weights": _weights,
+    "class_weights": _class_weights,
+    "metadata_boosts": _metadata_boosts,
     "fuzzy": _flag,
     "reformulate": _flag,
     "reranker": _text,

@@ -24,7 +24,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
         turn = ask(page, QUESTION)
         panel = turn.locator(".debug")
         panel.locator("summary").click()
-        expect(fact(panel, "Search method")).to_have_text("zscore")
+        expect(fact(panel, "Search method")).to_have_text("contrast")
         expect(fact(panel, "Query class")).to_have_text(re.compile(r"^\w+$"))
         expect(panel.locator(".status")).to_have_text(["ok", "ok"])
 
@@ -44,7 +44,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
         panel = page.locator(".debug")
         expect(panel).not_to_have_attribute("open", "")
         panel.locator("summary").click()
-        expect(fact(panel, "Search method")).to_have_text("zscore")
+        expect(fact(panel, "Search method")).to_have_text("contrast")
 
 
 def test_visitors_see_no_debug_panel(site: Site, page: Page) -> None:

@@ -37,7 +37,9 @@ def test_ready(client, collection, ingest):
     assert response.status_code == 200, body
     assert body["status"] == "ready"
     assert body["degraded"] == []
-    assert set(body["checks"]) == {"database", "migrations", "pgvector", "embedder", "broker", "worker"}
+    assert set(body["checks"]) == {
+        "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker"
+    }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
 
 

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from evaluation import metrics
 from evaluation.beir import read_test_set
 from evaluation.corpora import configuration_of, load
 from evaluation.exceptions import EvaluationError
-from evaluation.retrieval_runs import DEFAULT, METHODS, METRICS, RERANKERS, MethodRun, SetRun, check_depth, run
+from evaluation.retrieval_runs import DEFAULT, METHODS, METRICS, MethodRun, SetRun, check_depth, rerankers, run
 from retrieval.exceptions import RetrievalError
 
 BAR_WIDTH = 24
@@ -32,7 +33,12 @@ class Command(BaseCommand):
         parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="With corpus.jsonl and queries.jsonl.")
         parser.add_argument("--qrels", type=Path, metavar="FILE", help="Judgements, by path or by name in DIR.")
         parser.add_argument("--methods", default=",".join(METHODS), help="Separated by commas; all when left out.")
-        parser.add_argument("--reranker", default="none", help=f"One of: {', '.join(RERANKERS)}.")
+        parser.add_argument(
+            "--reranker",
+            metavar="R",
+            help=f"For every method, one of: {', '.join(rerankers())}. The default's own, "
+            "and none for the other methods, when left out.",
+        )
         parser.add_argument("--limit", type=_positive, metavar="N", help="Only the first N queries; the whole corpus.")
         parser.add_argument("--chunked", action="store_true", help="Cut documents as the site does; best chunk counts.")
         parser.add_argument(
@@ -42,8 +48,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         methods = _methods(options["methods"])
-        if options["reranker"] not in RERANKERS:
-            raise CommandError(f"There is no reranker {options['reranker']!r}: it is one of {', '.join(RERANKERS)}.")
+        reranker = options["reranker"]
+        if reranker is not None and reranker not in rerankers():
+            raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
         bar = _Bar(self.stderr)
         runs = []
         try:
@@ -58,11 +65,13 @@ class Command(BaseCommand):
                         f"{test_set.name}: {test_set.unknown_documents} relevant documents are not in the corpus."
                     )
                 collection = load(test_set, configuration=configuration, chunked=options["chunked"], report=bar.show)
-                runs.append(run(test_set, collection, methods, limit=options["limit"], report=bar.show))
+                runs.append(
+                    run(test_set, collection, methods, reranker=reranker, limit=options["limit"], report=bar.show)
+                )
                 if not options["json"]:
                     bar.clear()
                     self._print(runs[-1])
-        except (EvaluationError, RetrievalError) as error:
+        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         finally:
             bar.clear()
@@ -78,7 +87,7 @@ class Command(BaseCommand):
         for name, method in run.methods.items():
             intervals = (method.interval(metric) for metric in METRICS)
             latency = method.latency()
-            times = (latency.get(stage) for stage in ("lexical", "vector", "total"))
+            times = (latency.get(stage) for stage in ("lexical", "vector", "rerank", "total"))
             rows.append(
                 [
                     name,
@@ -87,7 +96,7 @@ class Command(BaseCommand):
                     *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
                 ]
             )
-        header = ["method", *METRICS, "ndcg@10 - default", "lexical ms p50/p95", "vector ms", "total ms"]
+        header = ["method", *METRICS, "ndcg@10 - default", "lexical ms p50/p95", "vector ms", "rerank ms", "total ms"]
         self._print_table(header, rows)
 
     def _print_means(self, runs: Sequence[SetRun]) -> None:

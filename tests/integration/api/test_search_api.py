@@ -6,7 +6,7 @@ import math
 import pytest
 from django.db import OperationalError
 
-from retrieval import search as search_module
+from retrieval import legs
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import LegFailed
 from retrieval.models import Collection
@@ -37,7 +37,7 @@ def test_a_search_says_what_it_found_and_how(api, handbook):
     assert response.status_code == 200
     body = response.json()
     assert set(body) == {"query_class", "search_method", "degraded", "results", "timings_ms", "trace"}
-    assert body["search_method"] == "zscore"
+    assert body["search_method"] == "contrast"
     assert body["degraded"] == []
     assert [result["rank"] for result in body["results"]] == [1, 2]
     first = body["results"][0]
@@ -56,10 +56,12 @@ def test_a_search_says_what_it_found_and_how(api, handbook):
     }
 
 
-@pytest.mark.parametrize("method", ["default", "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive"])
+@pytest.mark.parametrize(
+    "method", ["default", "lexical", "vector", "rrf", "linear", "zscore", "contrast", "weighted", "adaptive"]
+)
 def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, handbook, method):
     body = post(api, query="paid holiday", method=method, explain=True).json()
-    assert body["search_method"] == ("zscore" if method == "default" else method)
+    assert body["search_method"] == ("contrast" if method == "default" else method)
     assert body["results"]
     for row in [*body["results"], *body["trace"]["candidates"]]:
         parts = [leg["contribution"] for leg in row["legs"].values()]
@@ -181,7 +183,7 @@ def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api
         def rank(self, depth):
             raise LegFailed("connection to 10.1.2.3 refused")
 
-    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, Broken)
+    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, Broken)
     body = post(api, query="holiday", explain=True).json()
     assert body["degraded"] == ["vector"]
     assert body["search_method"] == "lexical"
@@ -197,7 +199,7 @@ def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook,
         def rank(self, depth):
             raise LegFailed("secret host")
 
-    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, Broken)
+    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, Broken)
     response = post(api, query="holiday", method="vector")
     assert response.status_code == 503
     assert set(response.json()) == {"detail"}

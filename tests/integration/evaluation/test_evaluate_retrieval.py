@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -9,10 +10,11 @@ from django.db import connection
 
 from evaluation import retrieval_runs
 from retrieval import conf
-from retrieval.exceptions import LegFailed
+from retrieval.exceptions import LegFailed, RerankFailed
 from retrieval.ingest import bulk
 from retrieval.ingest.writing import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.profiles import built_in_profile
 from retrieval.search import search
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -72,7 +74,7 @@ def test_the_json_has_the_documented_form(folder):
     assert list(one) == ["name", "documents", "queries", "methods"]
     assert (one["name"], one["documents"], one["queries"]) == ("tiny_set", 5, 3)
     assert set(one["methods"]) == {
-        "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive", "default",
+        "lexical", "vector", "rrf", "linear", "zscore", "weighted", "contrast", "adaptive", "default",
     }  # fmt: skip
     for name, method in one["methods"].items():
         assert set(method) == {"ndcg@10", "hit@10", "recall@50", "mrr@10", "latency_ms"}
@@ -141,8 +143,8 @@ def test_only_texts_that_are_new_are_embedded_again(folder, monkeypatch):
     vectors = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
     embedded = []
     embedder = conf.embedder()
-    original = embedder.embed_documents
-    monkeypatch.setattr(embedder, "embed_documents", lambda texts: embedded.extend(texts) or original(texts))
+    original = embedder.encode
+    monkeypatch.setattr(embedder, "encode", lambda texts: embedded.extend(texts) or original(texts))
     write_set(folder, CORPUS | {"pay": ("Pay", "Nobody is paid.")})
     evaluate(folder, "--methods", "lexical")
     assert embedded == ["Pay\nNobody is paid."]
@@ -364,6 +366,84 @@ def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
     monkeypatch.setattr(VectorRanker, "rank", fail)
     with pytest.raises(CommandError, match=r"not searched with all of zscore: The vectors are on fire"):
         evaluate(folder, "--methods", "zscore")
+
+
+class Reranker:
+    """Likes what was found first least; says what it was asked."""
+
+    builds_on = None
+    asked = []
+    prepared = 0
+
+    def prepare(self):
+        type(self).prepared += 1
+
+    def score(self, query, candidates, timeout_seconds):
+        self.asked.append(query)
+        return {pk: float(rank) for rank, pk in enumerate(candidates.chunk_ids)}
+
+
+class FailingReranker(Reranker):
+    def score(self, query, candidates, timeout_seconds):
+        raise RerankFailed("The model is on fire.")
+
+
+@pytest.fixture
+def backwards(settings, monkeypatch):
+    monkeypatch.setattr(Reranker, "asked", [])
+    monkeypatch.setattr(Reranker, "prepared", 0)
+    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Reranker"}}
+    settings.RETRIEVAL_RERANKER = "none"
+    return Reranker
+
+
+def test_a_reranker_that_is_named_serves_every_method(folder, backwards):
+    methods = evaluate_json(folder, "--methods", "lexical,rrf,default", "--reranker", "backwards")["sets"][0]["methods"]
+    assert all("rerank" in method["latency_ms"] for method in methods.values())
+    # Each query once a method, and the first once more, unmeasured.
+    assert len(backwards.asked) == 3 * (3 + 1)
+    assert backwards.prepared == 1
+
+
+def test_the_figures_are_those_after_reranking(folder, backwards, monkeypatch):
+    alone = replace(built_in_profile(), rerank_weight=None)
+    monkeypatch.setattr("retrieval.profiles.built_in_profile", lambda: alone)
+    plain = evaluate_json(folder, "--methods", "vector")["sets"][0]["methods"]["vector"]
+    reranked = evaluate_json(folder, "--methods", "vector", "--reranker", "backwards")["sets"][0]["methods"]["vector"]
+    assert plain["mrr@10"]["mean"] == 1.0
+    assert reranked["mrr@10"]["mean"] < 0.5
+
+
+def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards, settings):
+    settings.RETRIEVAL_RERANKER = "backwards"
+    methods = evaluate_json(folder, "--methods", "zscore,default")["sets"][0]["methods"]
+    assert "rerank" in methods["default"]["latency_ms"]
+    assert "rerank" not in methods["zscore"]["latency_ms"]
+    asked = len(backwards.asked)
+    methods = evaluate_json(folder, "--methods", "zscore,default", "--reranker", "none")["sets"][0]["methods"]
+    assert "rerank" not in methods["default"]["latency_ms"]
+    assert len(backwards.asked) == asked
+
+
+def test_people_see_the_rerankers_time(folder, backwards):
+    lines = evaluate(folder, "--methods", "lexical", "--reranker", "backwards").splitlines()
+    assert "rerank ms" in lines[1]
+    # Of the four times only the vector leg's is absent, and without `default` there is no difference to it.
+    assert lines[2].split().count("-") == 2
+
+
+def test_no_figure_is_given_when_the_reranker_did_not_answer(folder, settings):
+    settings.RERANKERS = {"failing": {"BACKEND": f"{__name__}.FailingReranker"}}
+    with pytest.raises(CommandError, match=r"not searched with all of lexical: The model is on fire"):
+        evaluate(folder, "--methods", "lexical", "--reranker", "failing")
+
+
+def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
+    settings.RERANKERS = {"absent": {"BACKEND": "retrieval.rerank.absent.Absent"}}
+    with pytest.raises(CommandError, match="cannot be made"):
+        evaluate(folder, "--methods", "lexical", "--reranker", "absent")
+    with pytest.raises(CommandError, match="no reranker 'http': it is one of none, absent"):
+        evaluate(folder, "--reranker", "http")
 
 
 def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkeypatch):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pytest
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
@@ -57,7 +58,8 @@ def library(collection: Collection, ingest: Callable[..., Document]) -> Collecti
     return collection
 
 
-def test_the_switch(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_switch(library: Collection, monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
+    settings.RETRIEVAL_RERANKER = "none"
     old = Embedder.objects.get()
     monkeypatch.setattr(conf, "embedder", Letters)
     assert search("pump", everything()).trace.degraded == ("vector",)

@@ -12,8 +12,7 @@ import pytest
 from django.db import connection
 from pgvector import HalfVector
 
-from retrieval import conf
-from retrieval import search as search_module
+from retrieval import conf, legs
 from retrieval.access import everything, filters_for
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
@@ -25,11 +24,13 @@ from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.metrics import LEG_FAILURES
 from retrieval.models import ChunkEmbedding, Collection, Document
 from retrieval.search import search
-from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod
+from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod, SearchPlan, Weights
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
+
+PLAN = SearchPlan(SearchMethod.RRF, Weights(1.0, 1.0))
 
 TEXTS = {
     "pump.md": "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor circulation pump. It weighs 3450 grams.",
@@ -88,7 +89,9 @@ def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> 
     assert len(result.trace.candidates) == len(TEXTS)
     for candidate in result.trace.candidates:
         assert {leg for leg, score in candidate.legs.items() if score.score is not None} == set(Leg)
-        total = candidate.bonus + sum(leg.contribution for leg in candidate.legs.values())
+        assert candidate.rerank is not None
+        total = candidate.bonus + candidate.rerank.contribution + candidate.support
+        total += sum(leg.contribution for leg in candidate.legs.values())
         assert candidate.score == pytest.approx(total)
         assert bool(candidate.dropped) == (candidate.rank is None)
     assert result.trace.candidates[2].dropped == "not among the first 2"
@@ -107,7 +110,7 @@ def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:
 
 def test_scores_looked_up_equal_scores_ranked(library: Collection) -> None:
     for ranker_class in (Bm25Ranker, VectorRanker):
-        ranker = ranker_class("wet pump", everything(), 5.0)
+        ranker = ranker_class("wet pump", everything(), PLAN)
         ranked = {chunk.chunk_id: chunk.score for chunk in ranker.rank(50).chunks}
         assert ranker.score(sorted(ranked)) == pytest.approx(ranked)
 
@@ -176,11 +179,11 @@ def test_the_filtered_index_scan_fills_the_list(
     documents = [ingest(library, f"n{number}.md", f"Passage number {number} of many.") for number in range(60)]
     wanted = tuple(document.pk for document in documents[::12])
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(dense_ranker, "OVERSAMPLING", 1)
+    plan = replace(PLAN, oversampling=1)
     with connection.cursor() as cursor:
         # In a table this small the planner would rather sort.
         cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
-    ranking = VectorRanker("wet pump", replace(everything(), documents=wanted), 5.0).rank(5)
+    ranking = VectorRanker("wet pump", replace(everything(), documents=wanted), plan).rank(5)
     with connection.cursor() as cursor:
         cursor.execute("RESET ALL")
     assert len(ranking.chunks) == len(wanted)
@@ -242,7 +245,7 @@ def test_one_leg_failing_is_announced_and_the_other_serves(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setitem(search_module.RANKERS, leg, ranker)
+    monkeypatch.setitem(legs.RANKERS, leg, ranker)
     before = LEG_FAILURES.labels(leg=leg.value)._value.get()
     with caplog.at_level(logging.WARNING):
         result = search("wet-rotor pump", everything())
@@ -254,8 +257,8 @@ def test_one_leg_failing_is_announced_and_the_other_serves(
 
 
 def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, HangingRanker)
-    monkeypatch.setattr(search_module, "DEADLINE_GRACE_SECONDS", 0.0)
+    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, HangingRanker)
+    monkeypatch.setattr(legs, "DEADLINE_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 0.3)
     result = search("wet-rotor pump", everything())
     statuses = {leg.leg: leg.status for leg in result.trace.legs}
@@ -276,8 +279,8 @@ def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
 
 
 def test_no_leg_no_answer(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(search_module.RANKERS, Leg.LEXICAL, SilentRanker)
-    monkeypatch.setitem(search_module.RANKERS, Leg.VECTOR, BuggyRanker)
+    monkeypatch.setitem(legs.RANKERS, Leg.LEXICAL, SilentRanker)
+    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, BuggyRanker)
     with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):
         search("pump", everything())
 

@@ -127,3 +127,13 @@ def test_context_keeps_its_promises(found: list[Place], budget: int) -> None:
         covered[block.best.document_id] |= offsets
     if found:
         assert context.blocks[0].best.document_id == found[0][0]
+
+
+def test_no_more_hits_than_blocks_asked_for() -> None:
+    found = hits(*(passage(document, 0) for document in range(1, 7)))
+    context = assemble(found, none, budget_tokens=4000, blocks=2)
+    assert [block.best.document_id for block in context.blocks] == [1, 2]
+    assert context.statistics["over_budget_dropped"] == 4
+    for blocks in (0, LARGEST_BLOCKS + 1):
+        with pytest.raises(ValueError, match="between 1 and 8"):
+            assemble(found, none, budget_tokens=4000, blocks=blocks)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.lexical.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
+from retrieval.lexical.terms import (
+    DIMENSIONS,
+    expand_identifiers,
+    inverse_document_frequency,
+    lexeme_dimension,
+    spellings,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +36,25 @@ def test_identifiers_are_spelt_out_whole_and_in_parts(text: str, expanded: str) 
 @pytest.mark.parametrize("text", ["state-of-the-art", "version 2.10.1 of 3.14", "don't", "Dr. Vanderstraeten", "één"])
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert expand_identifiers(text) == text
+
+
+@pytest.mark.parametrize(
+    ("phrase", "ways"),
+    [
+        ("MX-9920-W", ["mx9920w mx 9920 w", "mx9920w", "mx 9920 w"]),
+        ("the wet-rotor pump", ["the wet-rotor pump", "the wet rotor pump"]),
+        ("call loadIndex first", ["call loadindex load index first", "call loadindex first", "call load index first"]),
+        ("plain words", ["plain words"]),
+        ("version 2.10.1", ["version 2.10.1"]),
+    ],
+)
+def test_a_phrase_is_spelt_in_each_way_that_documents_have(phrase: str, ways: list[str]) -> None:
+    assert spellings(phrase) == ways
+
+
+@given(st.text(max_size=60))
+def test_the_first_spelling_is_the_documents_own(phrase: str) -> None:
+    assert spellings(phrase)[0].split() == expand_identifiers(phrase).split()
 
 
 def test_paths_and_tags_do_not_swallow_words() -> None:

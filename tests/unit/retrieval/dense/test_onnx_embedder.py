@@ -207,14 +207,23 @@ def test_a_huge_text_is_embedded_by_its_head(int8: OnnxMiniLM) -> None:
 
 
 def test_token_vectors_are_the_last_layer(fp32: OnnxMiniLM, reference: Callable[[str], tuple[Array, Array]]) -> None:
-    sentence, tokens, vectors = fp32.embed_with_tokens("unaffable tariffs")
+    encoding, other = fp32.encode(["Unaffable tariffs", "another text"])
     expected_sentence, expected = reference("unaffable tariffs")
-    assert tokens == ["[CLS]", "una", "##ffa", "##ble", "tariffs", "[SEP]"]
-    np.testing.assert_allclose(sentence, expected_sentence, atol=1e-5)
-    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
-    repeated_tokens, repeated = fp32.token_vectors("unaffable tariffs")
-    assert repeated_tokens == tokens
-    np.testing.assert_array_equal(repeated, vectors)
+    expected = expected[1:-1]
+    assert encoding.tokens.pieces == ("una", "##ffa", "##ble", "tariffs")
+    assert encoding.tokens.spans == ((0, 3), (3, 6), (6, 9), (10, 17))
+    assert fp32.tokenize("Unaffable tariffs") == encoding.tokens
+    assert other.tokens.pieces == ("another", "text")
+    np.testing.assert_allclose(encoding.vector, expected_sentence, atol=1e-5)
+    np.testing.assert_allclose(
+        encoding.token_vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5
+    )
+
+
+def test_an_empty_text_has_no_tokens(int8: OnnxMiniLM) -> None:
+    (encoding,) = int8.encode([""])
+    assert encoding.token_vectors.shape == (0, 384)
+    np.testing.assert_array_equal(encoding.vector, int8.embed_query(""))
 
 
 def test_progress_is_told_once(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""How fast search is at a size that is chosen."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+
+from evaluation import metrics
+from evaluation.benchmark import DEPTH, BenchmarkRun, load, remove, run
+from evaluation.exceptions import EvaluationError
+from evaluation.progress import ProgressBar
+from retrieval.exceptions import RetrievalError
+
+RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
+
+
+class Command(BaseCommand):
+    help = (
+        "Make up a corpus of N passages in a collection of its own, time every part of a search over it beside ts_rank "
+        "and a comparison of all vectors, and delete it. Run it beside an otherwise idle site."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--chunks", type=_positive, default=20_000, metavar="N", help="Passages (20,000).")
+        parser.add_argument("--queries", type=_positive, default=100, metavar="M", help="Questions (100).")
+        parser.add_argument("--keep", action="store_true", help="Leave the corpus for the next run of the same size.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bar = ProgressBar(self.stderr)
+        try:
+            loaded = load(options["chunks"], bar.show)
+            try:
+                measured = run(loaded, options["queries"], bar.show)
+            finally:
+                if not options["keep"]:
+                    remove(loaded.collection)
+        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            bar.clear()
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(measured)))
+        else:
+            self._print(measured)
+
+    def _print(self, measured: BenchmarkRun) -> None:
+        build = "kept from before" if measured.build_seconds is None else f"made in {measured.build_seconds:.0f} s"
+        matching = metrics.percentile(measured.matching, 50)
+        self.stdout.write(
+            f"{measured.chunks} passages ({build}), {measured.questions} questions, "
+            f"each matching {matching:.0f} passages (median)"
+        )
+        rows = [("stage", "p50 ms", "p95 ms")] + [
+            (stage, f"{times.p50:.2f}", f"{times.p95:.2f}") for stage, times in measured.stages().items()
+        ]
+        rows += [(name, f"{measured.ratio(*stages):.1f} x", "") for name, stages in RATIOS.items()]
+        rows.append((f"recall@{DEPTH} of the index", f"{_mean(measured.recall):.3f}", ""))
+        rows += [(name, f"{size / 2**20:.1f} MiB", "") for name, size in measured.table_bytes.items()]
+        width = max(len(name) for name, *_ in rows)
+        for name, first, second in rows:
+            self.stdout.write(f"{name:<{width}}  {first:>11}  {second:>8}".rstrip())
+
+
+def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
+    return {
+        "chunks": measured.chunks,
+        "queries": measured.questions,
+        "build_seconds": measured.build_seconds and round(measured.build_seconds, 1),
+        "matching_chunks_p50": metrics.percentile(measured.matching, 50),
+        "stages": {
+            stage: {"p50_ms": round(times.p50, 3), "p95_ms": round(times.p95, 3)}
+            for stage, times in measured.stages().items()
+        },
+        "ratios": {name: round(measured.ratio(*stages), 3) for name, stages in RATIOS.items()},
+        f"recall@{DEPTH}": round(_mean(measured.recall), 4),
+        "bytes": dict(measured.table_bytes),
+    }
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
+    return number

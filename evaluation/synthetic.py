@@ -1,0 +1,182 @@
+"""A made-up corpus of any size, for timing search: its words, topics, passages, questions and vectors. PURE.
+
+Nothing in it means anything, but what time depends on is as in real collections. Word frequencies follow the law of
+Zipf and Mandelbrot, and a passage holds words of the whole language and words of its topic, so that a question of six
+words matches about as large a share of the passages (a sixth, in the middle) as the questions of public test sets do
+after stop words are gone. Vectors are drawn, because embedding 100,000 passages takes hours: see :func:`draw_vectors`.
+The same seed gives the same corpus.
+
+Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+VOCABULARY = 50_000
+TOPICS = 100
+TOPIC_WORDS = 400
+# Mandelbrot's shift: without it the commonest word would stand in every passage, as only stop words do.
+SHIFT = 20
+TOPIC_SHIFT = 5
+# Words of a topic are not among the commonest of the language.
+COMMONEST = 200
+
+WORDS_A_PASSAGE = 150
+PASSAGES_A_DOCUMENT = 20
+TOPICAL_SHARE = 0.4
+WORDS_A_SENTENCE = 15
+
+# Words are these and compounds of two of them, so that an embedder cuts a question into about as many pieces as a real
+# one; nonsense syllables would be cut finer, and embedding would take several times as long.
+_NOUNS = """
+acid air apple arm army arrow art ash baby back bag ball band bank bar base bath beach bean bear bed bell belt bird
+black blood blue board boat body bolt bone book boot bottle bow bowl box boy brain branch brass bread brick bridge bull
+button cake camp candle car card cart case cat cell chain chair cheese chest child church city clay clock cloth cloud
+coal coat coin cook copper cord corn cotton cow cross crown cup current dance day death desk dirt dog door drain drama
+dream dress drop dust ear earth edge egg engine eye face farm father feather field finger fire fish flag flame flight
+floor flower fly food foot fork fowl frame fruit garden gas gate girl glass glove goat gold grain grass green ground
+group guide gun hair hammer hand harbor hat head heart hill hole honey hook horn horse hospital hour house ice ink iron
+island jewel judge key king knee knife lady lake lamp land law leaf leg letter light line lip lock map market milk mine
+moon mother mountain mouth nail neck needle nest net night nose ocean office oil page paint paper park pen pipe plane
+plant plate pocket point pool port pot power prison rail rain ring river road rock roof room root rose sail salt sand
+school sea seed sheep ship shoe shop silk silver sister skin sky smoke snow sound spring square stage star station steam
+stone storm street sugar sun table tail tax tea thread thunder tooth tower town train tree valley voice wall water wave
+wheel wind window wine wing winter wood wool work world yard year
+"""
+_QUESTIONS = (
+    "What is the {} {} of the {} {} in a {} {}?",
+    "How do I {} the {} {} with {} and {} {}?",
+    "Why does {} {} not {} when the {} {} is {}?",
+    "{} {} {} or {} {} {}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticPassage:
+    """One passage: the topic of its document, and its text."""
+
+    topic: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticDocument:
+    title: str
+    passages: tuple[SyntheticPassage, ...]
+
+
+@dataclass(frozen=True)
+class SyntheticCorpus:
+    """``size`` passages in documents of 20, each document about one of 100 topics."""
+
+    size: int
+    seed: int
+
+    def documents(self) -> list[SyntheticDocument]:
+        """All of them; the last one is shorter when ``size`` is no multiple of 20."""
+        random = self._random("passages")
+        lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
+        documents = []
+        for start in range(0, self.size, PASSAGES_A_DOCUMENT):
+            topic = int(random.integers(TOPICS))
+            title = " ".join(self._topical(random, topic, 3)).capitalize()
+            passages = tuple(
+                SyntheticPassage(
+                    topic=topic,
+                    heading=" ".join(self._topical(random, topic, 2)).capitalize(),
+                    text=_sentences(self._mixed(random, topic, length, TOPICAL_SHARE)),
+                )
+                for length in lengths[start : start + PASSAGES_A_DOCUMENT]
+            )
+            documents.append(SyntheticDocument(title, passages))
+        return documents
+
+    def questions(self, number: int) -> list[str]:
+        """``number`` questions of three words of a topic and three of the language, as frequent as they are there."""
+        random = self._random("questions")
+        questions = []
+        for place in range(number):
+            words = self._mixed(random, int(random.integers(TOPICS)), 6, 0.5)
+            questions.append(_QUESTIONS[place % len(_QUESTIONS)].format(*words))
+        return questions
+
+    def samples(self, topic: int, number: int) -> list[str]:
+        """``number`` texts about a topic, built as questions are."""
+        random = self._random("samples", topic)
+        return [
+            _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)
+        ]
+
+    def draw_vectors(self, topics: Sequence[int], embedded: Sequence[Vectors]) -> Vectors:
+        """Unit vectors for passages of these topics, shape (len(topics), width), spread as the questions' own vectors.
+
+        ``embedded`` holds, for each of the 100 topics, the vectors of some :meth:`samples` of it, shape (n, width).
+        A passage's vector is its topic's mean plus a draw from the normal distribution with the covariance that the
+        embedder's vectors have within a topic. So the neighbourhood of a question, which the same embedder embeds when
+        it is asked, is as dense and as wide as it would be among that many texts; vectors in directions of their own
+        would leave the index's search aimless, and time something else.
+        """
+        means = np.stack([vectors.mean(axis=0) for vectors in embedded])
+        residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
+        # residuals = U S V', so normal draws through S V' / sqrt(n) have the residuals' covariance.
+        _, scales, directions = np.linalg.svd(residuals / np.sqrt(len(residuals)), full_matrices=False)
+        drawn = self._random("vectors").standard_normal((len(topics), len(scales)), dtype=np.float32)
+        vectors = means[list(topics)] + drawn @ (scales[:, None] * directions)
+        unit: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        return unit
+
+    @cached_property
+    def _vocabulary(self) -> list[str]:
+        """The nouns, then compounds of two of them, in random order: the commonest words are the short ones."""
+        nouns = _NOUNS.split()
+        compounds = [first + second for first in nouns for second in nouns]
+        order = self._random("vocabulary").permutation(len(compounds))
+        different = dict.fromkeys([*nouns, *(compounds[place] for place in order)])
+        return list(different)[:VOCABULARY]
+
+    @cached_property
+    def _topics(self) -> list[npt.NDArray[np.int64]]:
+        random = self._random("topics")
+        return [random.choice(np.arange(COMMONEST, VOCABULARY), TOPIC_WORDS, replace=False) for _ in range(TOPICS)]
+
+    def _topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
+        places = np.searchsorted(_TOPIC_LAW, random.random(number))
+        return [self._vocabulary[place] for place in self._topics[topic][places]]
+
+    def _mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
+        """``number`` words, ``share`` of them of the topic, in random order."""
+        topical = round(share * number)
+        common = np.searchsorted(_LAW, random.random(number - topical))
+        words = [*self._topical(random, topic, topical), *(self._vocabulary[place] for place in common)]
+        return [words[place] for place in random.permutation(number)]
+
+    def _random(self, *purpose: str | int) -> np.random.Generator:
+        """A generator of its own for each purpose, so that the number of passages does not change the questions."""
+        return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
+
+
+def _cumulative_law(words: int, shift: float) -> npt.NDArray[np.float64]:
+    frequencies = 1 / (np.arange(1, words + 1) + shift)
+    cumulative: npt.NDArray[np.float64] = np.cumsum(frequencies / frequencies.sum())
+    cumulative[-1] = 1.0
+    return cumulative
+
+
+_LAW = _cumulative_law(VOCABULARY, SHIFT)
+_TOPIC_LAW = _cumulative_law(TOPIC_WORDS, TOPIC_SHIFT)
+
+
+def _sentences(words: Sequence[str]) -> str:
+    return " ".join(
+        " ".join(words[start : start + WORDS_A_SENTENCE]).capitalize() + "."
+        for start in range(0, len(words), WORDS_A_SENTENCE)
+    )

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from django.contrib import admin
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.models import IndexCheck
+from retrieval.reconciliation.checks import DESCRIPTIONS, Kind
+
+
+@admin.register(IndexCheck)
+class IndexCheckAdmin(ReadOnlyAdmin):
+    """What the nightly checks found, the last one first."""
+
+    list_display = ["finished_at", "state", "findings", "duration"]
+    list_display_links = None
+    ordering = ["-pk"]
+    list_per_page = 30
+
+    class Media:
+        css = {"all": ["retrieval/admin.css"]}
+
+    @admin.display(description=_("result"))
+    def state(self, check: IndexCheck) -> SafeString:
+        if all(one["repaired"] for one in check.inconsistencies):
+            return badge("ready", _t("mended") if check.inconsistencies else _t("everything agrees"))
+        return badge("failed", _t("needs mending: manage.py reconcile --repair"))
+
+    @admin.display(description=_("found"))
+    def findings(self, check: IndexCheck) -> SafeString:
+        lines = (
+            (one["count"], DESCRIPTIONS[Kind(one["kind"])], one["collection"] or "-", ", ".join(one["examples"]))
+            for one in check.inconsistencies
+        )
+        return format_html_join(mark_safe("<br>"), "{} {} ({}): {}", lines) or mark_safe("-")
+
+    @admin.display(description=_("seconds"))
+    def duration(self, check: IndexCheck) -> str:
+        return f"{check.seconds:.1f}"

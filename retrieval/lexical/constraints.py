@@ -1,0 +1,92 @@
+"""What a question's syntax demands of a passage, as a restriction on rows: the same for every leg.
+
+A phrase is matched as PostgreSQL matches phrases: its lexemes follow each other within one field, stop words count as
+places that any word may take, and a phrase of nothing but stop words demands nothing. An identifier in it may be
+written whole or in parts (see :func:`retrieval.lexical.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``,
+``mx9920w`` and ``MX 9920 W``, and not ``MX-9902-W``. A phrase that two passages share the halves of is in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.db import connection
+from django.db.models import Model, Q, QuerySet
+
+from retrieval.lexical.syntax import ParsedQuestion
+from retrieval.lexical.terms import spellings
+from retrieval.lexical.tsquery import MatchesTsQuery, all_of, any_of, within_one_field
+from retrieval.models import Chunk, Collection
+
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the passages of these collections must match; ``tsquery`` is empty where nothing is demanded of them."""
+
+    collections: tuple[int, ...]
+    tsquery: str
+
+
+def by_configuration(collection_ids: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """The collections of each text-search configuration among those given, configurations in alphabetical order."""
+    found: dict[str, tuple[int, ...]] = {}
+    rows = Collection.objects.filter(pk__in=collection_ids).order_by("text_search_configuration", "pk")
+    for pk, configuration in rows.values_list("pk", "text_search_configuration"):
+        found[configuration] = (*found.get(configuration, ()), pk)
+    return found
+
+
+def constraints_for(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[Constraint, ...]:
+    """What the question demands of the passages of these collections; empty when it demands nothing of any."""
+    if not question.is_constrained:
+        return ()
+    collections = by_configuration(collection_ids)
+    tsqueries = constraint_tsqueries(question, list(collections))
+    if not any(tsqueries.values()):
+        return ()
+    return tuple(Constraint(pks, tsqueries[configuration]) for configuration, pks in collections.items())
+
+
+def constrain(rows: QuerySet[Row], constraints: Sequence[Constraint]) -> QuerySet[Row]:
+    """``rows`` (chunks or what points at them) of the constraints' collections that meet them; all, without any.
+
+    It is a plain condition on the chunk's search vector: the planner may answer it from the GIN index, or check it row
+    by row while the vector index is scanned.
+    """
+    if not constraints:
+        return rows
+    search_vector = "search_vector" if rows.model is Chunk else "chunk__search_vector"
+    condition = Q()
+    for constraint in constraints:
+        met = Q(collection__in=constraint.collections)
+        if constraint.tsquery:
+            met &= Q(MatchesTsQuery(search_vector, constraint.tsquery))
+        condition |= met
+    return rows.filter(condition)
+
+
+def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
+    """For each configuration the tsquery that passages must match; empty where the question demands nothing."""
+    demanded = [*question.phrases, *question.excluded]
+    if not demanded:
+        return dict.fromkeys(configurations, "")
+    ways = [(number, way) for number, phrase in enumerate(demanded) for way in spellings(phrase)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT configuration, number, phraseto_tsquery(configuration::regconfig, way)::text "
+            "FROM unnest(%s::text[]) AS configuration, unnest(%s::int[], %s::text[]) AS demanded(number, way)",
+            [list(configurations), [number for number, _ in ways], [way for _, way in ways]],
+        )
+        found: dict[tuple[str, int], list[str]] = {}
+        for configuration, number, phrase in cursor.fetchall():
+            found.setdefault((configuration, number), []).append(within_one_field(phrase))
+    tsqueries = {}
+    for configuration in configurations:
+        phrases = [any_of(found[configuration, number]) for number in range(len(demanded))]
+        required, excluded = phrases[: len(question.phrases)], any_of(phrases[len(question.phrases) :])
+        tsqueries[configuration] = all_of([*required, f"!( {excluded} )" if excluded else ""])
+    return tsqueries

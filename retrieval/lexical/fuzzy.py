@@ -1,0 +1,163 @@
+"""What was probably meant by words that the documents do not know.
+
+Fuzziness AUTO, as Elasticsearch defines it: the number of edits goes by the word's length, the first letter is taken to
+be right (prefix_length 1), and at most 50 words stand in for one (max_expansions). The first letter makes it cheap: an
+index finds the few thousand of 300,000 lexemes that begin alike and are about as long. Comparing all of them took many
+times as long, and few misspellings begin with it.
+
+Documents are known by lexemes, and a misspelt word is often reduced differently: *hospital* to *hospit*, *hosptial* not
+at all. So two comparisons are made, of the word's lexeme with each candidate, and of the word as it was typed with each
+candidate plus the word's own ending, *hospit* + *al*, where that is a form of the candidate's. A mistake within the
+ending itself (*circulaton*) is found only where the first comparison finds it.
+
+Only words of letters are expanded, and only into such: a wrong part number or year silently put right is a wrong
+answer, so one that the documents lack stays unknown. Quoted words are meant as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Container
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.db import connection
+from django.db.models import Sum
+
+from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
+from retrieval.lexical.terms import inverse_document_frequency
+from retrieval.models import Lexeme
+
+MAX_EXPANSIONS = 50
+# The longest ending that a candidate may have lost to reduction and is tried with: "ness", "ment", "ings".
+LONGEST_ENDING = 4
+# A question has few misspelt words; a pasted log has hundreds of unknown ones.
+MOST_TERMS = 8
+# The parser's kinds of words made of letters alone; of a hyphenated one the parts, not the whole.
+_WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A lexeme that stands in for a term. ``weight``, > 0, is what it is worth: see :func:`expand`."""
+
+    lexeme: str
+    edits: int
+    document_frequency: int
+    weight: float
+
+
+def unknown_terms(
+    text: str, configurations: Sequence[str], known: Container[str]
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """For each word of ``text`` that the documents lack, as it was typed, its lexemes in each configuration.
+
+    A word is known when its lexeme in one of the configurations is among ``known``, or when one leaves it out as a stop
+    word: a Dutch word is not misspelt English. At most MOST_TERMS, in the order of the text.
+    """
+    lexemes: dict[str, dict[str, list[str]]] = {}
+    typed: dict[str, str] = {}
+    stop_words = set()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT configuration, token, lexemes "
+            "FROM unnest(%s::text[]) AS configuration, ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
+            [list(configurations), text, _WORD_KINDS],
+        )
+        for configuration, token, found in cursor.fetchall():
+            word = token.lower()
+            typed.setdefault(word, token)
+            lexemes.setdefault(word, {})[configuration] = found
+            if not found:
+                stop_words.add(word)
+    unknown = {
+        typed[word]: {configuration: tuple(found) for configuration, found in of_word.items()}
+        for word, of_word in lexemes.items()
+        if word not in stop_words and not any(lexeme in known for found in of_word.values() for lexeme in found)
+    }
+    return dict(list(unknown.items())[:MOST_TERMS])
+
+
+def expand(
+    typed: str, lexeme: str, configuration: str, collections: Sequence[int], searched: Sequence[int], passages: int
+) -> tuple[Expansion, ...]:
+    """The lexemes of ``collections`` that may have been meant by a word and its lexeme, nearest first.
+
+    Of equally near ones the more frequent comes first, then the alphabet decides; at most MAX_EXPANSIONS, none for a
+    term that is short, long or has other characters than letters. An expansion weighs its similarity times the inverse
+    document frequency of the most frequent of them: with each one's own, the rarest, which often is a misspelling in a
+    document, would win over what was meant (Lucene blends frequencies for this reason). Frequencies are those of all
+    collections ``searched``, which hold ``passages``.
+    """
+    edits = allowed_edits(len(lexeme))
+    if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
+        return ()
+    near = _near(typed.lower(), lexeme, edits, configuration, collections)
+    frequencies = document_frequencies(near, searched)
+    kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
+    kept = kept[:MAX_EXPANSIONS]
+    if not kept:
+        return ()
+    idf = inverse_document_frequency(max(frequencies[found] for found in kept), passages)
+    return tuple(Expansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
+
+
+def _near(
+    typed: str, lexeme: str, edits: int, configuration: str, collections: Sequence[int]
+) -> dict[str, tuple[int, float]]:
+    """Edits and similarity of each of the collections' lexemes that is near the typed word or its lexeme."""
+    endings = min(LONGEST_ENDING, len(typed) - 1)
+    shortest = max(1, min(len(lexeme), len(typed) - endings) - edits)
+    longest = max(len(lexeme), len(typed)) + edits
+    candidates = _beginning_alike(lexeme, shortest, longest, collections)
+    near = {}
+    distances = edit_distances(lexeme, candidates)[0]
+    for place in np.nonzero(distances <= edits)[0]:
+        candidate, distance = candidates[place], int(distances[place])
+        near[candidate] = distance, similarity(lexeme, candidate, distance)
+    of_typed = edit_distances(typed, candidates, endings=endings)
+    # A short lexeme within two edits of a part of the word has little to do with it.
+    lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
+    allowed = np.array([min(edits, allowed_edits(length)) for length in range(longest + 1)])[lengths]
+    forms = [
+        (candidates[place], typed[len(typed) - ending :] if ending else "", int(of_typed[ending, place]))
+        for ending, place in np.argwhere((of_typed <= allowed) & (of_typed > 0))
+    ]
+    for candidate, ending, distance in _real_forms(forms, configuration):
+        rated = distance, similarity(typed, candidate + ending, distance)
+        near[candidate] = min(near.get(candidate, rated), rated, key=lambda rating: (rating[0], -rating[1]))
+    return {found: rating for found, rating in near.items() if found.isalpha()}
+
+
+def _real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> list[tuple[str, str, int]]:
+    """Those of the forms (lexeme, ending, edits) that the configuration reduces to their lexeme."""
+    if not forms:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT place FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS form(lexeme, word, place) "
+            "WHERE tsvector_to_array(to_tsvector(%s::regconfig, word)) = ARRAY[lexeme]",
+            [[lexeme for lexeme, _, _ in forms], [lexeme + ending for lexeme, ending, _ in forms], configuration],
+        )
+        return [forms[place - 1] for (place,) in cursor.fetchall()]
+
+
+def document_frequencies(lexemes: Container[str] | Mapping[str, object], collections: Sequence[int]) -> dict[str, int]:
+    """In how many passages of the collections together each lexeme occurs; those that do not are missing."""
+    return dict(
+        Lexeme.objects.filter(collection__in=collections, lexeme__in=list(lexemes), document_frequency__gt=0)
+        .values_list("lexeme")
+        .annotate(frequency=Sum("document_frequency"))
+    )
+
+
+def _beginning_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
+    """The collections' lexemes with the same first letter and such a length: one value, as many rows cost more."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT string_agg(lexeme, E'\\n') FROM retrieval_lexeme WHERE collection_id = ANY(%s) "
+            "AND left(lexeme, 1) = %s AND length(lexeme) BETWEEN %s AND %s AND document_frequency > 0",
+            [list(collections), lexeme[0], shortest, longest],
+        )
+        found = cursor.fetchone()[0]
+    return list(dict.fromkeys(found.split("\n"))) if found else []

@@ -1,0 +1,50 @@
+"""tsquery in PostgreSQL's own notation, whose lexemes are not analysed again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from django.db.models import BooleanField, F, Func, Value
+
+_QUOTED_LEXEME = re.compile(r"'(?:[^'\\]|''|\\\\)*'")
+FIELD_LABELS = "ABCD"
+
+
+class MatchesTsQuery(Func):
+    """Whether a search vector matches a tsquery in PostgreSQL's own notation."""
+
+    template = "%(expressions)s::tsquery"
+    arg_joiner = " @@ "
+    output_field = BooleanField()
+
+    def __init__(self, search_vector: str, notation: str) -> None:
+        super().__init__(F(search_vector), Value(notation))
+
+
+def quote(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def any_of(notations: Iterable[str]) -> str:
+    """Matches where one of them does; empty when there is none."""
+    return " | ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
+
+
+def all_of(notations: Iterable[str]) -> str:
+    """Matches where all of them do; empty when there is none."""
+    return " & ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
+
+
+def within_one_field(phrase: str) -> str:
+    """``phrase``, a tsquery of lexemes that follow each other, where all of them come from the same field.
+
+    Fields stand behind each other in a search vector: without this, the end of a title and the beginning of a heading
+    would make a phrase.
+    """
+    if "<" not in _QUOTED_LEXEME.sub("", phrase):
+        return phrase
+    return any_of(
+        _QUOTED_LEXEME.sub(lambda lexeme, label=label: f"{lexeme.group()}:{label}", phrase)  # type: ignore[misc]
+        for label in FIELD_LABELS
+    )

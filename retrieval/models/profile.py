@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.ranking.profile import ProfileSettings, from_json, to_json
+
+
+class VersionIsFixed(TypeError):
+    """A saved version was to be changed. For the programmer: a change is a new version."""
+
+
+class SearchProfile(models.Model):
+    """A way of searching under a name; what it was at any time is in its versions."""
+
+    slug = models.SlugField(
+        _("short name"), unique=True, help_text=_("Names the profile in explanations, as in “default v3”.")
+    )
+    name = models.CharField(_("name"), max_length=200)
+    description = models.TextField(_("description"), blank=True, help_text=_("What it is for, in a sentence or two."))
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = _("search profile")
+        verbose_name_plural = _("search profiles")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SearchProfileVersion(models.Model):
+    """The settings of a profile at one time; whatever refers to a version finds them as they were.
+
+    At most one version of all profiles is in force; with none, the site searches with what its settings say. A saved
+    version cannot be changed: ``retrieval.profiles`` makes versions and puts them in force.
+    """
+
+    profile = models.ForeignKey(
+        SearchProfile, models.CASCADE, related_name="versions", verbose_name=_("search profile")
+    )
+    number = models.PositiveIntegerField(_("version"))
+    settings = models.JSONField(_("settings"))
+    note = models.CharField(_("note"), max_length=500, blank=True)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_by = models.ForeignKey(
+        django_settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("made by"),
+    )
+    is_published = models.BooleanField(_("in force"), default=False)
+    # Of the last time it was published: the admin's log has every time.
+    published_at = models.DateTimeField(_("published"), null=True, blank=True)
+    published_by = models.ForeignKey(
+        django_settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("published by"),
+    )
+
+    class Meta:
+        ordering = ["profile", "-number"]
+        verbose_name = _("version of a search profile")
+        verbose_name_plural = _("versions of search profiles")
+        constraints = [
+            models.UniqueConstraint(fields=["profile", "number"], name="one_version_per_number"),
+            models.UniqueConstraint(
+                fields=["is_published"], condition=Q(is_published=True), name="one_published_profile_version"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.profile.slug} v{self.number}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Raises: VersionIsFixed for a version that was saved before, ImproperProfile for settings no search has."""
+        if not self._state.adding:
+            raise VersionIsFixed(f"Version {self.pk} is saved and stays as it is: a change is a new version.")
+        self.settings = to_json(from_json(self.settings))
+        super().save(*args, **kwargs)
+
+    def read(self) -> ProfileSettings:
+        """The settings. Raises: ImproperProfile when this release of the site knows them no more."""
+        return from_json(self.settings)

@@ -1,0 +1,249 @@
+"""Whether everything that search reads agrees: passages, vectors, statistics, documents and files.
+
+Ingestion writes them in one transaction, so that they agree by construction; a restored backup, a script, or a fault
+may still set them apart, and search would go on with wrong scores and missing passages without a word. A check reads
+one snapshot and locks nothing; :mod:`retrieval.reconciliation.repairs` mends what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from django.core.files.storage import Storage
+from django.db import connection, transaction
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from retrieval import conf
+from retrieval.dense.active import active_embedder
+from retrieval.ingest.writing import weighting
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText
+from retrieval.protocols import TokenEmbedder
+
+# Files are stored before the row that names them is committed: a young one may be about to get its row.
+ORPHANED_AFTER = timedelta(hours=24)
+UPLOAD_FOLDER = "documents"
+EXAMPLES = 5
+# Sums of the same lengths in another order.
+LENGTH_TOLERANCE = 1e-6
+
+
+class Kind(StrEnum):
+    """What can disagree."""
+
+    MISPLACED_CHUNKS = "misplaced_chunks"
+    MISPLACED_VECTORS = "misplaced_vectors"
+    ORPHANED_VECTORS = "orphaned_vectors"
+    MISSING_VECTORS = "missing_vectors"
+    STATISTICS = "statistics"
+    LEXEMES = "lexemes"
+    TERM_WEIGHTS = "term_weights"
+    STALE_TEXT = "stale_text"
+    UNREADABLE_OFFSETS = "unreadable_offsets"
+    EMPTY_DOCUMENTS = "empty_documents"
+    CHUNK_COUNTS = "chunk_counts"
+    MISSING_FILES = "missing_files"
+    ORPHANED_FILES = "orphaned_files"
+
+
+DESCRIPTIONS: dict[Kind, str] = {
+    Kind.MISPLACED_CHUNKS: "passages in another collection than their document",
+    Kind.MISPLACED_VECTORS: "vectors in another document or collection than their passage",
+    Kind.ORPHANED_VECTORS: "vectors without a passage",
+    Kind.MISSING_VECTORS: "passages without vectors of the embedder that is searched",
+    Kind.STATISTICS: "number or length of passages, as counted again",
+    Kind.LEXEMES: "words whose document frequency is not the one counted again",
+    Kind.TERM_WEIGHTS: "term weights of other settings than the present ones",
+    Kind.STALE_TEXT: "ready documents whose text is missing or of another version of the file",
+    Kind.UNREADABLE_OFFSETS: "documents with passages that are not where they say in the text",
+    Kind.EMPTY_DOCUMENTS: "ready documents without a passage",
+    Kind.CHUNK_COUNTS: "documents with more or fewer passages than were written",
+    Kind.MISSING_FILES: "documents whose file is gone from the storage",
+    Kind.ORPHANED_FILES: "stored files that no document names",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistency:
+    """``count`` disagreements of one kind, in one collection (its slug; empty when they belong to none).
+
+    ``examples`` names a few: ids, words or file names, as the kind has it.
+    """
+
+    kind: Kind
+    collection: str
+    count: int
+    examples: tuple[str, ...] = ()
+    repaired: bool = False
+
+
+def check() -> list[Inconsistency]:
+    """All that disagrees, in the order of :class:`Kind`; empty when nothing does.
+
+    Must not run inside a transaction: it reads one snapshot, so that writers at work do not look like faults.
+    Raises: ImproperEmbedder when the stored vectors are not the configured embedder's.
+    """
+    embedder = active_embedder()
+    with transaction.atomic(durable=True):
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        found = [
+            *_orphaned_vectors(),
+            *_orphaned_files(Document.file.field.storage),
+            *(
+                inconsistency
+                for collection in Collection.objects.order_by("slug")
+                for inconsistency in _check_collection(collection, embedder.pk)
+            ),
+        ]
+    order = list(Kind)
+    return sorted(found, key=lambda inconsistency: (order.index(inconsistency.kind), inconsistency.collection))
+
+
+def _check_collection(collection: Collection, embedder_id: int) -> Iterator[Inconsistency]:
+    chunks = Chunk.objects.filter(collection=collection)
+    vectors = ChunkEmbedding.objects.filter(collection=collection)
+    documents = Document.objects.filter(collection=collection)
+
+    def rows(kind: Kind, disagreeing: QuerySet[Chunk] | QuerySet[ChunkEmbedding] | QuerySet[Document]) -> Inconsistency:
+        examples = tuple(str(pk) for pk in disagreeing.order_by("pk").values_list("pk", flat=True)[:EXAMPLES])
+        return Inconsistency(kind, collection.slug, disagreeing.count() if examples else 0, examples)
+
+    found = [
+        rows(Kind.MISPLACED_CHUNKS, chunks.exclude(document__collection=collection)),
+        rows(Kind.MISPLACED_VECTORS, misplaced_vectors(vectors)),
+        rows(Kind.MISSING_VECTORS, unencoded(chunks, embedder_id)),
+        *_statistics(collection),
+        _listed(Kind.LEXEMES, collection.slug, wrong_lexemes(collection)),
+        rows(Kind.STALE_TEXT, stale_documents(documents)),
+        _listed(Kind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
+        rows(Kind.EMPTY_DOCUMENTS, empty_documents(documents)),
+        rows(Kind.CHUNK_COUNTS, miscounted_documents(documents)),
+        _listed(Kind.MISSING_FILES, collection.slug, _missing_files(documents)),
+    ]
+    return (one for one in found if one.count)
+
+
+def settled(documents: QuerySet[Document]) -> QuerySet[Document]:
+    """Those that no worker is about to write."""
+    return documents.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING])
+
+
+def unencoded(chunks: QuerySet[Chunk], embedder_id: int) -> QuerySet[Chunk]:
+    """Chunks without a vector of the embedder, or without those of its tokens where it gives them."""
+    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=embedder_id)
+    if isinstance(conf.embedder(), TokenEmbedder):
+        encoded = encoded.filter(token_signs__isnull=False)
+    return chunks.filter(~Exists(encoded))
+
+
+def misplaced_vectors(vectors: QuerySet[ChunkEmbedding]) -> QuerySet[ChunkEmbedding]:
+    return vectors.exclude(chunk__collection=F("collection"), chunk__document=F("document"))
+
+
+def stale_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
+    """Ready documents whose stored text was not read from the file they have now."""
+    return documents.filter(status=Document.Status.READY).exclude(text__content_hash=F("content_hash"))
+
+
+def empty_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
+    """Ready documents that were read from a file (which without text would have been refused), and have no passage."""
+    return documents.filter(status=Document.Status.READY, chunks=None).exclude(file="")
+
+
+def miscounted_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
+    """Documents with more or fewer passages than were written when they were read; one being read is left out."""
+    chunks = Chunk.objects.filter(document=OuterRef("pk")).order_by().values("document").annotate(n=Count("pk"))
+    return settled(documents).exclude(chunk_count=Coalesce(Subquery(chunks.values("n")), 0))
+
+
+def wrong_lexemes(collection: Collection) -> list[str]:
+    """Words of the collection that are missing, superfluous, or counted wrongly; sorted."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT coalesce(known.lexeme, fresh.word)
+            FROM (SELECT lexeme, document_frequency FROM retrieval_lexeme WHERE collection_id = %s) AS known
+            FULL JOIN ts_stat(format('SELECT search_vector FROM retrieval_chunk WHERE collection_id = %%s', %s::bigint))
+                AS fresh ON fresh.word = known.lexeme
+            WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
+            ORDER BY 1
+            """,
+            [collection.pk, collection.pk],
+        )
+        return [lexeme for (lexeme,) in cursor.fetchall()]
+
+
+def counted(collection: Collection) -> tuple[int, float]:
+    """Number and total length of the collection's passages."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), coalesce(sum(length), 0) FROM retrieval_chunk WHERE collection_id = %s", [collection.pk]
+        )
+        chunks, total_length = cursor.fetchone()
+    return chunks, total_length
+
+
+def _statistics(collection: Collection) -> Iterator[Inconsistency]:
+    chunks, total_length = counted(collection)
+    kept = CollectionStatistics.objects.filter(pk=collection.pk).first() or CollectionStatistics()
+    tolerated = LENGTH_TOLERANCE * max(1.0, total_length)
+    if kept.chunks != chunks or abs(kept.total_length - total_length) > tolerated:
+        said = f"{kept.chunks} passages of length {kept.total_length:g}, counted {chunks} of {total_length:g}"
+        yield Inconsistency(Kind.STATISTICS, collection.slug, 1, (said,))
+    if chunks and kept.weighting != weighting():
+        yield Inconsistency(Kind.TERM_WEIGHTS, collection.slug, 1, (kept.weighting or "none",))
+
+
+def _orphaned_vectors() -> Iterator[Inconsistency]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM retrieval_chunkembedding AS vector "
+            "WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id) ORDER BY id"
+        )
+        ids = [str(pk) for (pk,) in cursor.fetchall()]
+    if ids:
+        yield _listed(Kind.ORPHANED_VECTORS, "", ids)
+
+
+def unreadable_documents(documents: QuerySet[Document]) -> list[int]:
+    """Ids of the documents whose text, cut at a passage's offsets, is not the passage; one being read is left out."""
+    wrong = []
+    texts = DocumentText.objects.filter(document__in=settled(documents)).order_by("pk").values_list("pk", "text")
+    for pk, text in texts.iterator(chunk_size=50):
+        places = Chunk.objects.filter(document=pk).order_by().values_list("start", "end", "content")
+        if any(text[start:end] != content for start, end, content in places):
+            wrong.append(pk)
+    return wrong
+
+
+def _missing_files(documents: QuerySet[Document]) -> list[str]:
+    """Ids of the documents whose file the storage does not have."""
+    named = documents.exclude(file="").order_by("pk").only("pk", "file")
+    return [str(document.pk) for document in named if not document.file.storage.exists(str(document.file.name))]
+
+
+def _orphaned_files(storage: Storage) -> Iterator[Inconsistency]:
+    names = orphaned_files(storage)
+    if names:
+        yield _listed(Kind.ORPHANED_FILES, "", names)
+
+
+def orphaned_files(storage: Storage) -> list[str]:
+    """Names of stored uploads, a day old or more, that no document names; sorted."""
+    try:
+        _, stored = storage.listdir(UPLOAD_FOLDER)
+    except FileNotFoundError:
+        return []
+    named = set(Document.objects.values_list("file", flat=True))
+    oldest = timezone.now() - ORPHANED_AFTER
+    unnamed = sorted({f"{UPLOAD_FOLDER}/{name}" for name in stored} - named)
+    return [name for name in unnamed if storage.get_modified_time(name) < oldest]
+
+
+def _listed(kind: Kind, collection: str, names: list[str]) -> Inconsistency:
+    return Inconsistency(kind, collection, len(names), tuple(names[:EXAMPLES]))

@@ -1,0 +1,54 @@
+"""One reconciliation: check, mend if asked to, and keep the result where web processes find it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import asdict, replace
+
+from retrieval.models.index_check import IndexCheck
+from retrieval.reconciliation.checks import DESCRIPTIONS, Inconsistency, Kind, check
+from retrieval.reconciliation.repairs import mend
+
+logger = logging.getLogger(__name__)
+
+CHECKS_KEPT = 30
+
+
+def reconcile(*, repair: bool = False) -> list[Inconsistency]:
+    """What :func:`check` found, each with whether it was mended; the result is kept as an :class:`IndexCheck`.
+
+    With ``repair``, what was found is mended and checked again: ``repaired`` is what the second check says.
+
+    Raises: ImproperEmbedder, and EmbeddingFailed when passages without a vector could not be embedded.
+    """
+    started = time.perf_counter()
+    found = check()
+    if repair and found:
+        mend(found)
+        left = {(inconsistency.kind, inconsistency.collection) for inconsistency in check()}
+        found = [replace(one, repaired=(one.kind, one.collection) not in left) for one in found]
+    for one in found:
+        place = f" in {one.collection}" if one.collection else ""
+        outcome = "mended" if one.repaired else "not mended"
+        logger.warning("Index check: %d %s%s, %s.", one.count, DESCRIPTIONS[one.kind], place, outcome)
+    if not found:
+        logger.info("Index check: everything agrees.")
+    IndexCheck.objects.create(
+        seconds=time.perf_counter() - started, inconsistencies=[asdict(inconsistency) for inconsistency in found]
+    )
+    outdated = list(IndexCheck.objects.values_list("pk", flat=True)[CHECKS_KEPT:])
+    IndexCheck.objects.filter(pk__in=outdated).delete()
+    return found
+
+
+def last_counts() -> dict[str, int]:
+    """Unmended disagreements of the last check by kind, 0 for those it did not find; empty before the first check."""
+    last = IndexCheck.objects.first()
+    if last is None:
+        return {}
+    counts = dict.fromkeys((kind.value for kind in Kind), 0)
+    for one in last.inconsistencies:
+        if not one["repaired"]:
+            counts[one["kind"]] = counts.get(one["kind"], 0) + one["count"]
+    return counts

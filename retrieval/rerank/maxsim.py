@@ -1,0 +1,218 @@
+"""Late interaction with the embedder's own token vectors: no second model, and no second pass over the passages.
+
+The question was encoded for the vector leg, and the passages when they were ingested, so that reranking is one query
+and one matrix product. A word weighs as much as it tells in the collections searched; its pieces share its weight.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.db import DatabaseError, connection
+from django.db.models import Sum
+
+from retrieval import conf
+from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import encode_query
+from retrieval.dense.token_vectors import best_matches, unpacked, weighted_mean
+from retrieval.exceptions import RerankFailed, RetrievalError
+from retrieval.ingest.chunking import embedding_text
+from retrieval.lexical.terms import inverse_document_frequency
+from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics
+from retrieval.protocols import TokenEmbedder
+from retrieval.types import Candidates, Leg, StoredEncoding
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from retrieval.dense.token_vectors import TokenEncoding, Tokens
+    from retrieval.protocols import Vectors
+
+NO_VECTOR = np.empty(0, np.float32)
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class WordMatch:
+    """A word of the question, the word of the passage that it met, and how well, from -1 to 1.
+
+    ``weight`` is the word's share in the score; the shares of a question's words sum to 1.
+    """
+
+    word: str
+    met: str
+    similarity: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Passages that have token vectors, and the collections they are of."""
+
+    signs: dict[int, bytes]
+    collections: list[int]
+
+
+class MaxSim:
+    """A `Reranker`: the mean over the question's words of the best match each finds in the passage, from -1 to 1."""
+
+    builds_on = Leg.VECTOR
+
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        """One score for each chunk that has token vectors.
+
+        Raises: RerankFailed when the embedder gives none, or the database does not answer.
+        """
+        encoding = _encoded(query)
+        telling = _telling(encoding)
+        try:
+            stored = _stored(candidates)
+            if not stored.signs or not len(telling):
+                return {}
+            weights = _weights(query, encoding.tokens, stored.collections)[telling]
+        except DatabaseError as error:
+            raise RerankFailed(f"The token vectors could not be read: {error}") from error
+        matches = best_matches(encoding.token_vectors[telling], list(stored.signs.values()))
+        scores = weighted_mean(matches, weights)
+        return {pk: float(score) for pk, score in zip(stored.signs, scores, strict=True)}
+
+
+def word_matches(query: str, chunk_ids: Sequence[int]) -> dict[int, tuple[WordMatch, ...]]:
+    """Which words of each passage the question's words met, in the question's order; for the explanation.
+
+    The stored signs tell which token was the nearest; the passage is only cut into tokens again, not encoded.
+    Raises: RerankFailed as :meth:`MaxSim.score` does.
+    """
+    encoding = _encoded(query)
+    telling = _telling(encoding)
+    candidates = _stored(Candidates(chunk_ids))
+    if not candidates.signs or not len(telling):
+        return {}
+    weights = _weights(query, encoding.tokens, candidates.collections)[telling]
+    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(telling), 1 / len(telling))
+    vectors = encoding.token_vectors[telling]
+    asked = [encoding.tokens.spans[index] for index in telling]
+    chunks = Chunk.objects.filter(pk__in=candidates.signs).select_related("document").defer("search_vector", "bm25")
+    return {
+        chunk.pk: tuple(
+            _met(query, asked, shares, chunk, unpacked(candidates.signs[chunk.pk], vectors.shape[1]), vectors)
+        )
+        for chunk in chunks
+        if candidates.signs[chunk.pk]
+    }
+
+
+def _met(
+    query: str, asked: Sequence[tuple[int, int]], shares: Vectors, chunk: Chunk, passage: Vectors, question: Vectors
+) -> Iterator[WordMatch]:
+    """One match a word: its pieces' mean similarity, and what its best piece met."""
+    text = embedding_text(chunk.document.title, chunk.heading_path, chunk.content)
+    tokens = _token_embedder().tokenize(text)
+    spans = [span for span, told in zip(tokens.spans, tokens.telling(), strict=True) if told]
+    if len(spans) != len(passage):
+        return  # the document's title was changed since: its tokens are not those that were kept
+    similarities = question @ passage.T
+    for word in _WORD.finditer(query):
+        pieces = [index for index, (start, _) in enumerate(asked) if word.start() <= start < word.end()]
+        if not pieces:
+            continue
+        best = max(pieces, key=lambda index: similarities[index].max())
+        yield WordMatch(
+            word=word.group(),
+            met=_word_at(text, *spans[int(similarities[best].argmax())]),
+            similarity=float(np.mean([similarities[index].max() for index in pieces])),
+            weight=float(sum(shares[index] for index in pieces)),
+        )
+
+
+def _word_at(text: str, start: int, end: int) -> str:
+    """The whole word that a piece of it belongs to."""
+    while start > 0 and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return text[start:end]
+
+
+def _token_embedder() -> TokenEmbedder:
+    embedder = conf.embedder()
+    if not isinstance(embedder, TokenEmbedder):
+        raise RerankFailed("The configured embedder gives no token vectors: choose another reranker, or none.")
+    return embedder
+
+
+def _encoded(query: str) -> TokenEncoding:
+    # Asked first, so that an embedder behind a network is not called for what it does not have.
+    _token_embedder()
+    try:
+        tokens = encode_query(query).tokens
+    except RetrievalError as error:
+        raise RerankFailed(f"The question could not be encoded: {error}") from error
+    if tokens is None:
+        raise RerankFailed("The embedder was changed while it was asked.")
+    return tokens
+
+
+def _telling(encoding: TokenEncoding) -> npt.NDArray[np.intp]:
+    """The places of the question's tokens that count: the telling ones; all, where none is."""
+    telling = encoding.tokens.telling()
+    return np.flatnonzero(telling) if telling.any() else np.arange(len(telling))
+
+
+def _stored(candidates: Candidates) -> _Stored:
+    """The token signs of the candidates that have them: as the vector leg read them, the others from the database."""
+    known = dict(candidates.encodings)
+    if missing := [pk for pk in candidates.chunk_ids if pk not in known]:
+        try:
+            embedder = active_embedder()
+        except RetrievalError as error:
+            raise RerankFailed(str(error)) from error
+        rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, chunk__in=missing)
+        for pk, signs, collection in rows.values_list("chunk_id", "token_signs", "collection_id"):
+            known[pk] = StoredEncoding(NO_VECTOR, None if signs is None else bytes(signs), collection)
+    judged = {pk: stored for pk, stored in known.items() if stored.token_signs is not None}
+    return _Stored(
+        signs={pk: stored.token_signs or b"" for pk, stored in sorted(judged.items())},
+        collections=sorted({stored.collection_id for stored in judged.values()}),
+    )
+
+
+def _weights(query: str, tokens: Tokens, collections: Sequence[int]) -> Vectors:
+    """Each piece's share of its word's inverse document frequency; shape (pieces,)."""
+    words = list(_WORD.finditer(query))
+    telling = _inverse_document_frequencies(sorted({word.group().lower() for word in words}), collections)
+    weights = np.zeros(len(tokens.pieces), np.float32)
+    for word in words:
+        pieces = [index for index, (start, _) in enumerate(tokens.spans) if word.start() <= start < word.end()]
+        if pieces:
+            weights[pieces] = telling[word.group().lower()] / len(pieces)
+    return weights
+
+
+def _inverse_document_frequencies(words: Sequence[str], collections: Sequence[int]) -> dict[str, float]:
+    """How much each word tells in these collections: 0 for a stop word, the most for one that they do not hold."""
+    passages = CollectionStatistics.objects.filter(pk__in=collections).aggregate(n=Sum("chunks"))["n"] or 0
+    with connection.cursor() as cursor:
+        # The rarest of the lexemes that a word is reduced to, by the analysis of any of the collections.
+        cursor.execute(
+            """
+            SELECT word, min(coalesce(frequency, 0))
+            FROM unnest(%s::text[]) AS word
+            CROSS JOIN (
+                SELECT DISTINCT text_search_configuration AS configuration FROM retrieval_collection WHERE id = ANY(%s)
+            ) AS analysis
+            CROSS JOIN LATERAL unnest(tsvector_to_array(to_tsvector(configuration::regconfig, word))) AS lexeme
+            LEFT JOIN LATERAL (
+                SELECT sum(document_frequency) AS frequency FROM retrieval_lexeme
+                WHERE collection_id = ANY(%s) AND lexeme = lexeme.lexeme
+            ) AS known ON true
+            GROUP BY word
+            """,
+            [list(words), list(collections), list(collections)],
+        )
+        found = {word: inverse_document_frequency(int(frequency), passages) for word, frequency in cursor.fetchall()}
+    return {word: found.get(word, 0.0) for word in words}

@@ -1,0 +1,255 @@
+"""Questions written by hand: searched from the moment they are saved, and kept when the document is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from chat.suggestions import suggestions
+from retrieval.access import everything
+from retrieval.ingest import chunking, pipeline
+from retrieval.ingest.writing import reweigh, rewrite_questions
+from retrieval.lexical.fields import FIELD_BOOSTS
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.search import search
+from retrieval.types import SearchMethod
+from tests.support.completion_server import completion_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
+ILLNESS = "\n# Illness\n\n" + "Call your manager before nine when you are ill, and send a note later on. " * 60
+RARE = "How many sabbatical weeks may I accrue?"
+
+
+@pytest.fixture
+def chunk(collection: Collection, ingest: Ingest) -> Chunk:
+    ingest(collection, "parking.md", "# Parking\n\nThe car park has 40 places and one holiday cottage.")
+    return ingest(collection, "holidays.md", HOLIDAYS).chunks.get()
+
+
+@pytest.fixture
+def admin(client: Client, admin_user: User) -> Client:
+    client.force_login(admin_user)
+    return client
+
+
+def url_of(chunk: Chunk) -> str:
+    return reverse("admin:retrieval_chunk_change", args=[chunk.pk])
+
+
+def found(question: str) -> list[str]:
+    return [hit.passage.source for hit in search(question, everything(), method=SearchMethod.LEXICAL).hits]
+
+
+def assert_statistics_are_exact(collection: Collection) -> None:
+    """Everything that is counted as it changes equals what counting it anew gives."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT lexeme, count(*) FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels) "
+            "WHERE collection_id = %s GROUP BY lexeme",
+            [collection.pk],
+        )
+        recount = dict(cursor.fetchall())
+        cursor.execute(
+            "SELECT count(*), sum(retrieval_bm25_length(search_vector, %s)), sum(length) FROM retrieval_chunk "
+            "WHERE collection_id = %s",
+            [FIELD_BOOSTS, collection.pk],
+        )
+        chunks, length, stored = cursor.fetchone()
+    kept = dict(Lexeme.objects.filter(collection=collection).values_list("lexeme", "document_frequency"))
+    statistics = CollectionStatistics.objects.get(pk=collection.pk)
+    assert kept == recount
+    assert statistics.chunks == chunks
+    assert statistics.total_length == pytest.approx(length) == pytest.approx(stored)
+
+
+def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk: Chunk) -> None:
+    collection = chunk.collection
+    version = CollectionStatistics.objects.get(pk=collection.pk).version
+    assert found("sabbatical") == []
+    rewrite_questions(chunk, [RARE])
+    assert found("sabbatical") == ["holidays.md"]
+    assert_statistics_are_exact(collection)
+    assert CollectionStatistics.objects.get(pk=collection.pk).version == version + 1
+    rewrite_questions(chunk, ["What about days off?"])
+    assert found("sabbatical") == []
+    assert not Lexeme.objects.filter(lexeme__startswith="sabbat").exists()
+    assert_statistics_are_exact(collection)
+    rewrite_questions(chunk, [])
+    chunk.refresh_from_db()
+    assert (chunk.canonical_questions, chunk.questions_edited) == ([], True)
+    assert_statistics_are_exact(collection)
+
+
+def test_its_term_weights_are_those_of_a_fresh_computation(chunk: Chunk) -> None:
+    rewrite_questions(chunk, [RARE])
+    chunk.refresh_from_db()
+    written = chunk.bm25
+    statistics = CollectionStatistics.objects.get(pk=chunk.collection_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT retrieval_bm25_weights(search_vector, %s, 1.2, 0.75, %s) FROM retrieval_chunk WHERE id = %s",
+            [FIELD_BOOSTS, statistics.reference_length, chunk.pk],
+        )
+        assert str(cursor.fetchone()[0]) == str(written.to_text())
+    assert reweigh(chunk.collection, largest_drift=0.0)
+    assert found("sabbatical") == ["holidays.md"]
+
+
+def test_they_are_kept_when_the_same_passage_is_read_again(
+    chunk: Chunk, collection: Collection, ingest: Ingest
+) -> None:
+    rewrite_questions(chunk, [RARE])
+    document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
+    assert document.chunks.count() > 1
+    kept = Chunk.objects.get(pk=chunk.pk)
+    assert (kept.canonical_questions, kept.questions_edited) == ([RARE], True)
+    assert document.chunks.filter(questions_edited=False).count() == document.chunks.count() - 1
+    assert found("sabbatical") == ["holidays.md"]
+    assert_statistics_are_exact(collection)
+
+
+def test_they_are_carried_over_when_passages_are_made_anew(
+    chunk: Chunk, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite_questions(chunk, [RARE])
+    monkeypatch.setattr(chunking, "CHUNKER_VERSION", "another")
+    document = ingest(collection, "holidays.md", HOLIDAYS)
+    anew = document.chunks.get()
+    assert anew.pk != chunk.pk
+    assert (anew.canonical_questions, anew.questions_edited) == ([RARE], True)
+    assert found("sabbatical") == ["holidays.md"]
+    assert_statistics_are_exact(collection)
+
+
+def test_they_go_with_the_text_they_were_written_for(chunk: Chunk, collection: Collection, ingest: Ingest) -> None:
+    rewrite_questions(chunk, [RARE])
+    document = ingest(collection, "holidays.md", HOLIDAYS.replace("25", "30"))
+    assert not document.chunks.filter(questions_edited=True).exists()
+    assert found("sabbatical") == []
+    assert_statistics_are_exact(collection)
+
+
+def test_a_passage_that_is_gone_is_not_written(chunk: Chunk, collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "holidays.md", "# Holidays\n\nAll other words now.\n")
+    with pytest.raises(Chunk.DoesNotExist):
+        rewrite_questions(chunk, [RARE])
+    assert_statistics_are_exact(collection)
+
+
+def test_the_generator_is_not_asked_for_passages_that_are_kept(
+    chunk: Chunk, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Counting:
+        name = "rules"
+
+        def generate(self, text: str, heading_path: object, language: str) -> list[str]:
+            asked.append(text)
+            return ["Is it counted?"]
+
+    monkeypatch.setattr(pipeline.conf, "question_generator", Counting)
+    document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
+    assert len(asked) == document.chunks.count() - 1
+    assert not any("holiday" in text for text in asked)
+
+
+def test_they_are_suggested(chunk: Chunk) -> None:
+    rewrite_questions(chunk, [RARE])
+    assert RARE in [suggestion.question for suggestion in suggestions(None)]
+
+
+def test_staff_edit_them_on_the_passage_page(admin: Client, chunk: Chunk) -> None:
+    page = admin.get(url_of(chunk)).content.decode()
+    assert 'name="canonical_questions"' in page
+    assert "<textarea" in page
+    body = {"canonical_questions": f"  {RARE} \n\nWhat <b>about</b> leave?\n{RARE}\n", "content": "changed"}
+    response = admin.post(url_of(chunk), body)
+    assert response.status_code == 302
+    chunk.refresh_from_db()
+    assert chunk.canonical_questions == [RARE, "What <b>about</b> leave?"]
+    assert chunk.questions_edited
+    assert chunk.content != "changed"
+    assert found("sabbatical") == ["holidays.md"]
+    assert "What &lt;b&gt;about&lt;/b&gt; leave?" in admin.get(url_of(chunk)).content.decode()
+
+
+def test_saving_without_a_change_writes_nothing(admin: Client, chunk: Chunk) -> None:
+    version = CollectionStatistics.objects.get(pk=chunk.collection_id).version
+    admin.post(url_of(chunk), {"canonical_questions": "\r\n".join(chunk.canonical_questions)})
+    chunk.refresh_from_db()
+    assert not chunk.questions_edited
+    assert CollectionStatistics.objects.get(pk=chunk.collection_id).version == version
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\n".join(f"Question {n}?" for n in range(6)), "At most 5 questions"),
+        ("x" * 201, "shorter than 200 characters"),
+        ("a\x00b", "Null characters"),
+    ],
+)
+def test_what_cannot_be_a_question_is_refused(admin: Client, chunk: Chunk, text: str, why: str) -> None:
+    response = admin.post(url_of(chunk), {"canonical_questions": text})
+    assert response.status_code == 200
+    assert why in str(response.context["adminform"].form.errors)
+    chunk.refresh_from_db()
+    assert not chunk.questions_edited
+
+
+def test_a_passage_replaced_while_it_was_edited_is_told(
+    admin: Client, chunk: Chunk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*args: object) -> None:
+        raise Chunk.DoesNotExist
+
+    monkeypatch.setattr("retrieval.admin.passages.rewrite_questions", gone)
+    response = admin.post(url_of(chunk), {"canonical_questions": RARE}, follow=True)
+    told = [str(message) for message in response.context["messages"]]
+    assert any("nothing was saved" in message for message in told)
+    assert not any("successfully" in message for message in told)
+
+
+def test_who_may_only_look_sees_them_and_cannot_save(client: Client, chunk: Chunk) -> None:
+    rewrite_questions(chunk, [RARE])
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_chunk"))
+    client.force_login(viewer)
+    page = client.get(url_of(chunk)).content.decode()
+    assert RARE in page
+    assert "<textarea" not in page
+    assert client.post(url_of(chunk), {"canonical_questions": "x?"}).status_code == 403
+
+
+def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_document(
+    chunk: Chunk, collection: Collection, ingest: Ingest, settings: LazySettings
+) -> None:
+    with completion_server() as server:
+        settings.QUESTION_GENERATOR = {
+            "BACKEND": "retrieval.ingest.llm_questions.ModelQuestions",
+            "OPTIONS": {"base_url": server.url, "api_key": "", "model": "tiny"},
+        }
+        server.content = '{"questions": ["How much annual vacation is there?"]}'
+        document = ingest(collection, "holidays.md", HOLIDAYS)
+        assert document.chunks.get().canonical_questions == ["How much annual vacation is there?"]
+        assert found("vacation") == ["holidays.md"]
+        assert len(server.requests) == 1
+        ingest(collection, "holidays.md", HOLIDAYS)
+        assert len(server.requests) == 1
+        server.status = 500
+        document = ingest(
+            collection, "policy.md", "The refund policy is a set of rules for the money that you get back."
+        )
+        assert document.status == Document.Status.READY
+        assert document.chunks.get().canonical_questions == ["What is the refund policy?"]
+    assert_statistics_are_exact(collection)

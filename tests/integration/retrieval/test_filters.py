@@ -1,0 +1,236 @@
+"""Filters: by metadata, dates and language; they hold for both legs, and never starve the result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from pgvector import HalfVector
+
+from retrieval.access import everything
+from retrieval.dense import ranker as dense_ranker
+from retrieval.dense.active import active_embedder
+from retrieval.ingest.writing import settle
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
+from retrieval.search import search
+from retrieval.types import DateRange, Leg, SearchFilters, SearchMethod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PAPERS: dict[str, dict[str, Any]] = {
+    "icu.md": {"department": "icu", "published": "2026-01-15", "year": 2026},
+    "surgery.md": {"department": ["surgery", "er"], "published": "2026-02-01T23:59:59Z", "year": 2025},
+    "er.md": {"department": "er", "published": "last spring", "year": "2025"},
+    "none.md": {},
+}
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for number, (source, metadata) in enumerate(PAPERS.items(), start=1):
+        document = ingest(
+            collection, source, f"The hand hygiene protocol of {source}.", metadata=metadata, language="en"
+        )
+        added = datetime(2026, number, 10, 12, tzinfo=UTC)
+        Document.objects.filter(pk=document.pk).update(created_at=added, updated_at=added.replace(day=20))
+    return collection
+
+
+def passing(**filters: Any) -> set[str]:
+    """The sources that pass, the same by either leg."""
+    by_leg = [
+        {
+            hit.passage.source
+            for hit in search("hand hygiene protocol", replace(everything(), **filters), method=method).hits
+        }
+        for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR)
+    ]
+    assert by_leg[0] == by_leg[1]
+    return by_leg[0]
+
+
+def between(field: str, first: date | None = None, last: date | None = None) -> set[str]:
+    return passing(dates=(DateRange(field, first, last),))
+
+
+def test_any_of_several_values_alone_or_in_a_list(library: Collection) -> None:
+    assert passing(metadata_any={"department": ["icu"]}) == {"icu.md"}
+    assert passing(metadata_any={"department": ["icu", "surgery"]}) == {"icu.md", "surgery.md"}
+    assert passing(metadata_any={"department": ["er"]}) == {"surgery.md", "er.md"}
+    assert passing(metadata_any={"department": ["er"], "year": [2025]}) == {"surgery.md"}
+    assert passing(metadata_any={"year": [2025, "2025"]}) == {"surgery.md", "er.md"}
+    assert passing(metadata_any={"department": ["radiology"]}) == set()
+    assert passing(metadata_any={"department": []}) == set()
+
+
+def test_containment_still_asks_for_all(library: Collection) -> None:
+    assert passing(metadata={"department": ["er"]}) == {"surgery.md"}
+    assert passing(metadata={"department": ["surgery", "er"]}) == {"surgery.md"}
+    assert passing(metadata={"department": "er"}) == {"er.md"}
+
+
+def test_days_are_included_on_both_sides(library: Collection) -> None:
+    assert between("added", date(2026, 2, 10), date(2026, 3, 10)) == {"surgery.md", "er.md"}
+    assert between("added", date(2026, 2, 11), date(2026, 3, 9)) == set()
+    assert between("added", last=date(2026, 1, 10)) == {"icu.md"}
+    assert between("changed", first=date(2026, 4, 20)) == {"none.md"}
+    assert between("changed", first=date(2026, 4, 21)) == set()
+
+
+def test_days_are_those_of_the_sites_time_zone(library: Collection, settings: Any) -> None:
+    Document.objects.filter(source="icu.md").update(created_at=datetime(2026, 1, 10, 23, 30, tzinfo=UTC))
+    assert between("added", last=date(2026, 1, 10)) == {"icu.md"}
+    settings.TIME_ZONE = "Europe/Amsterdam"
+    assert between("added", last=date(2026, 1, 10)) == set()
+
+
+def test_dates_in_the_metadata(library: Collection) -> None:
+    assert between("published", date(2026, 1, 15), date(2026, 2, 1)) == {"icu.md", "surgery.md"}
+    assert between("published", first=date(2026, 1, 16)) == {"surgery.md"}
+    assert between("published", last=date(2026, 1, 15)) == {"icu.md"}
+    assert between("department", first=date(1, 1, 1)) == set()
+    assert between("year", first=date(1, 1, 1)) == set()
+
+
+def test_several_ranges_all_hold(library: Collection) -> None:
+    ranges = (DateRange("added", first=date(2026, 2, 1)), DateRange("published", first=date(2026, 1, 1)))
+    assert passing(dates=ranges) == {"surgery.md"}
+    same = (DateRange("published", first=date(2026, 1, 20)), DateRange("published", last=date(2026, 1, 31)))
+    assert passing(dates=same) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("", date(2026, 1, 1), None), ("added", None, None), ("added", date(2026, 2, 2), date(2026, 2, 1))]
+)
+def test_an_impossible_range_is_no_range(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="range of dates"):
+        DateRange(*arguments)
+
+
+def test_the_command_takes_filters(library: Collection) -> None:
+    def listed(*options: str) -> set[str]:
+        out = StringIO()
+        call_command("search", "hand hygiene protocol", "--json", *options, stdout=out)
+        found = json.loads(out.getvalue())["results"]
+        return set(
+            Document.objects.filter(pk__in=[hit["document"]["id"] for hit in found]).values_list("source", flat=True)
+        )
+
+    assert len(listed()) == 4
+    assert listed("--metadata", "department=icu") == {"icu.md"}
+    assert listed("--metadata", "department=icu", "--metadata", "department=er") == {"icu.md", "surgery.md", "er.md"}
+    assert listed("--metadata", "year=2025") == {"surgery.md", "er.md"}
+    assert listed("--metadata", "year=2025", "--metadata", "department=surgery") == {"surgery.md"}
+    assert listed("--from", "2026-02-01", "--to", "2026-02-28") == {"surgery.md"}
+    assert listed("--from", "2026-01-01", "--date-field", "published") == {"icu.md", "surgery.md"}
+    assert listed("--language", "nl") == set()
+    assert len(listed("--language", "nl", "--language", "en")) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--metadata", "department"], "KEY=VALUE"),
+        (["--metadata", "=x"], "KEY=VALUE"),
+        (["--from", "yesterday"], "YYYY-MM-DD"),
+        (["--from", "2026-02-30"], "not a day of the calendar"),
+        (["--from", "2026-02-02", "--to", "2026-02-01"], "must not end"),
+    ],
+)
+def test_the_command_says_what_is_wrong(library: Collection, options: list[str], why: str) -> None:
+    with pytest.raises(CommandError, match=why):
+        call_command("search", "hygiene", *options)
+
+
+def test_one_in_a_hundred_rows_still_fills_the_list(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the HNSW index, with the passing rows far from the question and hundreds of others nearer."""
+    _fill(collection, documents=2000, wanted_every=100)
+    monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
+    tune = dense_ranker._tune_index_scan
+
+    def use_the_index(candidates: int) -> None:
+        tune(candidates)
+        with connection.cursor() as cursor:
+            # In a table this small the planner would rather read and sort it all.
+            cursor.execute(
+                "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
+            )
+
+    monkeypatch.setattr(dense_ranker, "_tune_index_scan", use_the_index)
+    for name, wanted in {
+        "metadata_any": {"metadata_any": {"kind": ["rare"]}},
+        "metadata": {"metadata": {"kind": "rare"}},
+        "languages": {"languages": ("nl",)},
+        "dates": {"dates": (DateRange("day", date(2026, 1, 1), date(2026, 1, 31)),)},
+    }.items():
+        filters: SearchFilters = replace(everything(), **wanted)  # type: ignore[arg-type]
+        for method in (SearchMethod.VECTOR, SearchMethod.LEXICAL, SearchMethod.ZSCORE):
+            result = search("hand hygiene protocol", filters, method=method, top_k=15)
+            assert result.trace.degraded == ()
+            assert len(result.hits) == 15, (name, method)
+            assert {hit.passage.source.split("-")[0] for hit in result.hits} == {"rare"}
+        legs = {leg.leg: leg.returned for leg in result.trace.legs}
+        assert legs == {Leg.LEXICAL: 20, Leg.VECTOR: 20}
+
+
+def _fill(collection: Collection, documents: int, wanted_every: int) -> None:
+    from retrieval import conf
+
+    embedder = active_embedder()
+    random = np.random.default_rng(7)
+    question = conf.embedder().embed_query("hand hygiene protocol")
+    rows = Document.objects.bulk_create(
+        Document(
+            collection=collection,
+            source=f"{'rare' if number % wanted_every == 0 else 'common'}-{number}.md",
+            content_hash=str(number),
+            status=Document.Status.READY,
+            language="nl" if number % wanted_every == 0 else "en",
+            metadata={"kind": "rare", "day": "2026-01-15"} if number % wanted_every == 0 else {"kind": "common"},
+        )
+        for number in range(documents)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
+                content_hash, token_count, canonical_questions, search_vector, bm25, length)
+            SELECT id, collection_id, 0, 0, 10, NULL, '{}', 'Hand hygiene ' || id, id, 3, '{}', vector,
+                retrieval_bm25_weights(vector, ARRAY[1,1,1,1], 1.2, 0.75, 3), 3
+            FROM retrieval_document, LATERAL to_tsvector('english', 'Hand hygiene protocol ' || id) AS vector
+            """
+        )
+        cursor.execute(
+            "INSERT INTO retrieval_lexeme (collection_id, lexeme, document_frequency) SELECT %s, word, %s "
+            "FROM unnest(tsvector_to_array(to_tsvector('english', 'Hand hygiene protocol'))) AS word",
+            [collection.pk, documents],
+        )
+    CollectionStatistics.objects.create(
+        collection=collection, chunks=documents, total_length=3.0 * documents, reference_length=3, version=1
+    )
+    noise = random.normal(size=(documents, len(question))) / np.sqrt(len(question))
+    embeddings = []
+    for number, (document, chunk) in enumerate(zip(rows, Chunk.objects.order_by("document_id"), strict=True)):
+        assert chunk.document_id == document.pk
+        far = number % wanted_every == 0
+        vector = noise[number] + (0 if far else 1) * question
+        embeddings.append(
+            ChunkEmbedding(
+                chunk=chunk,
+                document=document,
+                collection=collection,
+                embedder=embedder,
+                vector=HalfVector(vector / np.linalg.norm(vector)),
+            )
+        )
+    ChunkEmbedding.objects.bulk_create(embeddings, batch_size=500)
+    settle()

@@ -1,0 +1,170 @@
+"""Misspelt words: what stands in for them, what that is worth, and what is never put right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from retrieval.access import everything
+from retrieval.explanation import trace_as_json
+from retrieval.lexical import fuzzy
+from retrieval.lexical.fuzzy import MAX_EXPANSIONS
+from retrieval.lexical.query import build_queries
+from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.lexical.terms import inverse_document_frequency
+from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
+from retrieval.search import search
+from retrieval.types import SearchMethod, SearchPlan, Weights
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0))
+
+TEXTS = {
+    "hospital.md": "The hospital is open day and night.",
+    "pump.md": "Part MX-9920-W is a circulation pump.",
+    "valve.md": "A ball valve closes quickly.",
+    "value.md": "The value of the part is written off.",
+    "both.md": "A valve has a value.",
+}
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in TEXTS.items():
+        ingest(collection, source, text)
+    return collection
+
+
+def found(question: str) -> list[str]:
+    hits = search(question, everything(), method=SearchMethod.LEXICAL).hits
+    return [hit.passage.source for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("typed", "source"),
+    [("hosptial", "hospital.md"), ("hopsital", "hospital.md"), ("cirkulation", "pump.md"), ("pmup", "pump.md")],
+)
+def test_misspelt_words_find_what_was_meant(library: Collection, typed: str, source: str) -> None:
+    assert found(typed) == [source]
+
+
+def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
+    result = search("hosptial", everything(), method=SearchMethod.LEXICAL)
+    (leg,) = [leg for leg in trace_as_json(result.trace)["legs"] if leg["leg"] == "lexical"]
+    assert leg["expansions"] == {"hosptial": ["hospit"]}
+    assert result.hits[0].matched_terms == ("hospit",)
+
+
+@pytest.mark.parametrize("question", ["MX-9290-W", "mx9902w", "2027", '"hosptial"', "ospital", "pi"])
+def test_codes_numbers_quotations_first_letters_and_short_words_are_not_put_right(
+    library: Collection, question: str
+) -> None:
+    for query in build_queries(question, [library.pk]):
+        assert query.expansions == {}
+
+
+def test_a_code_is_neither_put_right_nor_stands_in(library: Collection) -> None:
+    pk = library.pk
+    assert Lexeme.objects.filter(lexeme="mx9920w").exists()
+    assert fuzzy.expand("mx9290w", "mx9290w", "english", [pk], [pk], 5) == ()
+    Lexeme.objects.create(collection=library, lexeme="pump2", document_frequency=1)
+    stood_in = fuzzy.expand("pumpz", "pumpz", "english", [pk], [pk], 5)
+    assert [expansion.lexeme for expansion in stood_in] == ["pump"]
+
+
+def test_words_that_the_documents_know_are_not_expanded(library: Collection) -> None:
+    (query,) = build_queries("valve hosptial", [library.pk])
+    assert query.expansions.keys() == {"hosptial"}
+    assert query.idf.keys() == {"valv"}
+
+
+def test_it_can_be_turned_off(library: Collection) -> None:
+    assert build_queries("hosptial", [library.pk], fuzzy=False) == []
+
+
+def test_an_expansion_weighs_less_and_all_weigh_by_the_most_frequent(library: Collection, ingest: Ingest) -> None:
+    ingest(library, "third.md", "Nothing of value.")
+    (query,) = build_queries("valye", [library.pk])
+    by_lexeme = {expansion.lexeme: expansion for expansion in query.expansions["valye"]}
+    assert by_lexeme.keys() == {"valv", "valu"}
+    passages = CollectionStatistics.objects.get(pk=library.pk).chunks
+    idf = inverse_document_frequency(3, passages)
+    for expansion in by_lexeme.values():
+        assert expansion.edits == 1
+        assert expansion.weight == pytest.approx(idf * (1 - 1 / 5))
+
+
+def test_a_passage_is_credited_with_the_best_expansion_only(library: Collection) -> None:
+    ranking = Bm25Ranker("valye", everything(), PLAN).rank(10)
+    sources = dict(Document.objects.values_list("chunks__pk", "source"))
+    scores = {sources[chunk.chunk_id]: chunk.score for chunk in ranking.chunks}
+    assert scores.keys() == {"valve.md", "value.md", "both.md"}
+    both = next(chunk for chunk in ranking.chunks if sources[chunk.chunk_id] == "both.md")
+    assert set(ranking.matched_terms[both.chunk_id]) == {"valv", "valu"}
+    (query,) = build_queries("valye", [library.pk])
+    weights = [expansion.weight for expansion in query.expansions["valye"]]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT max(-(bm25 <#> weights::sparsevec)), sum(-(bm25 <#> weights::sparsevec)) "
+            "FROM retrieval_chunk, unnest(%s::text[]) AS weights WHERE id = %s",
+            [[vector.to_text() for vector in query.alternatives[0]], both.chunk_id],
+        )
+        best, total = cursor.fetchone()
+    assert len(weights) == 2
+    assert both.score == pytest.approx(best)
+    assert both.score < total
+    assert Bm25Ranker("valye", everything(), PLAN).score([both.chunk_id]) == pytest.approx({both.chunk_id: both.score})
+
+
+def test_at_most_fifty_stand_in_the_nearest_and_most_frequent_first(library: Collection) -> None:
+    letters = [chr(ord("a") + place) for place in range(26)]
+    lexemes = [f"zz{first}{second}" for first in letters[:10] for second in letters[:10]]
+    Lexeme.objects.bulk_create(Lexeme(collection=library, lexeme=lexeme, document_frequency=1) for lexeme in lexemes)
+    Lexeme.objects.filter(lexeme="zzjq").delete()
+    Lexeme.objects.create(collection=library, lexeme="zzjqq", document_frequency=3)
+    Lexeme.objects.create(collection=library, lexeme="zzjqw", document_frequency=2)
+    expansions = fuzzy.expand("zzjq", "zzjq", "simple", [library.pk], [library.pk], 10)
+    assert [expansion.lexeme for expansion in expansions[:2]] == ["zzjqq", "zzjqw"]
+    assert {expansion.edits for expansion in expansions} == {1}
+    Lexeme.objects.bulk_create(
+        Lexeme(collection=library, lexeme=f"yyyy{first}{second}", document_frequency=1)
+        for first in letters
+        for second in letters[:10]
+    )
+    assert len(fuzzy.expand("yyyyyy", "yyyyyy", "simple", [library.pk], [library.pk], 10)) == MAX_EXPANSIONS
+
+
+def test_a_word_of_another_collections_language_is_not_misspelt(ingest: Ingest) -> None:
+    english = Collection.objects.create(slug="en", name="English", text_search_configuration="english")
+    dutch = Collection.objects.create(slug="nl", name="Dutch", text_search_configuration="dutch")
+    ingest(english, "heating.md", "The heating of the ward. A hot day, her heart.")
+    ingest(dutch, "hitte.md", "De heatin staat aan; het hart van de afdeling.")
+    # "het" is a Dutch stop word, "heating" an English word: neither is a misspelling of what the other language has.
+    for query in build_queries("het heating", [english.pk, dutch.pk]):
+        assert query.expansions == {}
+    expanded = {query.configuration: query.expansions for query in build_queries("haeting", [english.pk, dutch.pk])}
+    assert [expansion.lexeme for expansion in expanded["english"]["haeting"]] == ["heat"]
+
+
+def test_only_the_searched_collections_words_stand_in(library: Collection, ingest: Ingest) -> None:
+    other = Collection.objects.create(slug="other", name="Other", text_search_configuration="english")
+    ingest(other, "zebra.md", "A zebra in the savannah.")
+    assert build_queries("savanah", [library.pk]) == []
+    assert [list(query.expansions) for query in build_queries("savanah", [other.pk])] == [["savanah"]]
+
+
+def test_candidates_come_from_an_index(library: Collection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute(
+            "EXPLAIN SELECT lexeme FROM retrieval_lexeme WHERE collection_id = ANY('{1}') "
+            "AND left(lexeme, 1) = 'h' AND length(lexeme) BETWEEN 5 AND 9"
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+        cursor.execute("RESET ALL")
+    assert "lexeme_beginning_and_length" in plan
+    assert "Filter" not in plan

@@ -1,0 +1,157 @@
+"""Quoted phrases and excluded words: filters that hold whichever leg finds a passage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from django.db import connection
+
+from retrieval.access import everything
+from retrieval.dense import ranker as dense_ranker
+from retrieval.dense.ranker import VectorRanker
+from retrieval.exceptions import InvalidQuery
+from retrieval.lexical.constraints import constrain, constraints_for
+from retrieval.lexical.syntax import parse
+from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
+from retrieval.search import search
+from retrieval.types import SearchMethod, SearchPlan, Weights
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PLAN = SearchPlan(SearchMethod.RRF, Weights(1.0, 1.0))
+METHODS = [SearchMethod.LEXICAL, SearchMethod.VECTOR, SearchMethod.RRF, SearchMethod.ZSCORE]
+
+TEXTS = {
+    "wet.md": "The wet rotor of the pump must be cleaned every year.",
+    "dry.md": "The rotor was wet, so the pump was switched off for cleaning.",
+    "valve.md": "Clean the valve of the pump before the wet season.",
+    "whole.md": "Order part MX-9920-W when the pump leaks.",
+    "joined.md": "Order part mx9920w when the pump leaks.",
+    "parts.md": "Order part MX 9920 W when the pump leaks.",
+    "other.md": "Order part MX-9902-W when the pump leaks.",
+}
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in TEXTS.items():
+        ingest(collection, source, text)
+    return collection
+
+
+def found(question: str, method: SearchMethod = SearchMethod.RRF) -> set[str]:
+    return {hit.passage.source for hit in search(question, everything(), method=method, top_k=50).hits}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("question", "sources"),
+    [
+        ('"wet rotor" pump', {"wet.md"}),
+        ('"rotor of the pump"', {"wet.md"}),
+        ('"pump must clean"', set()),
+        ('"nowhere written" pump', set()),
+        ('"wet rotor" "every year"', {"wet.md"}),
+        ('"wet rotor" -year', set()),
+        ("pump rotor -wet", {"whole.md", "joined.md", "parts.md", "other.md"}),
+        ('pump -"wet rotor" -part', {"dry.md", "valve.md"}),
+        ('"MX-9920-W" pump', {"whole.md", "joined.md", "parts.md"}),
+        ('"mx9920w" pump', {"whole.md", "joined.md"}),
+        ('"part MX-9920-W when" pump', {"whole.md", "joined.md", "parts.md"}),
+        ("pump part -MX-9920-W", {"other.md", "wet.md", "dry.md", "valve.md"}),
+    ],
+)
+def test_constraints_hold_for_every_method(
+    library: Collection, method: SearchMethod, question: str, sources: set[str]
+) -> None:
+    returned = found(question, method)
+    if method is SearchMethod.LEXICAL:
+        # It returns what shares a word with the question as well.
+        assert returned <= sources
+    else:
+        assert returned == sources
+
+
+def test_the_lexical_leg_finds_what_is_quoted(library: Collection) -> None:
+    assert found('"wet rotor"', SearchMethod.LEXICAL) == {"wet.md"}
+    assert found('"MX-9920-W"', SearchMethod.LEXICAL) == {"whole.md", "joined.md", "parts.md"}
+
+
+def test_a_phrase_of_stop_words_demands_nothing(library: Collection) -> None:
+    assert found('"of the" pump', SearchMethod.VECTOR) == set(TEXTS)
+    assert constraints_for(parse('"of the" pump'), [library.pk]) == ()
+
+
+def test_a_phrase_lies_within_one_field(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "apart.md", "# Bearings\n\nMade of steel.", title="Circulation pump")
+    ingest(collection, "together.md", "# Spare\n\nThe pump bearings are made of steel.", title="Spare")
+    assert found('"pump bearings"') == {"together.md"}
+    assert found('"circulation pump"') == {"apart.md"}
+
+
+def test_exclusions_alone_are_refused(library: Collection) -> None:
+    with pytest.raises(InvalidQuery, match="add what to look for"):
+        search("-pump", everything())
+
+
+def test_each_collection_is_asked_in_its_own_language(ingest: Ingest) -> None:
+    english = Collection.objects.create(slug="en", name="English", text_search_configuration="english")
+    dutch = Collection.objects.create(slug="nl", name="Dutch", text_search_configuration="dutch")
+    plain = Collection.objects.create(slug="xx", name="Plain", text_search_configuration="simple")
+    for each in (english, dutch, plain):
+        ingest(each, f"{each.slug}-one.md", "The pumps are cleaned. De pompen worden gereinigd.")
+        ingest(each, f"{each.slug}-two.md", "The pump is clean. De pomp is schoon.")
+    # English reduces both to "pump"; Dutch and plain do so only where the word is written like that, or as Dutch.
+    assert {"en-one.md", "en-two.md", "xx-two.md"} <= found('"pump"')
+    assert "xx-one.md" not in found('"pump"')
+    assert {"nl-one.md", "nl-two.md", "xx-one.md"} <= found('"pompen"')
+    assert "xx-two.md" not in found('"pompen"')
+    # A phrase of English stop words demands nothing of English passages, and its words of the others.
+    assert found('"the" pump') >= {"en-one.md", "en-two.md", "xx-one.md"}
+    for pk in (english.pk, dutch.pk, plain.pk):
+        assert constraints_for(parse('"pump"'), [pk])[0].collections == (pk,)
+
+
+def test_excluded_words_are_not_embedded(library: Collection) -> None:
+    with_syntax = VectorRanker('wet "rotor" pump -nonsense', everything(), PLAN)
+    plain = VectorRanker("wet rotor pump", everything(), PLAN)
+    chunks = sorted(Chunk.objects.values_list("pk", flat=True))
+    assert with_syntax.score(chunks) == plain.score(chunks)
+
+
+def test_the_index_scan_fills_the_list_with_what_meets_a_constraint(
+    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(60):
+        ingest(library, f"n{number}.md", f"Passage number {number}, {'rare bird' if number % 12 == 0 else 'of many'}.")
+    monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
+    with connection.cursor() as cursor:
+        # In a table this small the planner would rather sort.
+        cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
+    ranking = VectorRanker('wet pump "rare bird"', everything(), replace(PLAN, oversampling=1)).rank(5)
+    with connection.cursor() as cursor:
+        cursor.execute("RESET ALL")
+    assert len(ranking.chunks) == 5
+
+
+def test_few_passages_that_meet_a_constraint_are_compared_exactly(
+    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(dense_ranker, "_tune_index_scan", asked.append)
+    monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 3)
+    assert len(VectorRanker('"wet rotor"', everything(), PLAN).rank(50).chunks) == 1
+    assert asked == []
+    VectorRanker("wet rotor", everything(), PLAN).rank(50)
+    assert asked == [250]
+
+
+def test_rows_that_point_at_passages_are_restricted_like_passages(library: Collection) -> None:
+    constraints = constraints_for(parse('"wet rotor" pump -season'), [library.pk])
+    vectors = constrain(ChunkEmbedding.objects.all(), constraints)
+    assert [row.chunk.document.source for row in vectors] == ["wet.md"]
+    assert [row.document.source for row in constrain(Chunk.objects.all(), constraints)] == ["wet.md"]
+    assert constrain(Chunk.objects.all(), ()).count() == len(TEXTS)

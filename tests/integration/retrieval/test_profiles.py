@@ -1,0 +1,279 @@
+"""Search profiles on a real PostgreSQL: versions, publication, and what a search makes of the one in force."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import IntegrityError, OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+
+from chat import answering
+from retrieval import legs, profiles
+from retrieval.access import everything
+from retrieval.exceptions import SearchUnavailable
+from retrieval.explanation import trace_as_json
+from retrieval.metrics import PROFILE_FAILURES
+from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
+from retrieval.models.profile import VersionIsFixed
+from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
+from retrieval.search import search
+from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LEXICAL = ProfileSettings(method=SearchMethod.LEXICAL, top_k=1)
+RRF = ProfileSettings(method=SearchMethod.RRF, top_k=2)
+
+
+@pytest.fixture
+def profile() -> SearchProfile:
+    return SearchProfile.objects.create(slug="default", name="Default")
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a circulation pump.")
+    ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn.")
+    ingest(collection, "hours.md", "# Opening hours\n\nThe warehouse is open from eight until five.")
+    return collection
+
+
+def ask(**options: object) -> SearchResult:
+    return search("Which pump is open?", everything(), **options)  # type: ignore[arg-type]
+
+
+def in_force() -> list[str]:
+    return [str(version) for version in SearchProfileVersion.objects.filter(is_published=True)]
+
+
+def test_versions_are_numbered_per_profile(profile: SearchProfile, admin_user: User) -> None:
+    other = SearchProfile.objects.create(slug="other", name="Other")
+    made = [
+        profiles.add_version(profile, LEXICAL, note="words only", created_by=admin_user),
+        profiles.add_version(profile, RRF),
+        profiles.add_version(other, RRF),
+    ]
+    assert [str(version) for version in made] == ["default v1", "default v2", "other v1"]
+    assert made[0].read() == LEXICAL
+    assert (made[0].note, made[0].created_by, made[0].is_published) == ("words only", admin_user, False)
+
+
+def test_a_saved_version_stays_as_it_is(profile: SearchProfile) -> None:
+    version = profiles.add_version(profile, LEXICAL)
+    version.settings = to_json(RRF)
+    with pytest.raises(VersionIsFixed):
+        version.save()
+    with pytest.raises(VersionIsFixed):
+        version.save(update_fields=["settings"])
+    version.refresh_from_db()
+    assert version.read() == LEXICAL
+
+
+def test_settings_that_no_search_has_are_not_saved(profile: SearchProfile) -> None:
+    with pytest.raises(ImproperProfile):
+        SearchProfileVersion.objects.create(profile=profile, number=1, settings={"top_k": 0})
+    assert not profile.versions.exists()
+
+
+def test_without_a_published_version_the_settings_of_the_site_hold(
+    library: Collection, profile: SearchProfile, settings: object
+) -> None:
+    profiles.add_version(profile, LEXICAL)
+    settings.RETRIEVAL_TOP_K, settings.RETRIEVAL_DEFAULT_METHOD = 2, "linear"  # type: ignore[attr-defined]
+    result = ask()
+    assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("built-in", "linear", 2)
+
+
+def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(
+    library: Collection, profile: SearchProfile, admin_user: User
+) -> None:
+    first, second = profiles.add_version(profile, LEXICAL), profiles.add_version(profile, RRF)
+    profiles.publish(first, admin_user)
+    result = ask()
+    assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("default v1", "lexical", 1)
+    assert trace_as_json(result.trace)["profile"] == "default v1"
+    profiles.publish(second, admin_user)
+    result = ask()
+    assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("default v2", "rrf", 2)
+
+    first.refresh_from_db()
+    assert not first.is_published
+    assert (first.published_by, second.published_by) == (admin_user, admin_user)
+    before = first.published_at
+    assert before is not None
+    profiles.publish(first)
+    assert in_force() == ["default v1"]
+    assert first.published_at is not None
+    assert first.published_at > before
+    assert ask().trace.profile == "default v1"
+
+    assert profiles.withdraw() == first
+    assert in_force() == []
+    assert ask().trace.profile == "built-in"
+    assert profiles.withdraw() is None
+
+
+def test_another_process_sees_it_at_once(profile: SearchProfile) -> None:
+    """Another thread has another connection, and whatever a process remembers is shared: there is nothing."""
+    version = profiles.add_version(profile, RRF)
+
+    def look() -> str:
+        try:
+            return profiles.active_profile().name
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(look).result() == "built-in"
+        profiles.publish(version)
+        assert pool.submit(look).result() == "default v1"
+
+
+def test_looking_it_up_is_one_query(profile: SearchProfile) -> None:
+    version = profiles.add_version(profile, RRF)
+    profiles.publish(version)
+    with CaptureQueriesContext(connection) as queries:
+        found = profiles.active_profile()
+    assert found == profiles.NamedProfile("default v1", RRF, version.pk) == profiles.named(version)
+    assert len(queries) == 1
+
+
+def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
+    versions = [profiles.add_version(profile, replace(RRF, top_k=number)) for number in range(1, 9)]
+    barrier = Barrier(len(versions))
+
+    def publish(version: SearchProfileVersion) -> None:
+        try:
+            barrier.wait(10)
+            profiles.publish(version)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(versions)) as pool:
+        list(pool.map(publish, versions))
+    assert len(in_force()) == 1
+
+
+def test_many_who_save_at_once_get_a_number_each(profile: SearchProfile) -> None:
+    barrier = Barrier(6)
+
+    def add(_number: int) -> int:
+        try:
+            barrier.wait(10)
+            return profiles.add_version(profile, RRF).number
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sorted(pool.map(add, range(6))) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_database_lets_no_two_be_in_force(profile: SearchProfile) -> None:
+    profiles.add_version(profile, RRF)
+    profiles.add_version(profile, LEXICAL)
+    with pytest.raises(IntegrityError):
+        SearchProfileVersion.objects.update(is_published=True)
+
+
+def test_publishing_a_version_that_is_gone_leaves_the_other_in_force(profile: SearchProfile) -> None:
+    first, second = profiles.add_version(profile, RRF), profiles.add_version(profile, LEXICAL)
+    profiles.publish(first)
+    SearchProfileVersion.objects.filter(pk=second.pk).delete()
+    with pytest.raises(ObjectDoesNotExist):
+        profiles.publish(second)
+    assert in_force() == ["default v1"]
+
+
+def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(
+    library: Collection, profile: SearchProfile, caplog: pytest.LogCaptureFixture
+) -> None:
+    version = profiles.add_version(profile, LEXICAL)
+    profiles.publish(version)
+    SearchProfileVersion.objects.filter(pk=version.pk).update(settings={"method": "magic", "later_setting": 1})
+    before = PROFILE_FAILURES._value.get()
+    with caplog.at_level(logging.ERROR):
+        result = ask()
+    assert result.trace.plan.method is profiles.built_in_profile().method
+    assert result.trace.profile == "built-in (instead of default v1)"
+    assert "default v1, cannot be used" in caplog.text
+    assert "later_setting: is not a setting" in caplog.text
+    assert PROFILE_FAILURES._value.get() == before + 1
+
+    version.refresh_from_db()
+    with pytest.raises(ImproperProfile):
+        profiles.publish(version)
+
+
+def test_a_lost_database_is_an_honest_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lost:
+        def cursor(self) -> None:
+            raise OperationalError("password hunter2 refused")
+
+    monkeypatch.setattr(profiles, "connection", Lost())
+    with pytest.raises(SearchUnavailable) as raised:
+        ask()
+    assert "hunter2" not in str(raised.value)
+
+
+def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
+    library: Collection, ingest: Callable[..., Document], profile: SearchProfile
+) -> None:
+    sections = [
+        f"# Part {number}\n\nThe pump of part {number} is open. " + "It hums all day. " * 40 for number in range(9)
+    ]
+    ingest(library, "long.md", "\n\n".join(sections))
+    tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
+    profiles.publish(profiles.add_version(profile, tight))
+    searched = answering._search("Which part hums all day?", everything(), None, ())
+    assert searched.context.statistics["budget_tokens"] == 700
+    assert searched.context.statistics["neighbours_added"] == 0
+    assert searched.context.statistics["passages"] == 2
+    assert searched.trace.profile == "default v1"
+
+    profiles.publish(profiles.add_version(profile, replace(tight, context_neighbours=1, context_budget_tokens=4000)))
+    searched = answering._search("Which part hums all day?", everything(), None, ())
+    assert searched.context.statistics["neighbours_added"] > 0
+
+
+def test_settings_can_be_searched_with_before_they_are_saved(library: Collection) -> None:
+    result = ask(profile=LEXICAL)
+    assert (result.trace.profile, result.trace.search_method) == ("", "lexical")
+    result = ask(profile=profiles.NamedProfile("trial", LEXICAL))
+    assert (result.trace.profile, result.trace.search_method) == ("trial", "lexical")
+
+
+@pytest.mark.parametrize("method", [None, *SearchMethod])
+def test_with_the_switch_off_only_vectors_rank(
+    library: Collection,
+    profile: SearchProfile,
+    method: SearchMethod | None,
+    settings: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_arguments: object) -> object:
+        raise AssertionError("The lexical leg ran.")
+
+    strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
+    profiles.publish(profiles.add_version(profile, strict))
+    settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
+    monkeypatch.setitem(legs.RANKERS, Leg.LEXICAL, never)
+    result = ask(method=method, reranker="gone")
+    assert result.trace.search_method == "vector"
+    assert result.trace.plan.method is SearchMethod.VECTOR
+    assert result.trace.degraded == ()
+    assert {leg.leg: leg.status for leg in result.trace.legs} == {Leg.LEXICAL: LegStatus.OFF, Leg.VECTOR: LegStatus.OK}
+    assert result.trace.rerank is None
+    # A threshold for BM25 scores would have dropped every cosine.
+    assert len(result.hits) == 3
+
+
+def test_with_the_switch_off_a_threshold_for_cosines_holds(library: Collection, settings: object) -> None:
+    settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
+    assert ask(profile=ProfileSettings(method=SearchMethod.VECTOR, score_threshold=0.999)).hits == ()

@@ -1,0 +1,388 @@
+"""Every kind of damage is found, told, and mended where it can be."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from retrieval import conf, tasks
+from retrieval.access import everything
+from retrieval.dense import reembedding
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.ingest import pipeline
+from retrieval.models import (
+    Chunk,
+    ChunkEmbedding,
+    Collection,
+    CollectionStatistics,
+    Document,
+    DocumentText,
+    IndexCheck,
+    Lexeme,
+)
+from retrieval.reconciliation import checks, runs
+from retrieval.reconciliation.checks import Kind, check
+from retrieval.reconciliation.runs import last_counts, reconcile
+from retrieval.search import search
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    for number in range(3):
+        filler = " ".join(f"Sentence {place} is about the pump and its {number} valves." for place in range(60))
+        text = f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
+        ingest(collection, f"{number}.md", text)
+    assert collection.chunks.count() > 6
+    assert check() == []
+    return collection
+
+
+def sql(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def unprotected(statement: str) -> None:
+    """Run a statement without triggers, as a restored backup or a fault of the disk would: no foreign key objects."""
+    sql(f"SET session_replication_role = replica; {statement}; SET session_replication_role = DEFAULT")
+
+
+def delete_a_vector() -> None:
+    ChunkEmbedding.objects.order_by("pk")[0].delete()
+
+
+def lose_token_vectors() -> None:
+    ChunkEmbedding.objects.filter(document__source="0.md").update(token_signs=None)
+
+
+def orphan_a_vector() -> None:
+    unprotected("DELETE FROM retrieval_chunk WHERE id = (SELECT min(id) FROM retrieval_chunk)")
+
+
+def misplace_a_vector() -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    ChunkEmbedding.objects.filter(pk=ChunkEmbedding.objects.order_by("pk")[0].pk).update(collection=other)
+
+
+def misplace_a_vectors_document() -> None:
+    first, last = Document.objects.order_by("pk").first(), Document.objects.order_by("pk").last()
+    ChunkEmbedding.objects.filter(document=first).update(document=last)
+
+
+def misplace_chunks() -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    first = Document.objects.order_by("pk").first()
+    Chunk.objects.filter(document=first).update(collection=other)
+
+
+def miscount_passages() -> None:
+    CollectionStatistics.objects.update(chunks=99)
+
+
+def lengthen() -> None:
+    CollectionStatistics.objects.update(total_length=1)
+
+
+def lose_statistics() -> None:
+    CollectionStatistics.objects.all().delete()
+
+
+def lose_a_lexeme() -> None:
+    Lexeme.objects.filter(lexeme="pump").delete()
+
+
+def invent_a_lexeme() -> None:
+    Lexeme.objects.create(collection=Collection.objects.get(), lexeme="zebra", document_frequency=3)
+
+
+def miscount_a_lexeme() -> None:
+    Lexeme.objects.filter(lexeme="pump").update(document_frequency=1)
+
+
+def outdate_weights() -> None:
+    CollectionStatistics.objects.update(weighting="k1=9")
+
+
+def lose_a_text() -> None:
+    DocumentText.objects.order_by("pk")[0].delete()
+
+
+def outdate_a_text() -> None:
+    DocumentText.objects.filter(document__source="0.md").update(content_hash="0" * 64)
+
+
+def alter_a_text() -> None:
+    DocumentText.objects.filter(document__source="0.md").update(text="Nothing of the kind.")
+
+
+def alter_a_passage() -> None:
+    Chunk.objects.filter(document__source="0.md", ordinal=0).update(content="Not in the document.")
+
+
+def empty_a_document() -> None:
+    document = Document.objects.get(source="0.md")
+    from retrieval.ingest.writing import remove_chunks
+
+    remove_chunks(document)
+
+
+def miscount_a_document() -> None:
+    Document.objects.filter(source="0.md").update(chunk_count=7)
+
+
+def delete_a_file() -> None:
+    document = Document.objects.get(source="0.md")
+    document.file.storage.delete(document.file.name)
+
+
+def leave_a_file() -> None:
+    storage = Document.file.field.storage
+    name = storage.save("documents/left.md", ContentFile(b"left"))
+    old = time.time() - 3 * 86400
+    os.utime(storage.path(name), (old, old))
+
+
+def kinds() -> set[Kind]:
+    return {inconsistency.kind for inconsistency in check()}
+
+
+MENDABLE = [
+    (delete_a_vector, {Kind.MISSING_VECTORS}),
+    (lose_token_vectors, {Kind.MISSING_VECTORS}),
+    (
+        orphan_a_vector,
+        {Kind.ORPHANED_VECTORS, Kind.STATISTICS, Kind.LEXEMES, Kind.CHUNK_COUNTS},
+    ),
+    (misplace_a_vector, {Kind.MISPLACED_VECTORS}),
+    (misplace_a_vectors_document, {Kind.MISPLACED_VECTORS}),
+    (
+        misplace_chunks,
+        {Kind.MISPLACED_CHUNKS, Kind.MISPLACED_VECTORS, Kind.STATISTICS, Kind.LEXEMES, Kind.TERM_WEIGHTS},
+    ),
+    (miscount_passages, {Kind.STATISTICS}),
+    (lengthen, {Kind.STATISTICS}),
+    (lose_statistics, {Kind.STATISTICS, Kind.TERM_WEIGHTS}),
+    (lose_a_lexeme, {Kind.LEXEMES}),
+    (invent_a_lexeme, {Kind.LEXEMES}),
+    (miscount_a_lexeme, {Kind.LEXEMES}),
+    (outdate_weights, {Kind.TERM_WEIGHTS}),
+    (lose_a_text, {Kind.STALE_TEXT}),
+    (outdate_a_text, {Kind.STALE_TEXT}),
+    (alter_a_text, {Kind.UNREADABLE_OFFSETS}),
+    (alter_a_passage, {Kind.UNREADABLE_OFFSETS}),
+    (empty_a_document, {Kind.EMPTY_DOCUMENTS, Kind.CHUNK_COUNTS}),
+    (miscount_a_document, {Kind.CHUNK_COUNTS}),
+    (leave_a_file, {Kind.ORPHANED_FILES}),
+]
+
+
+def read_what_waits() -> None:
+    for pk in Document.objects.filter(status=Document.Status.PENDING).values_list("pk", flat=True):
+        pipeline.ingest(pk)
+
+
+def index_content() -> tuple[object, ...]:
+    """All that search reads, as values that do not depend on row ids."""
+    return (
+        sorted(Chunk.objects.values_list("document__source", "ordinal", "content", "collection__slug", "length")),
+        sorted(ChunkEmbedding.objects.values_list("document__source", "chunk__ordinal", "collection__slug")),
+        sorted(Lexeme.objects.values_list("collection__slug", "lexeme", "document_frequency")),
+        sorted(Document.objects.values_list("source", "status", "chunk_count")),
+        [
+            (row.chunks, pytest.approx(row.total_length), row.weighting)
+            for row in CollectionStatistics.objects.filter(collection__slug="library")
+        ],
+    )
+
+
+@pytest.mark.parametrize(("damage", "found"), MENDABLE, ids=lambda value: getattr(value, "__name__", ""))
+def test_damage_is_found_and_mended(library: Collection, damage: Callable[[], None], found: set[Kind]) -> None:
+    whole = index_content()
+    damage()
+    assert kinds() == found
+    mended = reconcile(repair=True)
+    assert {inconsistency.kind for inconsistency in mended} == found
+    assert all(inconsistency.repaired for inconsistency in mended)
+    assert check() == []
+    read_what_waits()
+    assert check() == []
+    Collection.objects.filter(slug="other").delete()
+    assert index_content() == whole
+    result = search("Which pump weighs grams?", everything())
+    assert result.trace.degraded == ()
+    assert result.hits
+
+
+def test_a_check_changes_nothing(library: Collection) -> None:
+    miscount_passages()
+    delete_a_vector()
+    assert [(one.kind, one.repaired) for one in reconcile()] == [
+        (Kind.MISSING_VECTORS, False),
+        (Kind.STATISTICS, False),
+    ]
+    assert kinds() == {Kind.MISSING_VECTORS, Kind.STATISTICS}
+
+
+def test_a_file_that_is_gone_cannot_be_mended_and_its_document_goes_on_serving(library: Collection) -> None:
+    delete_a_file()
+    alter_a_passage()
+    document = Document.objects.get(source="0.md")
+    (offsets, file) = reconcile(repair=True)
+    assert (offsets.kind, offsets.repaired, offsets.examples) == (Kind.UNREADABLE_OFFSETS, False, (str(document.pk),))
+    assert (file.kind, file.repaired) == (Kind.MISSING_FILES, False)
+    document.refresh_from_db()
+    assert document.status == Document.Status.READY
+    assert document.chunks.exists()
+
+
+def test_a_young_file_may_be_about_to_get_its_row(library: Collection) -> None:
+    storage = Document.file.field.storage
+    name = storage.save("documents/young.md", ContentFile(b"young"))
+    reconcile(repair=True)
+    assert storage.exists(name)
+    assert Path(storage.path(name)).is_relative_to(settings.DATA_DIR)
+
+
+def test_a_test_collection_without_files_is_in_order(collection: Collection) -> None:
+    """Bulk loading keeps no files, and keeps documents without text."""
+    from retrieval.dense.active import active_embedder
+    from retrieval.ingest.bulk import NewDocument, replace_documents
+
+    replace_documents(collection, [NewDocument("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
+    assert check() == []
+
+
+def test_a_document_being_read_is_left_to_its_reader(library: Collection) -> None:
+    alter_a_text()
+    Document.objects.filter(source="0.md").update(status=Document.Status.PROCESSING)
+    assert check() == []
+
+
+def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_mended(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(texts: Sequence[str]) -> None:
+        raise EmbeddingFailed("The embedding server does not answer.")
+
+    delete_a_vector()
+    miscount_passages()
+    monkeypatch.setattr(reembedding, "encode_passages", fail)
+    with pytest.raises(CommandError, match="does not answer"):
+        call_command("reconcile", "--repair")
+    assert kinds() == {Kind.MISSING_VECTORS}
+
+
+def test_writers_and_repair_take_turns(library: Collection, ingest: Callable[..., Document]) -> None:
+    """A document that arrives between the check and the repair is counted, not counted away."""
+    miscount_passages()
+    original = checks.check
+
+    def check_then_write() -> list[checks.Inconsistency]:
+        found = original()
+        if not Document.objects.filter(source="late.md").exists():
+            ingest(library, "late.md", "A pump that came late.")
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(runs, "check", check_then_write)
+        reconcile(repair=True)
+    assert check() == []
+    assert CollectionStatistics.objects.get(pk=library.pk).chunks == library.chunks.count()
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    """What the command prints, and the error it ends with."""
+    out = io.StringIO()
+    try:
+        call_command("reconcile", *arguments, stdout=out)
+    except CommandError as error:
+        return out.getvalue(), str(error)
+    return out.getvalue(), ""
+
+
+def test_the_command_for_people(library: Collection) -> None:
+    assert run() == ("Everything agrees.\n", "")
+    lose_a_lexeme()
+    out, error = run()
+    assert out.splitlines()[0].split() == ["count", "collection", "what", "for", "example"]
+    assert out.splitlines()[1].split()[:2] == ["1", "library"]
+    assert "pump" in out
+    assert "--repair" in error
+    out, error = run("--repair")
+    assert out.splitlines()[1].endswith("mended")
+    assert error == ""
+    assert run() == ("Everything agrees.\n", "")
+
+
+def test_the_command_for_scripts(library: Collection) -> None:
+    miscount_a_lexeme()
+    Document.objects.filter(source="2.md").update(status=Document.Status.FAILED)
+    out, error = run("--json")
+    assert error
+    assert json.loads(out) == {
+        "inconsistencies": [
+            {"kind": "lexemes", "collection": "library", "count": 1, "examples": ["pump"], "repaired": False}
+        ],
+        "unrepaired": 1,
+        "failed_documents": 1,
+    }
+    out, error = run("--json", "--repair")
+    assert json.loads(out)["unrepaired"] == 0
+    assert error == ""
+
+
+def test_another_embedder_is_not_switched_to(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf.embedder(), "name", "another")
+    assert "reembed" in run("--repair")[1]
+
+
+def test_the_result_is_kept_for_those_who_look(library: Collection) -> None:
+    assert last_counts() == {}
+    miscount_a_lexeme()
+    tasks.reconcile.apply(throw=True)
+    counts = last_counts()
+    assert set(counts) == set(Kind)
+    assert counts["lexemes"] == 1
+    assert sum(counts.values()) == 1
+    tasks.reconcile.apply(kwargs={"repair": True}, throw=True)
+    assert IndexCheck.objects.first().inconsistencies[0]["repaired"] is True
+    assert sum(last_counts().values()) == 0
+
+
+def test_only_the_last_checks_are_kept(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "CHECKS_KEPT", 2)
+    for _ in range(4):
+        reconcile()
+    assert IndexCheck.objects.count() == 2
+    assert IndexCheck.objects.first().pk == max(IndexCheck.objects.values_list("pk", flat=True))
+
+
+def test_the_check_is_in_the_schedule() -> None:
+    from ragsite.celery import app
+
+    entry = settings.CELERY_BEAT_SCHEDULE["check-indexes"]
+    assert entry["task"] in app.tasks or entry["task"] == tasks.reconcile.name
+
+
+def test_admins_see_what_was_found(library: Collection, admin_client) -> None:  # type: ignore[no-untyped-def]
+    reconcile()
+    miscount_a_lexeme()
+    reconcile()
+    page = admin_client.get("/admin/retrieval/indexcheck/").content.decode()
+    assert "everything agrees" in page
+    assert "needs mending" in page
+    assert "document frequency" in page
+    assert "pump" in page

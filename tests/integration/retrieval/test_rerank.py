@@ -1,0 +1,337 @@
+"""Rerankers in a real search: what they read, what they change, and what happens when they do not answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.checks import run_checks
+from rest_framework.test import APIClient
+
+from retrieval import reranking
+from retrieval.access import everything
+from retrieval.exceptions import RerankFailed
+from retrieval.explanation import trace_as_json, without_errors
+from retrieval.metrics import RERANK_FAILURES
+from retrieval.models import Chunk, Collection, Document
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.rerank.texts import load_texts
+from retrieval.search import search
+from retrieval.types import Candidates, LegStatus, SearchMethod, SearchResult
+from tests.support.cross_encoders import write_overlap_model
+from tests.support.rerank_server import RerankServer, rerank_server
+
+if TYPE_CHECKING:
+    from django.conf import LazySettings
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+QUESTION = "wet pump"
+TEXTS = {
+    "first.md": "# Pumps\n\n## Weights\n\nThe wet pump weighs 3450 grams.",
+    "second.md": "# Valves\n\nA valve for a pump closes slowly. Valves, valves, valves.",
+    "third.md": "# Hours\n\nThe valve shop is open until five.",
+}
+
+
+# What else a profile does to the order is off, whatever its defaults are.
+PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none", neighbour_support=0.0)
+
+
+class Tested:
+    builds_on = None
+
+
+class Failing(Tested):
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        raise RerankFailed("The rerank server secret-host gave no scores: it was late.")
+
+
+class Buggy(Tested):
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        raise RuntimeError("secret-host: index out of range")
+
+
+class Silent(Tested):
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        return {}
+
+
+class Hanging(Tested):
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        time.sleep(0.8)
+        return dict.fromkeys(candidates.chunk_ids, 1.0)
+
+
+class Partial(Tested):
+    """Knows the second of the passages it is asked about, and nothing of the others."""
+
+    def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
+        return {candidates.chunk_ids[1]: 0.5}
+
+
+class Impossible(Tested):
+    def __init__(self) -> None:
+        raise TypeError("no secret-host")
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in TEXTS.items():
+        ingest(collection, source, text)
+    return collection
+
+
+@pytest.fixture
+def server() -> Iterator[RerankServer]:
+    with rerank_server() as state:
+        yield state
+
+
+def configure(settings: LazySettings, name: str, backend: str, **options: Any) -> None:
+    settings.RERANKERS = {name: {"BACKEND": backend, "OPTIONS": options}}
+
+
+def reranked(question: str = QUESTION, *, name: str = "tested", **profile: Any) -> SearchResult:
+    return search(question, everything(), profile=replace(PLAIN, reranker=name, **profile))
+
+
+def sources(result: SearchResult) -> list[str]:
+    return [hit.passage.source for hit in result.hits]
+
+
+def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySettings, tmp_path: Path) -> None:
+    # It counts valves, and the question's word is the same in all it reads: what it likes stood last.
+    configure(
+        settings,
+        "tested",
+        "retrieval.rerank.cross_encoder.CrossEncoder",
+        model=str(write_overlap_model(tmp_path / "overlap", ["valve"])),
+    )
+    question = "How much does a wet pump weigh? Not a valve."
+    fused = search(question, everything(), method=SearchMethod.ZSCORE)
+    assert sources(fused)[0] == "first.md"
+    alone = reranked(question, rerank_weight=None)
+    assert alone.trace.rerank is not None
+    assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (LegStatus.OK, 3)
+    assert {hit.passage.source: hit.score for hit in alone.hits} == {"first.md": 0, "second.md": 1, "third.md": 1}
+    assert sources(alone)[-1] == "first.md"
+    added = reranked(question, rerank_weight=10.0)
+    assert sources(added)[-1] == "first.md"
+    assert sources(reranked(question, rerank_weight=0.0)) == sources(fused)
+    assert alone.trace.degraded == added.trace.degraded == ()
+    assert "rerank" in added.trace.timings_ms
+
+
+def test_a_server_reads_what_was_written(library: Collection, settings: LazySettings, server: RerankServer) -> None:
+    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    result = reranked(rerank_weight=None)
+    (request,) = server.requests
+    assert request["query"] == QUESTION
+    assert len(request["texts"]) == 3
+    first = next(text for text in request["texts"] if "3450" in text)
+    assert first.startswith("Pumps\nWeights\n")
+    assert "The wet pump weighs 3450 grams." in first
+    assert {hit.passage.source: hit.score for hit in result.hits} == {"first.md": 1, "second.md": 0.5, "third.md": 0}
+    assert [hit.rerank.score for hit in result.hits if hit.rerank] == [1, 0.5, 0]
+
+
+def test_only_the_first_go_in(library: Collection, settings: LazySettings, server: RerankServer) -> None:
+    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    result = reranked(rerank_depth=2, rerank_weight=None)
+    assert len(server.requests[0]["texts"]) == 2
+    assert len(result.hits) == 2
+    assert result.trace.candidates[2].dropped == "not among the first 2, which were reranked"
+
+
+def test_the_threshold_is_for_the_score_after_reranking(
+    library: Collection, settings: LazySettings, server: RerankServer
+) -> None:
+    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    result = reranked(rerank_weight=None, score_threshold=0.4)
+    assert sources(result) == ["first.md", "second.md"]
+    assert len(server.requests[0]["texts"]) == 3
+    assert result.trace.candidates[2].dropped == "score below the threshold of 0.4"
+
+
+@pytest.mark.parametrize("weight", [None, 0.5])
+def test_a_longer_list_keeps_the_head_of_a_shorter(
+    library: Collection, settings: LazySettings, server: RerankServer, weight: float | None
+) -> None:
+    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    longest = sources(reranked(rerank_weight=weight, top_k=3))
+    assert len(longest) == 3
+    for top_k in (1, 2):
+        assert sources(reranked(rerank_weight=weight, top_k=top_k)) == longest[:top_k]
+
+
+def test_scores_are_explained_by_their_parts(library: Collection, settings: LazySettings, server: RerankServer) -> None:
+    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    for candidate in reranked(rerank_weight=0.5).trace.candidates:
+        assert candidate.rerank is not None
+        parts = [leg.contribution for leg in candidate.legs.values()]
+        assert candidate.score == pytest.approx(sum(parts) + candidate.bonus + candidate.rerank.contribution)
+
+
+def test_what_was_not_judged_is_said(library: Collection, settings: LazySettings) -> None:
+    configure(settings, "tested", f"{__name__}.Partial")
+    fused = sources(search(QUESTION, everything(), profile=PLAIN))
+    result = reranked(rerank_weight=None)
+    assert sources(result) == [fused[1]]
+    assert [candidate.dropped for candidate in result.trace.candidates[1:]] == ["the reranker did not judge it"] * 2
+    assert result.trace.rerank is not None
+    assert result.trace.rerank.judged == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "status", "error"),
+    [
+        ("Failing", LegStatus.FAILED, "The rerank server secret-host gave no scores: it was late."),
+        ("Buggy", LegStatus.FAILED, "RuntimeError: secret-host: index out of range"),
+        ("Silent", LegStatus.FAILED, "It judged none of the candidates."),
+        ("Hanging", LegStatus.LATE, "No answer within 0.2 s."),
+        ("Impossible", LegStatus.FAILED, "RERANKERS names a backend that cannot be made: no secret-host"),
+        ("", LegStatus.FAILED, "RERANKERS has no 'tested': it has none."),
+    ],
+)
+@pytest.mark.parametrize("weight", [None, 0.5])
+def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
+    library: Collection,
+    settings: LazySettings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    backend: str,
+    status: LegStatus,
+    error: str,
+    weight: float | None,
+) -> None:
+    if backend:
+        configure(settings, "tested", f"{__name__}.{backend}")
+    else:
+        settings.RERANKERS = {}
+    monkeypatch.setattr(reranking, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
+    fused = search(QUESTION, everything(), profile=PLAIN)
+    before = RERANK_FAILURES.labels(reranker="tested")._value.get()
+    with caplog.at_level(logging.WARNING):
+        result = reranked(rerank_weight=weight, rerank_timeout_seconds=0.2)
+    assert [(hit.passage.chunk_id, hit.score) for hit in result.hits] == [
+        (hit.passage.chunk_id, hit.score) for hit in fused.hits
+    ]
+    assert all(hit.rerank is None for hit in result.hits)
+    trace = result.trace.rerank
+    assert trace is not None
+    assert (trace.reranker, trace.status, trace.judged, trace.error) == ("tested", status, 0, error)
+    assert result.trace.degraded == ("rerank",)
+    assert RERANK_FAILURES.labels(reranker="tested")._value.get() == before + 1
+    assert f"The reranker tested did not answer, the fused order stands: {error}" in caplog.text
+    explained = trace_as_json(result.trace)
+    assert explained["rerank"]["error"] == error
+    visible = without_errors(explained)
+    assert visible["rerank"]["status"] == status.value
+    assert "secret-host" not in json.dumps(visible)
+    if backend == "Hanging":
+        assert result.trace.timings_ms["rerank"] < 700
+        time.sleep(0.8)  # the thread left behind ends before the test database is emptied
+
+
+def test_a_visitor_learns_that_it_failed_and_not_how(library: Collection, settings: LazySettings) -> None:
+    configure(settings, "tested", f"{__name__}.Failing")
+    settings.RETRIEVAL_RERANKER = "tested"
+    response = APIClient().post("/api/v1/search/", {"query": QUESTION, "explain": True}, format="json")
+    assert response.status_code == 200
+    body = response.json()
+    assert body["degraded"] == ["rerank"]
+    assert len(body["results"]) == 3
+    assert body["trace"]["rerank"]["status"] == "failed"
+    assert "secret-host" not in response.content.decode()
+
+
+def test_a_reranker_asked_for_by_name_serves_a_published_method(
+    library: Collection, settings: LazySettings, server: RerankServer
+) -> None:
+    configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
+    settings.RETRIEVAL_RERANKER = "tested"
+    assert search(QUESTION, everything(), method=SearchMethod.RRF).trace.rerank is None
+    assert search(QUESTION, everything(), reranker="none").trace.rerank is None
+    assert server.requests == []
+    for result in (
+        search(QUESTION, everything()),
+        search(QUESTION, everything(), method=SearchMethod.RRF, reranker="tested"),
+    ):
+        assert result.trace.rerank is not None
+        assert result.trace.rerank.status is LegStatus.OK
+
+
+def test_texts_are_read_in_one_query(
+    library: Collection, ingest: Ingest, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    ids = [*Chunk.objects.order_by("-pk").values_list("pk", flat=True)]
+    with django_assert_num_queries(1):
+        texts = load_texts([*ids, 10**9])
+    assert [*texts] == ids
+    chunk = Chunk.objects.get(pk=ids[0])
+    assert texts[chunk.pk] == f"Hours\n{chunk.content}"
+    Chunk.objects.filter(pk=chunk.pk).update(heading_path=["Hours", "Shop"])
+    assert load_texts([chunk.pk]) == {chunk.pk: f"Hours\nShop\n{chunk.content}"}
+
+
+def test_a_long_passage_is_cut(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.rerank.texts.LONGEST_CHARACTERS", 7)
+    chunk = Chunk.objects.filter(document__source="third.md").get()
+    assert load_texts([chunk.pk]) == {chunk.pk: f"Hours\n{chunk.content[:7]}"}
+
+
+def errors() -> list[str]:
+    return [str(message.msg) for message in run_checks() if str(message.id) in ("retrieval.E005", "retrieval.E006")]
+
+
+def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
+    assert errors() == []
+    settings.RERANKERS = {"http": {"BACKEND": "retrieval.rerank.http.HttpReranker", "OPTIONS": {"url": "localhost"}}}
+    settings.RETRIEVAL_RERANKER = "htpp"
+    assert errors() == [
+        "RETRIEVAL_RERANKER is 'htpp'; it must be one of none, http.",
+        'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".',
+    ]
+    settings.RERANKERS = {"none": {"BACKEND": "retrieval.rerank.https.HttpReranker"}}
+    settings.RETRIEVAL_RERANKER = "none"
+    assert errors() == [
+        "RERANKERS has a 'none', which is the name of no reranker.",
+        "Reranker none: RERANKERS names a backend that cannot be made: No module named 'retrieval.rerank.https'",
+    ]
+
+
+def test_rerankers_are_described_by_the_environment(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "DATA_DIR": str(tmp_path),
+        "DATABASE_URL": "postgresql://localhost/none",
+        "RERANK_URL": "http://localhost:8080",
+        "RERANK_API_KEY": "key",
+        "RERANK_MODEL": "judge",
+        "RERANK_API": "jina",
+        "CROSS_ENCODER_MODEL": "someone/cross-encoder",
+    }
+    script = (
+        "import django; django.setup()\n"
+        "from retrieval import conf\n"
+        "http, local = conf.reranker('http'), conf.reranker('cross_encoder')\n"
+        "print(http._url, http.model, http._api_key, local.model, local.precision)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.split() == ["http://localhost:8080/rerank", "judge", "key", "someone/cross-encoder", "int8"], (
+        done.stderr
+    )

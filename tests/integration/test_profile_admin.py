@@ -1,0 +1,476 @@
+"""Search profiles in the admin: forms, versions, publication, and the playground."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.urls import reverse
+from django.utils.html import escape
+
+from ragsite import health
+from retrieval import profiles
+from retrieval import search as search_module
+from retrieval.admin.profile_fields import CLASS_NAMES
+from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
+from retrieval.exceptions import SearchUnavailable
+from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.ranking.plans import CLASS_WEIGHTS
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHANGELIST = "/admin/retrieval/searchprofile/"
+ADD = f"{CHANGELIST}add/"
+PLAYGROUND = f"{CHANGELIST}playground/"
+RRF = ProfileSettings(method=SearchMethod.RRF)
+# Without what moves passages beyond their two scores.
+PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, neighbour_support=0)
+
+
+class Backwards:
+    """A reranker that turns the list around, and is sure of it."""
+
+    builds_on = None
+
+    def score(self, query, chunk_ids, timeout_seconds):
+        return {pk: float(place) for place, pk in enumerate(chunk_ids)}
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    client.raise_request_exception = False
+    return client
+
+
+@pytest.fixture
+def profile():
+    return SearchProfile.objects.create(slug="default", name="Default")
+
+
+@pytest.fixture
+def version(profile):
+    return profiles.add_version(profile, RRF, note="ranks only")
+
+
+@pytest.fixture
+def library(collection, ingest):
+    ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a <b>circulation</b> pump.", metadata={"year": 2025})
+    ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn, unlike a pump.")
+    ingest(collection, "hours.md", "# Opening hours\n\nThe warehouse is open from eight until five.")
+    return collection
+
+
+def change(profile) -> str:
+    return reverse("admin:retrieval_searchprofile_change", args=[profile.pk])
+
+
+def publish(version) -> str:
+    return reverse("admin:retrieval_searchprofile_publish", args=[version.pk])
+
+
+def messages(response) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def body(settings: ProfileSettings | None = None, **changed):
+    """What a browser sends for these settings."""
+    settings = settings or ProfileSettings()
+    sent = {"name": "Default", "slug": "default", "description": "", "note": ""}
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if each.name == "weights":
+            sent |= {f"weights_{leg}": "" if value is None else getattr(value, leg) for leg in ("vector", "lexical")}
+        elif each.name == "class_weights":
+            for query_class, weights in value.items():
+                sent |= {f"class_weights_{query_class}_{leg}": getattr(weights, leg) for leg in ("vector", "lexical")}
+        elif each.name == "metadata_boosts":
+            for part in ("key", "value", "weight"):
+                sent[f"metadata_boosts_{part}"] = [*(getattr(boost, part) for boost in value), ""]
+        elif isinstance(value, bool):
+            sent |= {each.name: "on"} if value else {}
+        else:
+            sent[each.name] = "" if value is None else value
+    return {**sent, **changed}
+
+
+def staff(*codenames: str) -> User:
+    user = User.objects.create_user("eva", password="x", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    return user
+
+
+# The form ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_form_has_every_setting():
+    named = [name for _label, options in FIELDSETS for name in options["fields"]]
+    settings = {each.name for each in fields(ProfileSettings)}
+    assert settings <= set(SearchProfileForm.base_fields)
+    assert settings <= set(named)
+    for name in settings:
+        assert SearchProfileForm.base_fields[name].help_text
+    assert set(METHOD_NAMES) == set(SearchMethod)
+    assert set(CLASS_NAMES) == set(QueryClass)
+
+
+def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
+    settings.RERANKERS = {"tiny": {"BACKEND": "nowhere.Tiny"}}
+    wanted = ProfileSettings(
+        method=SearchMethod.ADAPTIVE,
+        weights=Weights(0.25, 0.75),
+        class_weights={**CLASS_WEIGHTS, QueryClass.CODE: Weights(0.1, 0.9)},
+        score_threshold=-1.5,
+        fuzzy=False,
+        reranker="tiny",
+        rerank_weight=None,
+        metadata_boosts=(
+            MetadataBoost("year", 2025, 1.5),
+            MetadataBoost("department", "surgery", -0.5),
+            MetadataBoost("current", True, 1),
+        ),
+        context_blocks=5,
+    )
+    sent = body(wanted, note="first try", metadata_boosts_value=["2025", "surgery", "true", ""])
+    response = admin.post(ADD, sent, follow=True)
+    made = SearchProfileVersion.objects.get()
+    assert response.redirect_chain == [(change(made.profile), 302)]
+    assert made.read() == wanted
+    assert (str(made), made.note, made.created_by, made.is_published) == ("default v1", "first try", admin_user, False)
+    assert "Saved: default v1. It is not in force before it is published." in messages(response)
+    assert response.content.decode().count("<script>") == 0
+    assert "style=" not in response.content.decode()
+
+
+def test_an_edit_is_a_new_version_and_the_old_one_stays(admin, profile, version):
+    response = admin.post(change(profile), body(replace(RRF, rrf_k=20), note="steeper", name="Renamed"), follow=True)
+    assert [(str(v), v.read().rrf_k, v.note) for v in profile.versions.all()] == [
+        ("default v2", 20, "steeper"),
+        ("default v1", 60, "ranks only"),
+    ]
+    profile.refresh_from_db()
+    assert profile.name == "Renamed"
+    entry = LogEntry.objects.latest("pk")
+    assert "v2" in entry.get_change_message()
+    assert response.status_code == 200
+
+
+def test_a_new_name_alone_is_no_new_version(admin, profile, version):
+    response = admin.post(change(profile), body(RRF, name="Renamed"), follow=True)
+    profile.refresh_from_db()
+    assert profile.name == "Renamed"
+    assert profile.versions.count() == 1
+    assert any("there is no new one" in message for message in messages(response))
+
+
+def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, profile, version):
+    boosts = (MetadataBoost("year", 2025, 1), MetadataBoost("room", "7", 2), MetadataBoost("old", False, -1))
+    profiles.add_version(profile, replace(RRF, rrf_k=20, metadata_boosts=boosts))
+    form = admin.get(change(profile)).context["adminform"].form
+    assert form["rrf_k"].value() == 20
+    html = str(form["metadata_boosts"])
+    assert re.findall('_value" value="([^"]*)"', html) == ["2025", "&quot;7&quot;", "false", "", "", ""]
+    form = admin.get(f"{change(profile)}?from=1").context["adminform"].form
+    assert form["rrf_k"].value() == 60
+    assert admin.get(f"{change(profile)}?from=99").context["adminform"].form["rrf_k"].value() == 20
+    assert admin.get(f"{change(profile)}?from=x").status_code == 200
+
+    # What the page shows, sent back as it is, changes nothing.
+    sent = body(profile.versions.first().read(), metadata_boosts_value=["2025", '"7"', "false", ""])
+    admin.post(change(profile), sent)
+    assert profile.versions.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "told"),
+    [
+        ({"top_k": "0"}, "top_k", "greater than or equal to 1"),
+        ({"top_k": "51"}, "top_k", "not be larger than the depth of 50"),
+        ({"depth": "201"}, "depth", "less than or equal to 200"),
+        ({"rrf_k": "x"}, "rrf_k", "whole number"),
+        ({"rrf_k": ""}, "rrf_k", "required"),
+        ({"method": "magic"}, "method", "valid choice"),
+        ({"weights_vector": "1"}, "weights", "both legs"),
+        ({"weights_vector": "0", "weights_lexical": "0"}, "weights", "more than 0"),
+        ({"weights_vector": "-1", "weights_lexical": "1"}, "weights", "greater than or equal to 0"),
+        ({"class_weights_code_vector": ""}, "class_weights", "code: Give a weight for both legs"),
+        ({"class_weights_code_vector": "0", "class_weights_code_lexical": "0"}, "class_weights", "code: One of the"),
+        ({"class_weights_code_vector": "nan"}, "class_weights", "number"),
+        ({"rerank_weight": "11"}, "rerank_weight", "less than or equal to 10"),
+        ({"reranker": "gone"}, "reranker", "valid choice"),
+        ({"rerank_timeout_seconds": "0"}, "rerank_timeout_seconds", "greater than or equal to 0.01"),
+        ({"context_budget_tokens": "8001"}, "context_budget_tokens", "8000"),
+        (
+            {
+                "metadata_boosts_key": ["", "a"],
+                "metadata_boosts_value": ["x", "y"],
+                "metadata_boosts_weight": ["1", "11"],
+            },
+            "metadata_boosts",
+            "Row 2",
+        ),
+        (
+            {"metadata_boosts_key": ["a\0"], "metadata_boosts_value": ["x"], "metadata_boosts_weight": ["1"]},
+            "metadata_boosts",
+            "Null",
+        ),
+        (
+            {"metadata_boosts_key": ["a"], "metadata_boosts_value": ["x"], "metadata_boosts_weight": ["0"]},
+            "metadata_boosts",
+            "changes nothing",
+        ),
+        ({"slug": "not a slug"}, "slug", "valid"),
+        ({"note": "x" * 501}, "note", "500"),
+    ],
+)
+def test_a_bad_setting_is_told_at_its_field_and_nothing_is_saved(admin, profile, version, changed, field, told):
+    response = admin.post(change(profile), body(RRF, **changed))
+    assert response.status_code == 200
+    errors = response.context["adminform"].form.errors
+    assert set(errors) == {field}
+    assert told in " ".join(errors[field])
+    assert profile.versions.count() == 1
+
+
+def test_what_was_typed_stays_after_an_error(admin, profile, version):
+    typed = {"metadata_boosts_key": ["<i>"], "metadata_boosts_value": ["x"], "metadata_boosts_weight": ["99"]}
+    html = admin.post(change(profile), body(RRF, class_weights_code_vector="7.5", **typed)).content.decode()
+    assert 'value="7.5"' in html
+    assert 'value="&lt;i&gt;"' in html
+    assert 'value="99"' in html
+
+
+def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
+    profiles.add_version(profile, ProfileSettings(reranker="gone"))
+    assert "gone (not there any more)" in admin.get(change(profile)).content.decode()
+    response = admin.post(change(profile), body(ProfileSettings(reranker="gone")))
+    assert "no reranker of that name any more" in str(response.context["adminform"].form.errors["reranker"])
+
+
+# Versions ------------------------------------------------------------------------------------------------------------
+
+
+def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profile, version):
+    second = profiles.add_version(profile, replace(RRF, rrf_k=20, weights=Weights(2, 1)))
+    html = admin.get(change(profile)).content.decode()
+    assert "Differences to built-in" in html
+    response = admin.post(publish(version), follow=True)
+    assert response.redirect_chain == [(change(profile), 302)]
+    assert messages(response) == ["In force: default v1."]
+    html = response.content.decode()
+    assert "Differences to default v1" in html
+    assert "2 settings" in html
+    assert "vector 2, lexical 1" in html
+    assert publish(second) in html
+    assert publish(version) not in html
+    admin.post(publish(second))
+    admin.post(publish(version))
+    assert profiles.active_profile().name == "default v1"
+    told = [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")]
+    assert told == ["Published version 1.", "Published version 2.", "Published version 1."]
+    version.refresh_from_db()
+    assert version.published_by == admin_user
+
+    response = admin.post(reverse("admin:retrieval_searchprofile_withdraw"), follow=True)
+    assert messages(response)[-1] == "The built-in profile is in force."
+    assert profiles.active_profile().name == "built-in"
+    assert LogEntry.objects.latest("pk").get_change_message() == "Withdrew version 1."
+
+
+def test_publishing_leads_back_to_this_site_only(admin, profile, version):
+    assert admin.post(publish(version), {"next": f"{PLAYGROUND}?a=published"}).url == f"{PLAYGROUND}?a=published"
+    assert admin.post(publish(version), {"next": "https://evil.example/"}).url == change(profile)
+    assert admin.get(publish(version)).status_code == 405
+    assert admin.post(reverse("admin:retrieval_searchprofile_publish", args=[10**6])).status_code == 404
+
+
+def test_a_version_that_cannot_be_read_is_told_everywhere(admin, client, profile, version):
+    profiles.publish(version)
+    SearchProfileVersion.objects.update(settings={"magic": 1})
+    for address in (CHANGELIST, change(profile), PLAYGROUND):
+        html = admin.get(address).content.decode()
+        assert "The published version cannot be read" in html
+        assert "magic: is not a setting" in html
+    response = admin.post(publish(version), follow=True)
+    assert "Not published: default v1. magic: is not a setting" in messages(response)[0]
+    response = admin.get(PLAYGROUND, {"question": "pump", "b": version.pk})
+    assert "cannot be read" in str(response.context["form"].errors["b"])
+    ready = client.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["degraded"] == ["search_profile"]
+    assert "magic" not in ready.content.decode()
+
+
+def test_the_profile_in_force_cannot_be_deleted(admin, profile, version):
+    delete = reverse("admin:retrieval_searchprofile_delete", args=[profile.pk])
+    profiles.publish(version)
+    assert admin.post(delete, {"post": "yes"}).status_code == 403
+    assert "delete_selected" not in admin.get(CHANGELIST).content.decode()
+    profiles.withdraw()
+    admin.post(delete, {"post": "yes"})
+    assert not SearchProfile.objects.exists()
+    assert not SearchProfileVersion.objects.exists()
+
+
+def test_what_may_be_done_depends_on_permissions(client, profile, version, library):
+    client.force_login(staff())
+    for address in (CHANGELIST, change(profile), PLAYGROUND):
+        assert client.get(address).status_code == 403
+    User.objects.all().delete()
+    client.force_login(staff("view_searchprofile"))
+    for address in (CHANGELIST, change(profile), f"{PLAYGROUND}?question=pump&b={version.pk}"):
+        html = client.get(address)
+        assert html.status_code == 200
+        assert publish(version) not in html.content.decode()
+    assert client.post(publish(version)).status_code == 403
+    assert client.post(reverse("admin:retrieval_searchprofile_withdraw")).status_code == 403
+    assert client.post(change(profile), body(RRF)).status_code == 403
+    client.logout()
+    assert client.get(PLAYGROUND).status_code == 302
+    assert client.post(publish(version)).status_code == 302
+    assert profiles.published_version() is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_switch_is_announced(admin, profile, version, settings, enabled):
+    profiles.publish(version)
+    settings.RETRIEVAL_HYBRID_ENABLED = enabled
+    for address in (CHANGELIST, change(profile), PLAYGROUND):
+        assert ("Hybrid search is switched off" in admin.get(address).content.decode()) is not enabled
+    for check in health.CHECKS.values():
+        if isinstance(check, health.Remembered):
+            check.finding = None
+    ready = admin.get("/readyz").json()
+    assert ready["checks"]["search_profile"]["detail"].startswith("default v1")
+    assert ("by vectors alone" in ready["checks"]["search_profile"]["detail"]) is not enabled
+    assert ready["degraded"] == []
+
+
+# The playground ------------------------------------------------------------------------------------------------------
+
+
+def try_out(admin, **query):
+    response = admin.get(PLAYGROUND, query)
+    assert response.status_code == 200
+    return response
+
+
+def test_the_playground_opens_with_what_is_in_force_and_the_newest(admin, profile, version):
+    newest = profiles.add_version(profile, replace(RRF, rrf_k=20), note="steeper")
+    profiles.publish(version)
+    response = try_out(admin)
+    form = response.context["form"]
+    assert (form["a"].value(), form["b"].value()) == ("published", str(newest.pk))
+    assert not form.errors
+    html = response.content.decode()
+    assert "In force: default v1" in html
+    assert "default v2 · steeper" in html
+    assert "style=" not in html
+
+
+def test_two_profiles_side_by_side(admin, profile, library):
+    words = profiles.add_version(profile, replace(PLAIN, method=SearchMethod.LEXICAL))
+    boosted = profiles.add_version(
+        profile, replace(PLAIN, metadata_boosts=(MetadataBoost("year", 2025, -10),), top_k=2)
+    )
+    response = try_out(admin, question="MX-9920-W circulation valve", a=words.pk, b=boosted.pk, collection="library")
+    first, second = response.context["comparison"].sides
+    assert [side.profile.name for side in (first, second)] == ["default v1", "default v2"]
+    assert [row.passage.source for row in first.rows] == ["pump.md", "valve.md"]
+    assert [row.passage.source for row in second.rows] == ["valve.md", "hours.md"]
+    assert [(row.other_rank, row.places_gained) for row in first.rows] == [(None, 0), (1, -1)]
+    assert [(row.other_rank, row.places_gained) for row in second.rows] == [(2, 1), (None, 0)]
+    assert [row.candidate.dropped for row in second.dropped] == ["not among the first 2"]
+    assert second.dropped[0].other_rank == 1
+    for side in (first, second):
+        for row in (*side.rows, *side.dropped):
+            assert sum(part.contribution for part in row.parts) == pytest.approx(row.candidate.score)
+    html = response.content.decode()
+    assert "Passages in both lists: 1 (A has 2, B has 2)." in html
+    assert "only in A" in html
+    assert "only in B" in html
+    assert "1 place higher than in A" in html
+    assert "Dropped: not among the first 2" in html
+    assert "year=2025" in html
+    assert "&lt;b&gt;circulation&lt;/b&gt;" in html
+    assert f'href="{escape(first.rows[0].address)}"' in html
+    assert admin.get(first.rows[0].address).status_code == 200
+    assert "style=" not in html
+    assert len(re.findall('<svg class="ragsite-bar', html)) >= 8
+
+
+def test_top_k_overrules_both(admin, library):
+    response = try_out(admin, question="pump", top_k="1", a="built-in", b="published")
+    assert [len(side.rows) for side in response.context["comparison"].sides] == [1, 1]
+    assert response.context["comparison"].is_same
+    assert "same passages in the same order" in response.content.decode()
+    assert "A and B have the same settings" in response.content.decode()
+
+
+def test_a_rerank_is_shown_as_a_move(admin, profile, library, settings):
+    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Backwards"}}
+    plain = profiles.add_version(profile, PLAIN)
+    version = profiles.add_version(profile, replace(PLAIN, reranker="backwards", rerank_weight=None))
+    response = try_out(admin, question="Which pump is there?", a=plain.pk, b=version.pk)
+    second = response.context["comparison"].sides[1]
+    assert [row.candidate.rerank.rank_before for row in second.rows] == [3, 2, 1]
+    for row in second.rows:
+        assert sum(part.contribution for part in row.parts) == pytest.approx(row.candidate.score)
+    html = response.content.decode()
+    assert "was #3 → #1" in html
+    assert "reranked by" in html
+
+
+def test_what_did_not_answer_is_told(admin, profile, library):
+    version = profiles.add_version(profile, ProfileSettings(reranker="gone"))
+    html = try_out(admin, question="pump", b=version.pk).content.decode()
+    assert "The reranker gone did not answer (failed), the fused order stands" in html
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"question": ""}, "question"),
+        ({"question": "x" * 501}, "question"),
+        ({"question": "a\0b"}, "question"),
+        ({"question": "pump", "collection": "nowhere"}, "collection"),
+        ({"question": "pump", "a": "999999"}, "a"),
+        ({"question": "pump", "b": "x"}, "b"),
+        ({"question": "pump", "top_k": "0"}, "top_k"),
+        ({"question": "pump", "top_k": "x"}, "top_k"),
+    ],
+)
+def test_a_bad_question_is_told_at_its_field(admin, query, field):
+    response = try_out(admin, **query)
+    assert set(response.context["form"].errors) == {field}
+    assert "comparison" not in response.context
+
+
+def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, monkeypatch):
+    from retrieval.admin import comparison
+
+    def search(question, filters, *, profile, top_k):
+        if profile.name == "built-in":
+            raise SearchUnavailable("The search cannot answer at the moment.")
+        return search_module.search(question, filters, profile=profile, top_k=top_k)
+
+    monkeypatch.setattr(comparison, "search", search)
+    response = try_out(admin, question="pump", a="built-in", b=version.pk)
+    html = response.content.decode()
+    assert "The search cannot answer at the moment." in html
+    assert "pump.md" in html or "MX-9920-W" in html
+
+
+def test_more_passages_than_the_profile_can_return_is_told(admin, profile, library):
+    shallow = profiles.add_version(profile, ProfileSettings(depth=5, top_k=1, candidate_multiplier=1))
+    html = try_out(admin, question="pump", a="built-in", b=shallow.pk, top_k="20").content.decode()
+    assert "top_k must lie between 1 and 5" in html
+
+
+def test_nothing_found_is_told(admin, collection):
+    assert "No passage was found." in try_out(admin, question="pump").content.decode()

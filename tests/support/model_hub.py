@@ -1,0 +1,92 @@
+"""A hub of models over real HTTP, as far as the Hugging Face client asks for one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+COMMIT = "c0ffee" + "0" * 34
+
+
+@dataclass
+class ModelHub:
+    """``models`` are folders by name. ``fetched`` are the files that were sent, ``asked`` every path asked for."""
+
+    models: dict[str, Path] = field(default_factory=dict)
+    fetched: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def model_hub() -> Iterator[ModelHub]:
+    state = ModelHub()
+
+    class Request(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self) -> None:
+            self._answer()
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            path = self.path.partition("?")[0]
+            state.asked.append(path)
+            for name, folder in state.models.items():
+                if path.startswith((f"/api/models/{name}/revision/", f"/api/models/{name}/tree/")):
+                    self._list(name, folder, tree="/tree/" in path)
+                    return
+                if path.startswith(f"/{name}/resolve/"):
+                    self._send_file(folder, path.removeprefix(f"/{name}/resolve/").partition("/")[2])
+                    return
+            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+
+        def _list(self, name: str, folder: Path, *, tree: bool) -> None:
+            files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+            names = [str(file.relative_to(folder)) for file in files]
+            listed: Any = (
+                [
+                    {"type": "file", "path": each, "size": file.stat().st_size, "oid": "0" * 40}
+                    for each, file in zip(names, files, strict=True)
+                ]
+                if tree
+                else {"id": name, "sha": COMMIT, "siblings": [{"rfilename": each} for each in names]}
+            )
+            self._send(200, json.dumps(listed).encode())
+
+        def _send_file(self, folder: Path, name: str) -> None:
+            content = (folder / name).read_bytes()
+            if self.command == "GET":
+                state.fetched.append(name)
+            etag = hashlib.sha1(content).hexdigest()
+            self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+
+        def _send(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+            self.send_response(status)
+            for key, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
+    server.daemon_threads = True
+    state.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
