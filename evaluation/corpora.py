@@ -230,7 +230,7 @@ def _with_encodings(
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """``documents`` with an encoding for each chunk: the one an earlier load stored for an equal chunk, or a fresh one."""
+    """``documents`` with an encoding for each chunk: what an earlier load stored for an equal one, or a fresh one."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     if isinstance(conf.embedder(), TokenEmbedder):
         rows = rows.filter(token_signs__isnull=False)

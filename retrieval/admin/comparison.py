@@ -196,7 +196,7 @@ def _sums(candidate: CandidateTrace) -> list[tuple[str, str, str, float | None, 
         opinion = candidate.rerank
         parts.append((_t("reranker"), "rerank", "", opinion.score, opinion.contribution))
     if candidate.support and not alone:
-        parts.append((_t("neighbours"), "support", "", None, candidate.support))
+        parts.append((_t("support"), "support", "", None, candidate.support))
     return parts
 
 

@@ -69,10 +69,27 @@ class ResultDocumentSerializer(serializers.Serializer[Any]):
     collection = serializers.CharField()
 
 
+class BoostSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    contribution = serializers.FloatField()
+
+
+class RerankSerializer(serializers.Serializer[Any]):
+    rank_before = serializers.IntegerField()
+    score = serializers.FloatField(allow_null=True, help_text="The reranker's own; null: it did not judge the passage.")
+    normalized = serializers.FloatField(allow_null=True)
+    weight = serializers.FloatField()
+    contribution = serializers.FloatField()
+    alone = serializers.BooleanField(help_text="True: the score is the reranker's contribution, without the others.")
+
+
 class ResultSerializer(serializers.Serializer[Any]):
     rank = serializers.IntegerField()
-    score = serializers.FloatField()
+    score = serializers.FloatField(help_text="The sum of all contributions, `bonus` and `support`.")
     bonus = serializers.FloatField()
+    boosts = BoostSerializer(many=True)
+    rerank = RerankSerializer(allow_null=True)
+    support = serializers.FloatField(help_text="What similar passages added.")
     chunk_id = serializers.IntegerField()
     document = ResultDocumentSerializer()
     section = serializers.CharField()

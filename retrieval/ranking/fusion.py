@@ -32,7 +32,9 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: LegScores | None
     known = {leg: _known_scores(leg, chunks, scores or {}) for leg, chunks in listed.items()}
     candidates = sorted({chunk_id for chunks in listed.values() for chunk_id in chunks})
     worth = {leg: _worth(plan, listed[leg], known[leg], candidates) for leg in listed}
-    weights = {leg: _weight(plan, leg, known[leg], candidates) for leg in listed}
+    weights = {leg: plan.weights.of(leg) for leg in listed}
+    if plan.method is SearchMethod.CONTRAST and len(listed) > 1:
+        weights[Leg.LEXICAL] *= contrast(_completed(known[Leg.LEXICAL], candidates).values())
     fused = []
     for chunk_id in candidates:
         legs = {leg: _leg_score(weights[leg], chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)}
@@ -62,14 +64,6 @@ def _worth(
             return z_scores(_completed(known, candidates))
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:
             return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}
-
-
-def _weight(plan: SearchPlan, leg: Leg, known: Mapping[int, float], candidates: Sequence[int]) -> float:
-    """The leg's weight for this question."""
-    weight = plan.weights.of(leg)
-    if plan.method is SearchMethod.CONTRAST and leg is Leg.LEXICAL:
-        return weight * contrast(_completed(known, candidates).values())
-    return weight
 
 
 def _completed(known: Mapping[int, float], candidates: Sequence[int]) -> dict[int, float]:

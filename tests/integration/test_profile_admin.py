@@ -37,8 +37,8 @@ class Backwards:
 
     builds_on = None
 
-    def score(self, query, chunk_ids, timeout_seconds):
-        return {pk: float(place) for place, pk in enumerate(chunk_ids)}
+    def score(self, query, candidates, timeout_seconds):
+        return {pk: float(place) for place, pk in enumerate(candidates.chunk_ids)}
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,16 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError
 
 from evaluation import metrics
 from evaluation.beir import read_test_set
 from evaluation.corpora import configuration_of, load
 from evaluation.exceptions import EvaluationError
+from evaluation.metrics import Interval
+from evaluation.progress import ProgressBar
+from evaluation.reporting import figure, interval, replace_section, table
 from evaluation.retrieval_runs import DEFAULT, METHODS, METRICS, MethodRun, SetRun, check_depth, rerankers, run
 from retrieval.exceptions import RetrievalError
+from retrieval.types import SearchMethod
 
-BAR_WIDTH = 24
+# What every method is compared with, question by question: what almost every product ships.
+BASELINE = SearchMethod.RRF.value
 
 
 class Command(BaseCommand):
@@ -45,13 +49,16 @@ class Command(BaseCommand):
             "--language", default="", help="Of the texts: english, dutch, … Told by the set if left out."
         )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument(
+            "--write", type=Path, metavar="FILE", help="Put the tables into this Markdown page, between its marks."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         methods = _methods(options["methods"])
         reranker = options["reranker"]
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
-        bar = _Bar(self.stderr)
+        bar = ProgressBar(self.stderr)
         runs = []
         try:
             check_depth()
@@ -75,6 +82,12 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         finally:
             bar.clear()
+        if options["write"]:
+            try:
+                section = "ranking" if reranker is None else f"ranking {reranker}"
+                replace_section(options["write"], section, _as_markdown(runs))
+            except EvaluationError as error:
+                raise CommandError(str(error)) from error
         if options["json"]:
             self.stdout.write(json.dumps({"sets": [_as_json(run) for run in runs]}, ensure_ascii=False))
         elif len(runs) > 1:
@@ -82,7 +95,7 @@ class Command(BaseCommand):
 
     def _print(self, run: SetRun) -> None:
         self.stdout.write(f"{run.name}: {run.documents} documents, {run.queries} queries")
-        baseline = run.methods.get(DEFAULT)
+        baseline = run.methods.get(BASELINE)
         rows = []
         for name, method in run.methods.items():
             intervals = (method.interval(metric) for metric in METRICS)
@@ -96,7 +109,15 @@ class Command(BaseCommand):
                     *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
                 ]
             )
-        header = ["method", *METRICS, "ndcg@10 - default", "lexical ms p50/p95", "vector ms", "rerank ms", "total ms"]
+        header = [
+            "method",
+            *METRICS,
+            f"ndcg@10 - {BASELINE}",
+            "lexical ms p50/p95",
+            "vector ms",
+            "rerank ms",
+            "total ms",
+        ]
         self._print_table(header, rows)
 
     def _print_means(self, runs: Sequence[SetRun]) -> None:
@@ -137,11 +158,56 @@ def _methods(names: str) -> list[str]:
     return methods
 
 
+def _rounded(interval: Interval) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in asdict(interval).items()}
+
+
 def _difference(method: MethodRun, baseline: MethodRun | None) -> str:
     if baseline is None:
         return "-"
-    difference = metrics.paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
+    difference = _paired(method, baseline)
     return f"{difference.mean:+.3f} [{difference.low:+.3f} {difference.high:+.3f}]"
+
+
+def _paired(method: MethodRun, baseline: MethodRun) -> Interval:
+    return metrics.paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
+
+
+def _as_markdown(runs: Sequence[SetRun]) -> str:
+    """nDCG@10 of each method on each set with the means below, and how the default compares."""
+    names = list(runs[0].methods)
+    rows = []
+    for of_set in runs:
+        values = {name: of_set.methods[name].interval("ndcg@10").mean for name in names}
+        rows.append(
+            [
+                of_set.name,
+                f"{of_set.documents:,}",
+                f"{of_set.queries:,}",
+                *_best_in_bold([values[name] for name in names]),
+            ]
+        )
+    for metric in METRICS:
+        means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
+        rows.append([f"**mean {metric}**", "", "", *_best_in_bold(means)])
+    tables = [table(["set", "documents", "questions", *names], rows)]
+    if DEFAULT in names and BASELINE in names:
+        legs = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
+        compared = []
+        for of_set in runs:
+            default = of_set.methods[DEFAULT]
+            of_default = default.interval("ndcg@10")
+            cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
+            for name in (BASELINE, *legs):
+                cells.append(interval(**asdict(_paired(default, of_set.methods[name]))))
+            compared.append(cells)
+        tables.append(table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *legs))], compared))
+    return "\n\n".join(tables)
+
+
+def _best_in_bold(values: Sequence[float]) -> list[str]:
+    best = max(round(value, 3) for value in values)
+    return [f"**{figure(value)}**" if round(value, 3) == best else figure(value) for value in values]
 
 
 def _as_json(run: SetRun) -> dict[str, Any]:
@@ -149,45 +215,16 @@ def _as_json(run: SetRun) -> dict[str, Any]:
         "name": run.name,
         "documents": run.documents,
         "queries": run.queries,
-        "methods": {name: _method_as_json(method) for name, method in run.methods.items()},
+        "methods": {name: _method_as_json(method, run.methods.get(BASELINE)) for name, method in run.methods.items()},
     }
 
 
-def _method_as_json(method: MethodRun) -> dict[str, Any]:
-    figures: dict[str, Any] = {
-        metric: {name: round(value, 4) for name, value in asdict(method.interval(metric)).items()} for metric in METRICS
-    }
+def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
+    figures: dict[str, Any] = {metric: _rounded(method.interval(metric)) for metric in METRICS}
+    if baseline is not None and baseline is not method:
+        figures[f"ndcg@10 - {BASELINE}"] = _rounded(_paired(method, baseline))
     latency = {
         stage: {name: round(value, 2) for name, value in asdict(percentiles).items()}
         for stage, percentiles in method.latency().items()
     }
     return figures | {"latency_ms": latency}
-
-
-class _Bar:
-    """What is being done and how far it is, on one line of a terminal; elsewhere a line now and then."""
-
-    def __init__(self, output: OutputWrapper) -> None:
-        self._output = output
-        self._is_terminal = output.isatty()
-        self._last = 0.0
-        self._width = 0
-
-    def show(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if not total or now - self._last < (0.1 if self._is_terminal else 10.0):
-            return
-        self._last = now
-        filled = BAR_WIDTH * done // total
-        line = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {what} {done} of {total}"
-        if self._is_terminal:
-            self._output.write(f"\r{line:<{self._width}}", ending="")
-            self._width = len(line)
-        else:
-            self._output.write(line)
-        self._output.flush()
-
-    def clear(self) -> None:
-        if self._width:
-            self._output.write("\r" + " " * self._width + "\r", ending="")
-            self._width = 0

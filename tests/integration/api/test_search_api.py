@@ -52,7 +52,7 @@ def test_a_search_says_what_it_found_and_how(api, handbook):
     assert body["trace"]["candidates"][0]["chunk_id"] == first["chunk_id"]
     assert set(body["trace"]) == {
         *("question", "query", "query_class", "rule", "search_method", "weights", "depth", "top_k", "rrf_k"),
-        *("score_threshold", "legs", "candidates", "timings_ms"),
+        *("score_threshold", "legs", "rerank", "candidates", "timings_ms", "profile", "reformulation"),
     }
 
 
@@ -65,7 +65,9 @@ def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, h
     assert body["results"]
     for row in [*body["results"], *body["trace"]["candidates"]]:
         parts = [leg["contribution"] for leg in row["legs"].values()]
-        assert math.isclose(row["score"], sum(parts) + row["bonus"], abs_tol=1e-9)
+        if method == "default":
+            parts += [row["rerank"]["contribution"], *(boost["contribution"] for boost in row["boosts"])]
+        assert math.isclose(row["score"], sum(parts) + row["bonus"] + row["support"], abs_tol=1e-9)
 
 
 def test_the_trace_comes_only_when_asked_for(api, handbook):

@@ -1,0 +1,44 @@
+"""Figures as the tables of a Markdown page, put where the page keeps them. Imports no Django."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluation.exceptions import EvaluationError
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table without an end of line after its last row."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def replace_section(page: Path, name: str, text: str) -> None:
+    """Put ``text`` between the page's marks ``<!-- NAME -->`` and ``<!-- /NAME -->``; all else stays as it is.
+
+    Raises: EvaluationError when the page cannot be read or written, or does not hold the marks once each.
+    """
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    try:
+        content = page.read_text(encoding="utf-8")
+        if content.count(start) != 1 or content.count(end) != 1 or content.index(start) > content.index(end):
+            raise EvaluationError(f"{page} must hold {start} and {end}, once each and in this order.")
+        marked = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
+        page.write_text(marked.sub(lambda _: f"{start}\n{text}\n{end}", content), encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(f"{page} cannot be rewritten: {error.strerror}.") from error
+
+
+def figure(value: float) -> str:
+    """Three digits behind the point, without the zero before it: .717, −.026, 1.000."""
+    text = f"{abs(value):.3f}"
+    text = text[1:] if text.startswith("0") else text
+    return f"−{text}" if value < 0 and text.strip(".0") else text
+
+
+def interval(mean: float, low: float, high: float) -> str:
+    """A difference with its interval: +.021 [.004 .038]."""
+    sign = "+" if mean > 0 else ""
+    return f"{sign}{figure(mean)} [{figure(low)} {figure(high)}]"
