@@ -31,6 +31,7 @@ from retrieval import conf
 from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
 from retrieval.profiles import active_profile
+from retrieval.reconciliation.runs import last_counts
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ FAILURE_REMEMBERED_SECONDS = 5.0
 BROKER_TIMEOUT_SECONDS = 3
 
 DOCUMENTS = Gauge("ragsite_documents", "Documents, by status.", ["status"])
+INCONSISTENCIES = Gauge(
+    "ragsite_index_inconsistencies", "What the last index check found and nobody has mended, by kind.", ["kind"]
+)
 
 
 class State(StrEnum):
@@ -146,6 +150,13 @@ def worker() -> Finding:
     return Finding()
 
 
+def indexes() -> Finding:
+    """Whether passages, vectors and statistics agreed when they were last checked."""
+    if sum(last_counts().values()):
+        return Finding(State.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
+    return Finding()
+
+
 @dataclass
 class Remembered:
     """A check whose finding holds for a while; one probe at a time asks anew."""
@@ -174,6 +185,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "search_profile": search_profile,
     "broker": Remembered(broker),
     "worker": worker,
+    "indexes": indexes,
 }
 
 
@@ -222,6 +234,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
         )
     for status, number in _documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
+    for kind, number in last_counts().items():
+        INCONSISTENCIES.labels(kind=kind).set(number)
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 

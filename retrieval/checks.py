@@ -9,7 +9,9 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
+from retrieval.profiles import built_in_profile
 from retrieval.ranking.plans import NO_RERANKER
+from retrieval.ranking.profile import ImproperProfile
 from retrieval.types import SearchMethod
 
 
@@ -64,6 +66,9 @@ def numbers_make_sense(**_: Any) -> list[CheckMessage]:
         messages.append(
             Error("BM25_B must lie between 0 and 1, and BM25_K1 must not be negative.", id="retrieval.E003")
         )
-    if not 1 <= settings.RETRIEVAL_TOP_K <= settings.RETRIEVAL_DEPTH:
-        messages.append(Error("RETRIEVAL_TOP_K must lie between 1 and RETRIEVAL_DEPTH.", id="retrieval.E004"))
+    if not messages:
+        try:
+            built_in_profile()
+        except ImproperProfile as error:
+            messages.append(Error(f"The settings make no search profile: {error}", id="retrieval.E004"))
     return messages

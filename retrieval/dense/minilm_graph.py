@@ -45,7 +45,7 @@ def build_graph(weights: Path, config: Path, precision: Precision) -> bytes:
     settings = json.loads(config.read_text(encoding="utf-8"))
     if settings["hidden_act"] != "gelu" or settings["position_embedding_type"] != "absolute":
         raise ValueError("Only BERT with exact Gelu and absolute positions can be written as a graph.")
-    graph = _Graph(
+    graph = EncoderGraph(
         weights=load_file(weights),
         precision=precision,
         heads=settings["num_attention_heads"],
@@ -61,7 +61,7 @@ def build_graph(weights: Path, config: Path, precision: Precision) -> bytes:
 
 
 @dataclass
-class _Graph:
+class EncoderGraph:
     """Nodes and constants as they accumulate; every method returns the name of the value it added."""
 
     weights: Mapping[str, Array]
@@ -73,6 +73,10 @@ class _Graph:
 
     def embeddings(self) -> str:
         """Word row + position row + the row of token type 0, normalized."""
+        return self.normalized(self.embedded())
+
+    def embedded(self) -> str:
+        """Word row + position row + the row of token type 0."""
         words = self.weights["embeddings.word_embeddings.weight"]
         positions = self.weights["embeddings.position_embeddings.weight"]
         first_type = self.weights["embeddings.token_type_embeddings.weight"][0]
@@ -87,11 +91,14 @@ class _Graph:
         self.add("Shape", ["input_ids"], "length", start=1, end=2)
         start = self.constant("first_position", np.array([0]))
         self.add("Slice", [self.constant("positions", positions + first_type), start, "length"], "position_rows")
-        self.add("Add", ["word_rows", "position_rows"], "embedded")
+        return self.add("Add", ["word_rows", "position_rows"], "embedded")
+
+    def normalized(self, embedded: str) -> str:
+        """Layer normalization of what was embedded."""
         norm = "embeddings.LayerNorm"
         return self.add(
             "LayerNormalization",
-            ["embedded", self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias")],
+            [embedded, self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias")],
             "embeddings",
             epsilon=self.epsilon,
         )

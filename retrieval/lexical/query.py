@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Sum
 from pgvector import SparseVector
 
 from retrieval.lexical.constraints import by_configuration, constraint_tsqueries
 from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
+from retrieval.lexical.pruning import Term
 from retrieval.lexical.syntax import parse
 from retrieval.lexical.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
 from retrieval.lexical.tsquery import all_of, quote
@@ -27,6 +29,7 @@ class LexicalQuery:
 
     ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks to what
     may have been meant, nearest first. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
+    ``document_frequencies`` are those of all lexemes, expansions included.
     """
 
     configuration: str
@@ -35,6 +38,29 @@ class LexicalQuery:
     matching: tuple[str, ...]
     expansions: Mapping[str, tuple[Expansion, ...]] = field(default_factory=dict)
     constraint: str = ""
+    document_frequencies: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def terms(self) -> list[Term]:
+        """What each lexeme, or expanded word, can add to a score at most; common is what is not ``matching``."""
+        largest_weight = settings.BM25_K1 + 1
+        terms = [
+            Term(quote(lexeme), idf * largest_weight, self.document_frequencies[lexeme], lexeme not in self.matching)
+            for lexeme, idf in self.idf.items()
+        ]
+        for expansions in self.expansions.values():
+            for common in (False, True):
+                alike = [each for each in expansions if (each.lexeme not in self.matching) == common]
+                if alike:
+                    terms.append(
+                        Term(
+                            notation=f"( {' | '.join(quote(each.lexeme) for each in alike)} )",
+                            bound=max(each.weight for each in alike) * largest_weight,
+                            document_frequency=sum(each.document_frequency for each in alike),
+                            common=common,
+                        )
+                    )
+        return terms
 
     @property
     def tsquery(self) -> str:
@@ -47,7 +73,7 @@ class LexicalQuery:
 
         But for what expansions add: see :attr:`alternatives`.
         """
-        return _sparse(self.idf)
+        return sparse(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
@@ -56,7 +82,7 @@ class LexicalQuery:
         Not by their sum: a passage about *valves* and *values* does not answer a question about *vavles* twice.
         """
         return [
-            [_sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
+            [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
         ]
 
@@ -113,6 +139,7 @@ def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool =
                 matching=tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                 expansions=expansions,
                 constraint=constraints[configuration],
+                document_frequencies=held,
             )
         )
     return queries
@@ -128,7 +155,8 @@ def _lexemes(text: str, configurations: Sequence[str]) -> dict[str, list[str]]:
         return dict(cursor.fetchall())
 
 
-def _sparse(weights: Mapping[str, float]) -> SparseVector:
+def sparse(weights: Mapping[str, float]) -> SparseVector:
+    """The weights at their lexemes' dimensions."""
     by_dimension: dict[int, float] = {}
     for lexeme, weight in weights.items():
         dimension = lexeme_dimension(lexeme) - 1

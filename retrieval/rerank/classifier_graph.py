@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper
 from safetensors.numpy import load_file
 
-from retrieval.dense.minilm_graph import MICROSOFT, _Graph
+from retrieval.dense.minilm_graph import MICROSOFT, EncoderGraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,17 +78,13 @@ def build_graph(weights: Path, config: Mapping[str, Any], precision: Precision) 
     return graph.serialize_classifier(architecture, hidden)
 
 
-class _ClassifierGraph(_Graph):
+class _ClassifierGraph(EncoderGraph):
     def pair_embeddings(self) -> str:
         """As :meth:`embeddings`, with the row of each token's own type."""
-        output = self.embeddings()
-        # The rows of type 0 are in the sum already; what the other type differs by has to join before normalization.
-        normalization = self.nodes.pop()
+        # The rows of type 0 are in the sum already: what the other type differs by is added.
         types = self.weights["embeddings.token_type_embeddings.weight"]
         self.add("Gather", [self.constant("token_types", types - types[0]), "token_type_ids"], "token_type_rows")
-        normalization.input[0] = self.add("Add", [normalization.input[0], "token_type_rows"], "embedded_pair")
-        self.nodes.append(normalization)
-        return output
+        return self.normalized(self.add("Add", [self.embedded(), "token_type_rows"], "embedded_pair"))
 
     def dense(self, source: str, name: str) -> str:
         """In fp32 whatever the precision: it is one token, and the last layers decide the score."""

@@ -11,7 +11,8 @@ from django.utils import timezone
 from ragsite import health
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.models import Document, Embedder
+from retrieval.models import CollectionStatistics, Document, Embedder
+from retrieval.reconciliation.runs import reconcile
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def test_ready(client, collection, ingest):
     assert body["status"] == "ready"
     assert body["degraded"] == []
     assert set(body["checks"]) == {
-        "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker"
+        "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes"
     }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
 
@@ -176,3 +177,18 @@ def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
 @pytest.mark.django_db
 def test_readiness_is_json_without_a_login(client):
     assert json.loads(client.get("/readyz", REMOTE_ADDR="192.0.2.1").content)["checks"]["database"]["state"] == "ok"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_faults_that_the_last_index_check_found(client, collection, ingest):
+    ingest(collection, "a.md", "# A\n\nWords.")
+    CollectionStatistics.objects.update(chunks=7)
+    assert "indexes" not in client.get("/readyz").json()["degraded"]  # nobody has checked yet
+    reconcile()
+    body = client.get("/readyz").json()
+    assert "indexes" in body["degraded"]
+    assert "reconcile --repair" in body["checks"]["indexes"]["detail"]
+    assert 'ragsite_index_inconsistencies{kind="statistics"} 1.0' in client.get("/metrics").content.decode()
+    reconcile(repair=True)
+    assert "indexes" not in client.get("/readyz").json()["degraded"]
+    assert 'ragsite_index_inconsistencies{kind="statistics"} 0.0' in client.get("/metrics").content.decode()

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
@@ -20,6 +21,9 @@ from django.db import connection
 from ragsite.demo import load_demo
 from ragsite.processes import Supervisor, parse_procfile
 from retrieval import conf
+from retrieval.exceptions import RetrievalError
+from retrieval.profiles import active_profile
+from retrieval.ranking.plans import NO_RERANKER
 
 
 class Command(BaseCommand):
@@ -104,6 +108,15 @@ class Command(BaseCommand):
         prepare = getattr(conf.embedder(), "prepare", None)
         if prepare is not None:
             prepare(self._say)
+        name = active_profile().settings.reranker
+        if name == NO_RERANKER:
+            return
+        try:
+            prepare = getattr(conf.reranker(name), "prepare", None)
+            if prepare is not None:
+                prepare(self._say)
+        except (RetrievalError, ImproperlyConfigured) as error:
+            self._say(f"The reranker {name} cannot be used, the fused order will stand: {error}")
 
     def _first_admin(self) -> tuple[str, str] | None:
         users = get_user_model()

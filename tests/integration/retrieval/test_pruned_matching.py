@@ -1,0 +1,82 @@
+"""Looking at fewer passages must not change which are found, nor in which order."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evaluation import benchmark
+from evaluation.synthetic import SyntheticCorpus
+from retrieval.lexical import ranker
+from retrieval.lexical.query import build_queries
+from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.models import Chunk, Collection, Document
+from retrieval.types import Ranking, SearchFilters, SearchMethod, SearchPlan, Weights
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0))
+QUESTIONS = [*SyntheticCorpus(600, benchmark.SEED).questions(12), "air", "air bank water", "nothing that is there"]
+
+
+@pytest.fixture
+def corpus(monkeypatch: pytest.MonkeyPatch) -> Collection:
+    monkeypatch.setattr(benchmark, "SAMPLES", 2)
+    return benchmark.load(600, lambda *at: None).collection
+
+
+def rank(question: str, filters: SearchFilters, depth: int, first_look: int) -> Ranking:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranker, "FIRST_LOOK", first_look)
+        return Bm25Ranker(question, filters, PLAN).rank(depth)
+
+
+def statements(question: str, filters: SearchFilters, depth: int) -> list[str]:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        rank(question, filters, depth, 1)
+    return [query["sql"] for query in captured if "<#>" in query["sql"] and "LIMIT" in query["sql"]]
+
+
+def test_the_ranking_is_that_of_all_passages_that_match(corpus: Collection) -> None:
+    everything = SearchFilters((corpus.pk,))
+    document = Document.objects.filter(collection=corpus).order_by("pk")[3]
+    some = SearchFilters((corpus.pk,), documents=(document.pk,))
+    for filters in (everything, some):
+        for question in QUESTIONS:
+            for depth in (2, 50):
+                whole = rank(question, filters, depth, 10**9)
+                assert rank(question, filters, depth, 1) == whole
+                assert rank(question, filters, depth, 20) == whole
+
+
+def test_common_words_do_not_keep_passages_from_being_left_out(corpus: Collection) -> None:
+    """Some questions are answered by a formula, and the formula matches fewer passages than the words do."""
+    saved = 0
+    for question in QUESTIONS[:12]:
+        (query,) = build_queries(question, [corpus.pk])
+        formulas = [sql for sql in statements(question, SearchFilters((corpus.pk,)), 10) if "&" in sql]
+        for sql in formulas:
+            notation = sql.split("@@ '", 1)[1].split("'::tsquery")[0].replace("''", "'")
+            pruned = Chunk.objects.extra(where=["search_vector @@ %s::tsquery"], params=[notation]).count()
+            matching = Chunk.objects.extra(where=["search_vector @@ %s::tsquery"], params=[query.tsquery]).count()
+            assert 10 <= pruned <= matching
+            saved += matching - pruned
+    assert saved > 200
+
+
+def test_expanded_words_and_phrases_are_ranked_the_same(corpus: Collection) -> None:
+    filters = SearchFilters((corpus.pk,))
+    words = QUESTIONS[0].split()
+    misspelt = " ".join([*words[:-1], words[-1][:-3] + words[-1][-2] + words[-1][-3]])
+    for question in (misspelt, f'"{words[3]} {words[4]}" {QUESTIONS[1]}', f"{QUESTIONS[2]} -{words[3]}"):
+        assert rank(question, filters, 10, 1) == rank(question, filters, 10, 10**9)
+
+
+def test_the_index_is_used_for_words_that_most_passages_hold(corpus: Collection) -> None:
+    common = Bm25Ranker("air bank water", SearchFilters((corpus.pk,)), PLAN)
+    with CaptureQueriesContext(connection) as captured:
+        common.rank(10)
+    assert any("enable_seqscan" in query["sql"] for query in captured)
