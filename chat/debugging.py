@@ -50,6 +50,7 @@ class CandidateRow:
     lexical_start: float
     lexical_width: float
     matched_terms: list[str]
+    word_matches: list[Mapping[str, Any]]
     dropped: str
 
 
@@ -141,6 +142,7 @@ def _row(candidate: Mapping[str, Any], largest: float) -> CandidateRow:
         lexical_start=lexical_start,
         lexical_width=lexical_width,
         matched_terms=list(candidate["matched_terms"]),
+        word_matches=sorted(candidate.get("word_matches", []), key=lambda match: -match["weight"]),
         dropped=candidate["dropped"],
     )
 

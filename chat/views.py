@@ -31,6 +31,7 @@ from chat.throttling import QuestionThrottle
 from chat.turns import Turn, failed_turn, notices, source_cards, turn_of
 from retrieval.explanation import without_errors
 from retrieval.models import Collection
+from retrieval.reranking import with_word_matches
 
 View = Callable[..., HttpResponseBase]
 
@@ -142,7 +143,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     if not _may_debug(request):
         raise Http404
     answer = _readable_answer(request, answer_id)
-    trace = answer.trace if _is_staff(request) else without_errors(answer.trace)
+    trace = with_word_matches(answer.trace if _is_staff(request) else without_errors(answer.trace))
     return render(request, "chat/_debug.html", {"answer": answer, "explained": explained(trace, answer.timings_ms)})
 
 

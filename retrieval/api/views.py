@@ -31,6 +31,7 @@ from retrieval.api.serializers import (
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
 from retrieval.models import Collection, CollectionStatistics, Document
+from retrieval.reranking import with_word_matches
 from retrieval.search import search
 from retrieval.types import SearchMethod
 from retrieval.uploads import accept
@@ -83,7 +84,7 @@ class SearchView(ApiView):
             "timings_ms": timings_as_json(trace),
         }
         if asked["explain"]:
-            explained = trace_as_json(trace)
+            explained = with_word_matches(trace_as_json(trace))
             answer["trace"] = explained if request.user.is_staff else without_errors(explained)
         return Response(answer)
 

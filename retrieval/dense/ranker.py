@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import BinaryField, F, Func, QuerySet, Sum, Value
+from django.db.models import QuerySet, Sum
 from pgvector import HalfVector
 
 from retrieval.access import restrict
@@ -74,12 +75,20 @@ class VectorRanker:
     def _read(self, rows: QuerySet[ChunkEmbedding]) -> dict[int, float]:
         """The cosines of rows that have a ``distance``, by chunk id; their encodings are kept."""
         # Large values, read only for who will use them.
-        signs = F("token_signs") if self._plan.rerank is not None else Value(None, BinaryField())
-        scores = {}
-        sent_vector = Func(F("vector"), function="halfvec_send", output_field=BinaryField())
-        values = rows.values_list("chunk_id", "collection_id", "distance", sent_vector, signs)
-        for pk, collection, distance, sent, token_signs in values:
-            scores[pk] = 1.0 - float(distance)
+        signs = "token_signs" if self._plan.rerank is not None else "NULL"
+        wanted = rows.values("chunk_id", "collection_id", "vector", "token_signs", *rows.query.annotations)
+        try:
+            chosen, parameters = wanted.query.sql_with_params()
+        except EmptyResultSet:  # a filter that nothing can pass
+            return {}
+        with connection.cursor() as cursor:
+            # Around the query, or the vectors would be converted before the nearest are chosen.
+            cursor.execute(
+                f"SELECT chunk_id, collection_id, distance, halfvec_send(vector), {signs} FROM ({chosen}) AS chosen",
+                parameters,
+            )
+            read = cursor.fetchall()
+        for pk, collection, _distance, sent, token_signs in read:
             self.encodings[pk] = StoredEncoding(
                 # The binary form costs a twentieth of reading numbers from text: two 16-bit words of header, then
                 # half-precision numbers, big-endian.
@@ -87,7 +96,7 @@ class VectorRanker:
                 token_signs=None if token_signs is None else bytes(token_signs),
                 collection_id=collection,
             )
-        return scores
+        return {pk: 1.0 - float(distance) for pk, _collection, distance, _sent, _signs in read}
 
     @cached_property
     def _embedder(self) -> Embedder:

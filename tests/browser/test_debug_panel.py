@@ -26,7 +26,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
         panel.locator("summary").click()
         expect(fact(panel, "Search method")).to_have_text("contrast")
         expect(fact(panel, "Query class")).to_have_text(re.compile(r"^\w+$"))
-        expect(panel.locator(".status")).to_have_text(["ok", "ok"])
+        expect(panel.locator(".status")).to_have_text(["ok", "ok", "ok"])
 
         rows = panel.locator(".candidates tbody tr")
         cells = [row.locator("td").all_inner_texts() for row in rows.all()]
@@ -35,10 +35,14 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
         assert any(row[3].isdigit() and row[6].isdigit() for row in cells)
         assert any(not row[3].isdigit() or not row[6].isdigit() for row in cells)
         for row in cells:
-            contributions = [float(row[column] or 0) for column in (5, 8, 9)]
+            # Vector, lexical, reranker, and what was added, whose parts stand below the sum.
+            contributions = [float((row[column] or "0").split()[0]) for column in (5, 8, 10, 11)]
             assert abs(sum(contributions) - float(row[2])) < 0.0003, row
         assert any(row[0] == "–" and "Dropped:" in row[1] for row in cells)
         expect(panel.locator(".candidates .terms code").first).to_be_visible()
+        words = panel.locator(".candidates .words").first
+        words.locator("summary").click()
+        expect(words.locator("span").first).to_contain_text("→")
 
         page.reload()
         panel = page.locator(".debug")

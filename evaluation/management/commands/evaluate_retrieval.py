@@ -222,7 +222,7 @@ def _as_json(run: SetRun) -> dict[str, Any]:
 def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
     figures: dict[str, Any] = {metric: _rounded(method.interval(metric)) for metric in METRICS}
     if baseline is not None and baseline is not method:
-        figures[f"ndcg@10 - {BASELINE}"] = _rounded(_paired(method, baseline))
+        figures[f"ndcg@10_minus_{BASELINE}"] = _rounded(_paired(method, baseline))
     latency = {
         stage: {name: round(value, 2) for name, value in asdict(percentiles).items()}
         for stage, percentiles in method.latency().items()

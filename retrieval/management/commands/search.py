@@ -13,6 +13,7 @@ from retrieval.access import everything
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.explanation import hit_as_json, trace_as_json
 from retrieval.metadata import date_range, validated_any_of
+from retrieval.reranking import with_word_matches
 from retrieval.search import search
 from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
 
@@ -55,7 +56,10 @@ class Command(BaseCommand):
         except RetrievalError as error:
             raise CommandError(str(error)) from error
         if options["json"]:
-            found = {"results": [hit_as_json(hit) for hit in result.hits], "trace": trace_as_json(result.trace)}
+            found = {
+                "results": [hit_as_json(hit) for hit in result.hits],
+                "trace": with_word_matches(trace_as_json(result.trace)),
+            }
             self.stdout.write(json.dumps(found, ensure_ascii=False))
         else:
             self._explain(result)
@@ -67,13 +71,23 @@ class Command(BaseCommand):
                 f'searched for "{trace.query}" ({trace.reformulation.reason}, by {trace.reformulation.by})'
             )
         self.stdout.write(
-            f"{trace.search_method}, class {trace.classification.query_class} ({trace.classification.rule}), "
+            f"{trace.search_method}{f' by profile {trace.profile}' if trace.profile else ''}, "
+            f"class {trace.classification.query_class} ({trace.classification.rule}), "
             f"weights vector {trace.plan.weights.vector:g} lexical {trace.plan.weights.lexical:g}"
         )
         for leg in trace.legs:
             detail = f": {leg.error}" if leg.error else f", {leg.returned} passages in {leg.milliseconds:.1f} ms"
             if leg.status is not LegStatus.OFF:
                 self.stdout.write(f"{leg.leg} {leg.status}{detail}")
+            for typed, meant in leg.expansions.items():
+                self.stdout.write(f"    {typed}: not in the documents; {', '.join(meant)} instead")
+        if trace.rerank is not None:
+            detail = f": {trace.rerank.error}" if trace.rerank.error else f", {trace.rerank.judged} passages"
+            self.stdout.write(f"{trace.rerank.reranker} {trace.rerank.status}{detail}")
+        words = {
+            candidate["chunk_id"]: candidate.get("word_matches", ())
+            for candidate in with_word_matches(trace_as_json(trace))["candidates"]
+        }
         for hit in result.hits:
             ranks = "  ".join(
                 f"{leg} #{score.rank if score.rank is not None else '-'}"
@@ -81,13 +95,20 @@ class Command(BaseCommand):
                 for leg in Leg
                 if (score := hit.legs.get(leg)) is not None
             )
-            bonus = f"  bonus {hit.bonus:+.2f}" if hit.bonus else ""
+            added = {"both legs": hit.bonus, **{each.name: each.contribution for each in hit.boosts}}
+            if hit.rerank is not None:
+                added[f"rerank (was #{hit.rerank.rank_before})"] = hit.rerank.contribution
+            added["neighbours"] = hit.support
+            more = "".join(f"  {name} {contribution:+.4f}" for name, contribution in added.items() if contribution)
             passage = hit.passage
             place = " › ".join(filter(None, [passage.document_title, passage.section]))
             page = f", page {passage.page}" if passage.page else ""
-            self.stdout.write(f"\n{hit.rank:2}. {hit.score:.4f}  {place}{page}\n    {ranks}{bonus}")
+            self.stdout.write(f"\n{hit.rank:2}. {hit.score:.4f}  {place}{page}\n    {ranks}{more}")
             if hit.matched_terms:
                 self.stdout.write(f"    terms: {', '.join(hit.matched_terms)}")
+            if met := words.get(hit.passage.chunk_id):
+                pairs = (f"{match['word']}→{match['met']} {match['similarity']:.2f}" for match in met)
+                self.stdout.write(f"    words: {', '.join(pairs)}")
             self.stdout.write(f"    {' '.join(passage.content.split())[:200]}")
         stages = ", ".join(f"{stage} {milliseconds:.1f}" for stage, milliseconds in trace.timings_ms.items())
         self.stdout.write(f"\nmilliseconds: {stages}")

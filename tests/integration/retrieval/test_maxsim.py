@@ -11,9 +11,11 @@ from django.core.management import call_command
 from retrieval import conf
 from retrieval.access import everything
 from retrieval.exceptions import RerankFailed
+from retrieval.explanation import trace_as_json
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
 from retrieval.rerank import maxsim
 from retrieval.rerank.maxsim import MaxSim, word_matches
+from retrieval.reranking import with_word_matches
 from retrieval.search import search
 from retrieval.types import Candidates, LegStatus, SearchMethod
 
@@ -124,3 +126,24 @@ def test_with_vectors_switched_off_the_reranker_rests(library: Collection, setti
 def test_a_question_of_function_words_has_a_score(library: Collection) -> None:
     assert len(score("what is it", "pump.md", "dog.md")) == 2
     assert maxsim.word_matches("???", [chunk("pump.md").pk])
+
+
+def test_the_explanation_says_which_words_met(library: Collection) -> None:
+    trace = trace_as_json(search("How heavy is the pump?", everything()).trace)
+    first = with_word_matches(trace)["candidates"][0]
+    assert [match["word"] for match in first["word_matches"]] == ["heavy", "pump"]
+    assert "word_matches" not in trace["candidates"][0]
+
+
+def test_without_word_comparison_the_explanation_stays(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    fused = trace_as_json(search("How heavy is the pump?", everything(), method=SearchMethod.RRF).trace)
+    assert with_word_matches(fused) is fused
+    trace = trace_as_json(search("How heavy is the pump?", everything()).trace)
+    Chunk.objects.all().delete()
+    assert with_word_matches(trace)["candidates"][0]["word_matches"] == []
+
+    class Plain:
+        name, dimension, max_tokens = "plain", 3, 10
+
+    monkeypatch.setattr(conf, "embedder", Plain)
+    assert "no token vectors" in with_word_matches(trace)["rerank"]["note"]
