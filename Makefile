@@ -2,12 +2,14 @@
 
 PYTHON ?= python3
 PORT ?= 8000
+BENCH_LIMIT ?= 500
+BENCH_CHUNKS ?= 100000
 VENV := .venv
 BIN := $(VENV)/bin
 export PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit format bench clean
+.PHONY: help setup run test lint types unit format bench bench-ranking bench-speed clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,9 +38,14 @@ format: $(VENV)/.dev  ## rewrite the code in the project's layout
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.site  ## measure the ranking on BEIR-form sets (BENCH_SETS="dir dir ...")
+bench: bench-ranking bench-speed  ## rebuild the tables of docs/quality.md and docs/performance.md (BENCH_SETS="dir dir ...")
+
+bench-ranking: $(VENV)/.site
 	@test -n "$(BENCH_SETS)" || { echo 'Name folders in BEIR form: make bench BENCH_SETS="sets/nfcorpus sets/scifact"'; exit 2; }
-	$(BIN)/python manage.py evaluate_retrieval $(BENCH_SETS)
+	$(BIN)/python manage.py evaluate_retrieval $(BENCH_SETS) --limit $(BENCH_LIMIT) --write docs/quality.md
+
+bench-speed: $(VENV)/.site
+	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
 
 clean:  ## remove the environment (documents in var/ stay)
 	rm -rf $(VENV)

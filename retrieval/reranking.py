@@ -78,8 +78,8 @@ def _judge(query: str, candidates: Candidates, plan: RerankPlan) -> Mapping[int,
 def with_word_matches(trace: dict[str, Any]) -> dict[str, Any]:
     """A copy of `trace_as_json`'s form that says of each passage kept which of its words met the question's.
 
-    Worked out when somebody looks, not with each search. As it was when the reranker compares no words; when they cannot
-    be told any more, ``rerank`` has a ``note`` that says why.
+    Worked out when somebody looks, not with each search. As it was when the reranker compares no words; when they
+    cannot be told any more, ``rerank`` has a ``note`` that says why.
     """
     opinion = trace.get("rerank")
     if not opinion or opinion["status"] != LegStatus.OK:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -13,6 +14,7 @@ from evaluation import metrics
 from evaluation.benchmark import DEPTH, BenchmarkRun, load, remove, run
 from evaluation.exceptions import EvaluationError
 from evaluation.progress import ProgressBar
+from evaluation.reporting import replace_section, table
 from retrieval.exceptions import RetrievalError
 
 RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
@@ -29,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--queries", type=_positive, default=100, metavar="M", help="Questions (100).")
         parser.add_argument("--keep", action="store_true", help="Leave the corpus for the next run of the same size.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         bar = ProgressBar(self.stderr)
@@ -39,6 +42,8 @@ class Command(BaseCommand):
             finally:
                 if not options["keep"]:
                     remove(loaded.collection)
+            if options["write"]:
+                replace_section(options["write"], "search", _as_markdown(measured))
         except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         finally:
@@ -64,6 +69,20 @@ class Command(BaseCommand):
         width = max(len(name) for name, *_ in rows)
         for name, first, second in rows:
             self.stdout.write(f"{name:<{width}}  {first:>11}  {second:>8}".rstrip())
+
+
+def _as_markdown(measured: BenchmarkRun) -> str:
+    stages = table(
+        ["stage", "p50 ms", "p95 ms"],
+        [[name, f"{times.p50:.1f}", f"{times.p95:.1f}"] for name, times in measured.stages().items()],
+    )
+    ratios = "; ".join(f"{name.replace('_', ' ')} {measured.ratio(*of):.1f}" for name, of in RATIOS.items())
+    sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in measured.table_bytes.items())
+    return (
+        f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
+        f"{metrics.percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
+        f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_mean(measured.recall):.2f}. Sizes: {sizes}."
+    )
 
 
 def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
