@@ -77,7 +77,8 @@ def _as_markdown(measured: BenchmarkRun) -> str:
         [[name, f"{times.p50:.1f}", f"{times.p95:.1f}"] for name, times in measured.stages().items()],
     )
     ratios = "; ".join(f"{name.replace('_', ' ')} {measured.ratio(*of):.1f}" for name, of in RATIOS.items())
-    sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in measured.table_bytes.items())
+    largest = {name: size for name, size in measured.table_bytes.items() if size >= 10 * 2**20}
+    sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in largest.items())
     return (
         f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
         f"{metrics.percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
