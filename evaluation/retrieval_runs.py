@@ -130,8 +130,11 @@ def _search(query: JudgedQuery, method: str, reranker: str | None, filters: Sear
         query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
     )
     trace = result.trace
-    if trace.degraded:
-        errors = [leg.error for leg in trace.legs] + ([trace.rerank.error] if trace.rerank else [])
+    errors = [leg.error for leg in trace.legs]
+    if trace.rerank is not None and trace.rerank.status is not LegStatus.OFF:
+        errors.append(trace.rerank.error)
+    # A leg that answered, but could not score what the other one found, has an error too.
+    if any(errors):
         raise UntrustworthyRun(
             f"Query {query.id} was not searched with all of {method}: {'; '.join(filter(None, errors))}"
         )

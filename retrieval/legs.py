@@ -92,8 +92,11 @@ def encodings_read(results: Sequence[LegResult]) -> dict[int, StoredEncoding]:
     return next((ranker.encodings for ranker in rankers if isinstance(ranker, VectorRanker)), {})
 
 
-def missing_scores(results: Sequence[LegResult]) -> dict[Leg, dict[int, float]]:
-    """For each leg, its scores of the candidates that only the other leg listed."""
+def missing_scores(results: list[LegResult]) -> dict[Leg, dict[int, float]]:
+    """For each leg, its scores of the candidates that only the other leg listed.
+
+    A leg that cannot tell them keeps its list; its trace then has an ``error`` that says so.
+    """
     listed = {
         result.ranking.leg: {chunk.chunk_id for chunk in result.ranking.chunks}
         for result in results
@@ -101,7 +104,7 @@ def missing_scores(results: Sequence[LegResult]) -> dict[Leg, dict[int, float]]:
     }
     everything = set().union(*listed.values())
     scores = {}
-    for result in results:
+    for place, result in enumerate(results):
         if result.ranking is None or result.ranker is None:
             continue
         missing = sorted(everything - listed[result.ranking.leg])
@@ -110,5 +113,8 @@ def missing_scores(results: Sequence[LegResult]) -> dict[Leg, dict[int, float]]:
         try:
             scores[result.ranking.leg] = result.ranker.score(missing)
         except LegFailed as error:
+            LEG_FAILURES.labels(leg=result.ranking.leg.value).inc()
             logger.warning("The %s leg's scores are incomplete: %s", result.ranking.leg, error)
+            incomplete = f"Its scores of what the other leg found are unknown: {error}"
+            results[place] = replace(result, trace=replace(result.trace, error=incomplete))
     return scores

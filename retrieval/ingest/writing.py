@@ -19,6 +19,7 @@ from django.db.models import Sum
 from pgvector import HalfVector
 
 from retrieval.dense.encoding import PassageEncoding
+from retrieval.lexical import fields
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.lexical.terms import expand_identifiers
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
@@ -186,7 +187,7 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
 
 def weighting() -> str:
     """The settings that shape term weights, as one string to be compared."""
-    return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
+    return fields.weighting(settings.BM25_K1, settings.BM25_B)
 
 
 def settle() -> None:

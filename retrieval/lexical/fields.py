@@ -10,3 +10,13 @@ from __future__ import annotations
 
 # In the order of the labels A to D: title, headings, canonical questions, body.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
+
+
+def weighting(k1: float, b: float) -> str:
+    """All that shapes a stored term weight, as one string: what was stored with another is out of date."""
+    return f"k1={k1:g} b={b:g} boosts={FIELD_BOOSTS}"
+
+
+def stored_k1(weighting: str) -> float:
+    """The k1 that weights were stored with, from what :func:`weighting` said then; 0 where nothing is stored."""
+    return float(weighting.split()[0].removeprefix("k1=")) if weighting else 0.0

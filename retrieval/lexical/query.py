@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Sum
 from pgvector import SparseVector
 
 from retrieval.lexical.constraints import by_configuration, constraint_tsqueries
+from retrieval.lexical.fields import stored_k1
 from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.lexical.pruning import Term
 from retrieval.lexical.syntax import parse
@@ -29,13 +29,15 @@ class LexicalQuery:
 
     ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks to what
     may have been meant, nearest first. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
-    ``document_frequencies`` are those of all lexemes, expansions included.
+    ``document_frequencies`` are those of all lexemes, expansions included. Each term weight that is stored is below
+    ``largest_weight``.
     """
 
     configuration: str
     collections: tuple[int, ...]
     idf: Mapping[str, float]
     matching: tuple[str, ...]
+    largest_weight: float
     expansions: Mapping[str, tuple[Expansion, ...]] = field(default_factory=dict)
     constraint: str = ""
     document_frequencies: Mapping[str, int] = field(default_factory=dict)
@@ -43,9 +45,9 @@ class LexicalQuery:
     @property
     def terms(self) -> list[Term]:
         """What each lexeme, or expanded word, can add to a score at most; common is what is not ``matching``."""
-        largest_weight = settings.BM25_K1 + 1
+        frequencies, matching = self.document_frequencies, self.matching
         terms = [
-            Term(quote(lexeme), idf * largest_weight, self.document_frequencies[lexeme], lexeme not in self.matching)
+            Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
             for lexeme, idf in self.idf.items()
         ]
         for expansions in self.expansions.values():
@@ -55,7 +57,7 @@ class LexicalQuery:
                     terms.append(
                         Term(
                             notation=f"( {' | '.join(quote(each.lexeme) for each in alike)} )",
-                            bound=max(each.weight for each in alike) * largest_weight,
+                            bound=max(each.weight for each in alike) * self.largest_weight,
                             document_frequency=sum(each.document_frequency for each in alike),
                             common=common,
                         )
@@ -107,7 +109,9 @@ def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool =
     if not collections:
         return []
     lexemes = _lexemes(expand_identifiers(parsed.text), list(collections))
-    passages = CollectionStatistics.objects.filter(pk__in=collection_ids).aggregate(n=Sum("chunks"))["n"] or 0
+    statistics = list(CollectionStatistics.objects.filter(pk__in=collection_ids).values_list("chunks", "weighting"))
+    passages = sum(chunks for chunks, _ in statistics)
+    largest_weight = 1 + max([settings.BM25_K1, *(stored_k1(weighting) for _, weighting in statistics)])
     frequencies = document_frequencies({lexeme for found in lexemes.values() for lexeme in found}, collection_ids)
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
     if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
@@ -137,6 +141,7 @@ def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool =
                 collections=pks,
                 idf={lexeme: inverse_document_frequency(frequencies[lexeme], passages) for lexeme in known},
                 matching=tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
+                largest_weight=largest_weight,
                 expansions=expansions,
                 constraint=constraints[configuration],
                 document_frequencies=held,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from evaluation import metrics
+from evaluation.arguments import positive
 from evaluation.benchmark import DEPTH, BenchmarkRun, load, remove, run
 from evaluation.exceptions import EvaluationError
 from evaluation.progress import ProgressBar
@@ -27,8 +28,8 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--chunks", type=_positive, default=20_000, metavar="N", help="Passages (20,000).")
-        parser.add_argument("--queries", type=_positive, default=100, metavar="M", help="Questions (100).")
+        parser.add_argument("--chunks", type=positive, default=20_000, metavar="N", help="Passages (20,000).")
+        parser.add_argument("--queries", type=positive, default=100, metavar="M", help="Questions (100).")
         parser.add_argument("--keep", action="store_true", help="Leave the corpus for the next run of the same size.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
         parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
@@ -104,13 +105,3 @@ def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
-    return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from evaluation import metrics
+from evaluation.arguments import positive
 from evaluation.beir import read_test_set
 from evaluation.corpora import configuration_of, load
 from evaluation.exceptions import EvaluationError
@@ -43,7 +44,7 @@ class Command(BaseCommand):
             help=f"For every method, one of: {', '.join(rerankers())}. The default's own, "
             "and none for the other methods, when left out.",
         )
-        parser.add_argument("--limit", type=_positive, metavar="N", help="Only the first N queries; the whole corpus.")
+        parser.add_argument("--limit", type=positive, metavar="N", help="Only the first N queries; the whole corpus.")
         parser.add_argument("--chunked", action="store_true", help="Cut documents as the site does; best chunk counts.")
         parser.add_argument(
             "--language", default="", help="Of the texts: english, dutch, … Told by the set if left out."
@@ -135,16 +136,6 @@ class Command(BaseCommand):
             padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
             self.stdout.write("  ".join([name.ljust(widths[0]), *padded]).rstrip())
         self.stdout.write("")
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
-    return number
 
 
 def _methods(names: str) -> list[str]:

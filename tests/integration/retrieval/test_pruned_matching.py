@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evaluation import benchmark
 from evaluation.synthetic import SyntheticCorpus
+from retrieval.ingest.writing import reweigh
 from retrieval.lexical import ranker
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
@@ -80,3 +82,13 @@ def test_the_index_is_used_for_words_that_most_passages_hold(corpus: Collection)
     with CaptureQueriesContext(connection) as captured:
         common.rank(10)
     assert any("enable_seqscan" in query["sql"] for query in captured)
+
+
+def test_weights_stored_with_a_larger_k1_are_not_underrated(corpus: Collection, settings: LazySettings) -> None:
+    """The bound of what a term can add goes by what is stored, not by what the settings say since."""
+    filters = SearchFilters((corpus.pk,))
+    settings.BM25_K1 = 9.0
+    assert reweigh(corpus)
+    settings.BM25_K1 = 0.1
+    for question in QUESTIONS:
+        assert rank(question, filters, 10, 1) == rank(question, filters, 10, 10**9)

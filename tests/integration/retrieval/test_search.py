@@ -23,6 +23,7 @@ from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.metrics import LEG_FAILURES
 from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import search
 from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod, SearchPlan, Weights
 
@@ -254,6 +255,23 @@ def test_one_leg_failing_is_announced_and_the_other_serves(
     assert result.trace.search_method == remaining
     assert f"The {leg.value} leg did not answer" in caplog.text
     assert LEG_FAILURES.labels(leg=leg.value)._value.get() == before + 1
+
+
+def test_scores_that_cannot_be_completed_are_told(
+    library: Collection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def silent(self: VectorRanker, chunk_ids: object) -> dict[int, float]:
+        raise LegFailed("The vector search ran past its 5 s.")
+
+    monkeypatch.setattr(dense_ranker.VectorRanker, "score", silent)
+    before = LEG_FAILURES.labels(leg="vector")._value.get()
+    profile = ProfileSettings(depth=1, top_k=1, candidate_multiplier=1)
+    trace = search("At what time can I pick up goods, in a quarter?", everything(), profile=profile).trace
+    assert [score.legs[Leg.VECTOR].rank for score in trace.candidates].count(None) == 1
+    (vector,) = [leg for leg in trace.legs if leg.leg is Leg.VECTOR]
+    assert vector.error == "Its scores of what the other leg found are unknown: The vector search ran past its 5 s."
+    assert LEG_FAILURES.labels(leg="vector")._value.get() == before + 1
+    assert "scores are incomplete" in caplog.text
 
 
 def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
