@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from retrieval.types import (
-    BoostScore,
     CandidateTrace,
     Hit,
     Leg,
@@ -71,8 +70,7 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
     passage = hit.passage
     return {
         "rank": hit.rank,
-        "score": hit.score,
-        "bonus": hit.bonus,
+        **_parts_as_json(hit),
         "chunk_id": passage.chunk_id,
         "document": {
             "id": passage.document_id,
@@ -86,10 +84,6 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
         "start": passage.start,
         "end": passage.end,
         "matched_terms": list(hit.matched_terms),
-        "legs": {leg.value: _score_as_json(hit.legs.get(leg, _SILENT)) for leg in Leg},
-        "boosts": _boosts_as_json(hit.boosts),
-        "rerank": _opinion_as_json(hit.rerank),
-        "support": hit.support,
     }
 
 
@@ -126,8 +120,16 @@ def _reformulation_as_json(reformulation: Reformulation) -> dict[str, Any]:
     }
 
 
-def _boosts_as_json(boosts: tuple[BoostScore, ...]) -> list[dict[str, Any]]:
-    return [{"name": boost.name, "contribution": boost.contribution} for boost in boosts]
+def _parts_as_json(scored: Hit | CandidateTrace) -> dict[str, Any]:
+    """A score and what it is the sum of."""
+    return {
+        "score": scored.score,
+        "legs": {leg.value: _score_as_json(scored.legs.get(leg, _SILENT)) for leg in Leg},
+        "bonus": scored.bonus,
+        "boosts": [{"name": boost.name, "contribution": boost.contribution} for boost in scored.boosts],
+        "rerank": _opinion_as_json(scored.rerank),
+        "support": scored.support,
+    }
 
 
 def _opinion_as_json(opinion: RerankScore | None) -> dict[str, Any] | None:
@@ -147,12 +149,7 @@ def _candidate_as_json(candidate: CandidateTrace) -> dict[str, Any]:
     return {
         "chunk_id": candidate.chunk_id,
         "rank": candidate.rank,
-        "score": candidate.score,
-        "bonus": candidate.bonus,
-        "legs": {leg.value: _score_as_json(candidate.legs.get(leg, _SILENT)) for leg in Leg},
-        "boosts": _boosts_as_json(candidate.boosts),
-        "rerank": _opinion_as_json(candidate.rerank),
-        "support": candidate.support,
+        **_parts_as_json(candidate),
         "matched_terms": list(candidate.matched_terms),
         "dropped": candidate.dropped,
     }
