@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.exceptions import InvalidQuestion
@@ -51,6 +52,7 @@ def begin(
             conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
+            conversation.updated_at = timezone.now()
             conversation.save(update_fields=["updated_at"])
         else:
             try:

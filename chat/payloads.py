@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
-    from chat.types import Searched, Source, VerifiedCitation
+    from chat.types import CheckedStatement, Searched, Source, Usage, VerifiedCitation
     from retrieval.types import Passage, SearchTrace
 
 
@@ -18,7 +19,15 @@ def searched(event: Searched) -> dict[str, Any]:
         "query_class": event.trace.classification.query_class.value,
         "degraded": list(event.trace.degraded),
         "reformulation": _reformulation(event.trace),
+        "completed_question": completed_question(event.trace),
+        "confidence": event.confidence,
     }
+
+
+def completed_question(trace: SearchTrace) -> str:
+    """A follow-up question as it was searched and answered; empty when it stood for itself."""
+    done = trace.reformulation
+    return done.query if done is not None and done.changed and done.completed else ""
 
 
 def _reformulation(trace: SearchTrace) -> dict[str, str] | None:
@@ -44,6 +53,25 @@ def source(found: Source) -> dict[str, Any]:
 
 def document(passage: Passage) -> dict[str, Any]:
     return {"id": passage.document_id, "title": passage.document_title, "url": passage.document_url}
+
+
+def statement(checked: CheckedStatement) -> dict[str, Any]:
+    return {
+        "start": checked.start,
+        "end": checked.end,
+        "markers": list(checked.markers),
+        "support": checked.support,
+        "supported": checked.supported,
+        "reasons": list(checked.reasons),
+        "best": None
+        if checked.best_marker is None
+        else {"marker": checked.best_marker, "start": checked.best_start, "end": checked.best_end},
+    }
+
+
+def usage(consumed: Usage | None) -> dict[str, Any]:
+    """What a model consumed; empty when none was asked."""
+    return asdict(consumed) if consumed is not None else {}
 
 
 def citation(answer: Answer, cited: VerifiedCitation) -> Citation:
@@ -88,6 +116,11 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "degraded": answer.degraded,
         "generator": answer.generator,
         "notice": answer.notice,
+        "statements": answer.statements,
+        "confidence": answer.confidence,
+        "completed_question": answer.completed_question,
+        "usage": answer.usage,
+        "repeats": str(answer.repeats_id) if answer.repeats_id else None,
     }
 
 

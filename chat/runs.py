@@ -261,6 +261,9 @@ def _save(
             answer.trace = _explained(searched)
             answer.search_method = searched.trace.search_method
             answer.degraded = list(searched.trace.degraded)
+            answer.completed_question = payloads.completed_question(searched.trace)
+            answer.confidence = searched.confidence
+            answer.profile_version_id = searched.profile_version
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in timings.items()}
         answer.completed_at = timezone.now()
         answer.claim = None
@@ -274,6 +277,8 @@ def _save(
             answer.refused = outcome.refused
             answer.generator = outcome.generator
             answer.notice = outcome.notice
+            answer.statements = [payloads.statement(checked) for checked in outcome.statements]
+            answer.usage = payloads.usage(outcome.usage)
             citations = Citation.objects.bulk_create(_citations(answer, outcome))
         answer.save()
         name = "failed" if isinstance(outcome, Failed) else "completed"

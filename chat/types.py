@@ -33,12 +33,60 @@ class VerifiedCitation:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedStatement:
+    """A sentence of the answer, held against the sources: ``text[start:end]`` of the answer, without closing markers.
+
+    ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, when it could not be
+    measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words`, `uncited`, or `elsewhere`
+    (another source than the cited one bears it out). ``best_marker`` is the source that bears it out best, by the
+    document's ``text[best_start:best_end]``.
+    """
+
+    start: int
+    end: int
+    markers: tuple[int, ...]
+    support: float | None = None
+    supported: bool | None = None
+    reasons: tuple[str, ...] = ()
+    best_marker: int | None = None
+    best_start: int | None = None
+    best_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What holding an answer against its sources brought: the places its markers mean, and its sentences checked."""
+
+    citations: tuple[VerifiedCitation, ...]
+    statements: tuple[CheckedStatement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a model consumed for one answer. ``cost`` is in the currency of the prices set; None without prices.
+
+    ``estimated`` says that the server counted nothing and the tokens were reckoned from the text's length.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Searched:
-    """Sources are known; comes before the first token."""
+    """Sources are known; comes before the first token.
+
+    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None when nobody
+    estimated it. ``profile_version`` is the stored search profile's, None for the built-in one.
+    """
 
     sources: tuple[Source, ...]
     context: AssembledContext
     trace: SearchTrace
+    confidence: float | None = None
+    profile_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +105,8 @@ class Completed:
     refused: bool
     generator: str
     notice: str = ""
+    statements: tuple[CheckedStatement, ...] = ()
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ class Reformulation:
     """What is searched in place of what was asked.
 
     ``reason`` says what was done, empty when nothing was; ``by`` names who did it: "rules", or the model. ``notice``
-    says why it was not the one it should have been; it is for engineers, never for visitors.
+    says why it was not the one it should have been; it is for engineers, never for visitors. ``completed`` says that
+    the question was a follow-up, and took from the conversation what it lacked.
     """
 
     question: str
@@ -91,6 +92,7 @@ class Reformulation:
     reason: str
     by: str
     notice: str = ""
+    completed: bool = False
 
     @property
     def changed(self) -> bool:

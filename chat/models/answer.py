@@ -7,7 +7,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.conversation import Conversation
-from retrieval.models import Chunk, Document
+from retrieval.models import Chunk, Document, SearchProfileVersion
 
 
 class Answer(models.Model):
@@ -36,6 +36,27 @@ class Answer(models.Model):
     search_method = models.CharField(_("search method"), max_length=12, blank=True)
     degraded = models.JSONField(_("legs that did not answer"), default=list, blank=True)
     generator = models.CharField(_("written by"), max_length=200, blank=True)
+    prompt_version = models.PositiveSmallIntegerField(
+        _("version of the prompt"), null=True, blank=True, help_text=_("Empty: no model was asked.")
+    )
+    usage = models.JSONField(_("tokens and cost"), default=dict, blank=True)
+    completed_question = models.TextField(
+        _("completed question"), blank=True, help_text=_("A follow-up question as it was searched.")
+    )
+    confidence = models.FloatField(
+        _("confidence"), null=True, blank=True, help_text=_("How likely the documents answer the question, 0 to 1.")
+    )
+    statements = models.JSONField(
+        _("sentences"), default=list, blank=True, help_text=_("Each sentence of the answer, held against its sources.")
+    )
+    profile_version = models.ForeignKey(
+        SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("search profile")
+    )
+    # What the answer depends on, hashed: the same question of the same documents need not be answered twice.
+    cache_key = models.CharField(max_length=64, blank=True, editable=False)
+    repeats = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("repeats the answer")
+    )
     sources = models.JSONField(default=list, blank=True)
     trace = models.JSONField(default=dict, blank=True)
     timings_ms = models.JSONField(default=dict, blank=True)
@@ -51,6 +72,7 @@ class Answer(models.Model):
         ordering = ["created_at"]
         verbose_name = _("answer")
         verbose_name_plural = _("answers")
+        indexes = [models.Index(fields=["cache_key", "-created_at"], name="answer_by_cache_key")]
 
     def __str__(self) -> str:
         return self.question

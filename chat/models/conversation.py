@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.models import Collection
@@ -30,9 +31,12 @@ class Conversation(models.Model):
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, blank=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
+    # In the address for whoever was sent it; without one the conversation is its owner's alone.
+    share_token = models.UUIDField(null=True, blank=True, unique=True, editable=False)
+    shared_at = models.DateTimeField(_("shared"), null=True, blank=True)
     title = models.CharField(_("title"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)
-    updated_at = models.DateTimeField(_("last question"), auto_now=True)
+    updated_at = models.DateTimeField(_("last question"), default=timezone.now)
 
     objects = ConversationQuerySet.as_manager()
 

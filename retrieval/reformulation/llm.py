@@ -13,6 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from retrieval.chat_model import ChatModel
 from retrieval.exceptions import ModelFailed
@@ -69,12 +70,14 @@ class ModelReformulator:
         except ModelFailed as error:
             return self._fall_back(by_rule, str(error))
         reason = "completed from the conversation" if history else "a long question, shortened"
-        return Reformulation(question, query, reason if query != question else "", by=self._model.name)
+        if query == question:
+            reason = ""
+        return Reformulation(question, query, reason, by=self._model.name, completed=bool(history and reason))
 
     def _fall_back(self, by_rule: Reformulation, notice: str) -> Reformulation:
         REFORMULATION_FAILURES.inc()
         logger.warning("%s did not reformulate a question, the rules take over: %s", self._model.name, notice)
-        return Reformulation(by_rule.question, by_rule.query, by_rule.reason, by_rule.by, notice)
+        return replace(by_rule, notice=notice)
 
 
 def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:

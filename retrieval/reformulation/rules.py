@@ -32,4 +32,5 @@ class RuleBasedReformulator:
         if completed is not None:
             asked = completed.question
             rules.append(completed.rule)
-        return Reformulation(question=question, query=asked, reason="; ".join(rules), by=NAME)
+        reason = "; ".join(rules)
+        return Reformulation(question, query=asked, reason=reason, by=NAME, completed=completed is not None)

@@ -1,0 +1,58 @@
+"""Who may see which page."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, resolve_url
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django_htmx.http import HttpResponseClientRedirect
+
+from chat import asking
+from chat.models import Answer, Conversation
+
+View = Callable[..., HttpResponseBase]
+
+
+def for_visitors(view: View) -> View:
+    """Sends visitors to the login where the site asks for one. Pages are personal, so no cache keeps them."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
+            if request.htmx:  # type: ignore[attr-defined]
+                return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
+            # What was posted cannot be posted again after the login: that leads to the empty page.
+            return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
+        return view(request, *args, **kwargs)
+
+    return never_cache(guarded)
+
+
+def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
+    own = Conversation.objects.of(request.user, known_visitor(request)).select_related("collection")
+    return get_object_or_404(own, pk=conversation_id)
+
+
+def readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    return get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
+
+
+def known_visitor(request: HttpRequest) -> str:
+    """The browser's id, or nothing: only asking gives it one, so that looking around leaves no session behind."""
+    return str(request.session.get(asking.VISITOR_KEY, ""))
+
+
+def is_staff(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_staff", False))
+
+
+def may_debug(request: HttpRequest) -> bool:
+    return settings.CHAT_DEBUG_FOR_EVERYONE or is_staff(request)

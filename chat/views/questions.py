@@ -1,0 +1,83 @@
+"""Asking a question, and stopping its answer."""
+
+from __future__ import annotations
+
+import uuid
+
+from asgiref.sync import async_to_sync
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+from django_htmx.http import push_url
+
+from chat import asking, streams
+from chat.throttling import QuestionThrottle
+from chat.turns import turn_of
+from chat.views.access import for_visitors, may_debug, own_conversation, readable_answer
+from chat.views.pages import page, sidebar
+
+
+@require_POST
+@for_visitors
+def ask(request: HttpRequest) -> HttpResponse:
+    """Takes a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
+    named = _uuid(request.POST.get("conversation", ""))
+    throttle = QuestionThrottle()
+    if not throttle.allow_request(request, ask):  # type: ignore[arg-type]
+        wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
+        return _refuse(request, wait % {"seconds": round(throttle.wait() or 1)}, named, status=429)
+    try:
+        answer = asking.begin(
+            request.POST.get("question", ""),
+            user=request.user,
+            visitor=asking.visitor_of(request),
+            conversation_id=named,
+            collection=request.POST.get("collection", ""),
+            method=request.POST.get("method", ""),
+        )
+    except asking.InvalidQuestion as error:
+        return _refuse(request, str(error), named)
+    address = reverse("chat:conversation", args=[answer.conversation_id])
+    if not request.htmx:  # type: ignore[attr-defined]
+        async_to_sync(streams.finish)(answer.pk)
+        return redirect(f"{address}#answer-{answer.pk}")
+    context = {
+        "turn": turn_of(answer, debug=may_debug(request)),
+        "conversation": answer.conversation,
+        "is_new": named is None,
+        **sidebar(request),
+    }
+    return push_url(render(request, "chat/_asked.html", context), address)
+
+
+def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | None, status: int = 422) -> HttpResponse:
+    if request.htmx:  # type: ignore[attr-defined]
+        response = render(request, "chat/_question_error.html", {"error": message}, status=status)
+        response["HX-Retarget"] = "#question-error"
+        response["HX-Reswap"] = "outerHTML"
+        return response
+    try:
+        found = own_conversation(request, conversation_id) if conversation_id else None
+    except Http404:
+        found = None
+    return page(request, found, status=status, error=message, question=request.POST.get("question", ""))
+
+
+@require_POST
+@for_visitors
+def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """Ends the writing of an answer. Its stream shows the saved outcome, so htmx needs nothing from here."""
+    answer = readable_answer(request, answer_id)
+    async_to_sync(streams.stop)(answer.pk)
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(status=204)
+    return redirect("chat:conversation", answer.conversation_id)
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text) if text else None
+    except ValueError:
+        return uuid.UUID(int=0)  # Named, but nobody's.
