@@ -1,11 +1,13 @@
-"""What a marker is taken to stand for."""
+"""What a marker is taken to stand for, and how far a sentence is borne out, with the embedder that ships."""
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from chat.answering import verify
-from chat.types import VerifiedCitation
+from chat.types import CheckedStatement
+from chat.verification import verify
 from retrieval import conf
 from tests.unit.chat.test_evidence import source
 
@@ -18,16 +20,21 @@ CONTENT = """Before the work:
 The working pressure is 10 bar. The test pressure is
 1.5 times the working pressure.
 
-It weighs 3450 grams.
+It weighs 3450 grams. The pump must not run dry.
 """
+WARRANTY = "The warranty lasts two years. Returns are free within 30 days of delivery."
 
 
 def verified(text: str) -> list[tuple[int, str]]:
-    citations = verify(text, [source(CONTENT), source("Nothing of use is said here.", marker=2)])
+    citations = verify(text, [source(CONTENT), source("Nothing of use is said here.", marker=2)]).citations
     for citation in citations:
         if citation.marker == 1:
             assert citation.quote == CONTENT[citation.start - 100 : citation.end - 100]
     return [(citation.marker, citation.quote) for citation in citations]
+
+
+def checked(text: str) -> list[CheckedStatement]:
+    return list(verify(text, [source(CONTENT), source(WARRANTY, marker=2)]).statements)
 
 
 def test_a_sentence_over_two_lines_is_quoted_whole() -> None:
@@ -38,13 +45,19 @@ def test_a_sentence_over_two_lines_is_quoted_whole() -> None:
 def test_a_list_with_one_marker_is_quoted_whole() -> None:
     text = "Before the work:\n\n- Switch the pump off.\n- Close both valves.\n- Let it cool. [1]"
     assert verified(text) == [(1, text.removesuffix(" [1]"))]
+    assert [(each.support, each.reasons) for each in checked(text)] == [(1.0, ())] * 3
+
+
+def test_a_full_stop_behind_a_marker_is_no_part_of_what_follows() -> None:
+    found = verify("It weighs 3450 grams [1]. Close both valves [1].", [source(CONTENT)]).citations
+    assert [(each.quote, each.support) for each in found] == [("It weighs 3450 grams", 1.0), ("Close both valves", 1.0)]
 
 
 def test_other_words_are_traced_to_what_they_come_closest_to() -> None:
-    (citation,) = verify("The pump has a weight of 3450 grams [1].", [source(CONTENT)])
+    (citation,) = verify("The pump has a weight of 3450 grams [1].", [source(CONTENT)]).citations
     assert citation.quote == "It weighs 3450 grams."
     assert citation.support is not None
-    assert 0.3 < citation.support < 1.0
+    assert 0.9 < citation.support < 1.0
 
 
 def test_every_mention_has_its_citation_in_order() -> None:
@@ -55,13 +68,66 @@ def test_every_mention_has_its_citation_in_order() -> None:
     ]
 
 
-def test_an_embedder_that_is_away_does_not_end_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("text", "supported", "reasons", "place"),
+    [
+        ("It weighs 3450 grams. [1]", True, (), "It weighs 3450 grams."),
+        ("The pump's weight is 3450 grams. [1]", True, (), "It weighs 3450 grams."),
+        ("The pump weighs 3400 grams. [1]", False, ("number",), "It weighs 3450 grams."),
+        ("The pump must run dry. [1]", False, ("negation",), "The pump must not run dry."),
+        ("The guarantee lasts for two years. [1]", False, ("words", "elsewhere"), "The warranty lasts two years."),
+        ("The guarantee lasts for two years.", True, ("uncited",), "The warranty lasts two years."),
+    ],
+)
+def test_a_sentence_is_checked_against_what_it_cites(
+    text: str, supported: bool, reasons: tuple[str, ...], place: str
+) -> None:
+    (statement,) = checked(text)
+    assert (statement.supported, statement.reasons) == (supported, reasons)
+    assert text[statement.start : statement.end] == text.removesuffix(" [1]")
+    assert statement.best_start is not None
+    assert statement.best_end is not None
+    held = {1: CONTENT, 2: WARRANTY}[statement.best_marker or 0]
+    assert held[statement.best_start - 100 : statement.best_end - 100] == place
+
+
+def test_what_claims_nothing_is_not_marked() -> None:
+    steps = "## Steps\n\n```sh\nrun --fast\n```\n[1]"
+    text = f"Sure, I can help! Here is how:\n\n{steps}\n\nThe documents do not say how long."
+    assert checked(text) == []
+
+
+def test_another_language_than_the_source_is_not_measured() -> None:
+    (statement,) = checked("De pomp weegt 3450 gram en dat is niet veel voor een pomp van deze soort [1].")
+    assert (statement.support, statement.supported, statement.reasons) == (None, None, ())
+
+
+def test_an_embedder_that_is_away_does_not_end_the_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from retrieval.exceptions import EmbeddingFailed
 
     class Away:
-        def embed_documents(self, texts: list[str]) -> None:
+        name, dimension, max_tokens = "away", 384, 256
+
+        def _fail(self, texts: object) -> None:
             raise EmbeddingFailed("The embedding server does not answer.")
 
+        embed_documents = embed_query = count_tokens = encode = tokenize = _fail
+
     monkeypatch.setattr(conf, "embedder", Away)
-    citations: tuple[VerifiedCitation, ...] = verify("The pump weighs 3450 grams [1].", [source(CONTENT)])
-    assert citations[0].quote == "It weighs 3450 grams."
+    with caplog.at_level(logging.WARNING, "chat.verification"):
+        found = verify("The pump's weighing is 3450 grams [1]. The pump must not run dry. [1]", [source(CONTENT)])
+    assert "was not measured" in caplog.text
+    assert [citation.quote for citation in found.citations] == ["It weighs 3450 grams.", "The pump must not run dry."]
+    assert [citation.support for citation in found.citations] == [None, 1.0]
+    assert [(each.support, each.supported) for each in found.statements] == [(None, None), (1.0, True)]
+
+
+def test_an_embedder_without_token_vectors_leaves_it_to_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Plain:
+        name, dimension, max_tokens = "plain", 3, 256
+
+    monkeypatch.setattr(conf, "embedder", Plain)
+    statements = checked("The pump's weight is 3450 grams. [1] It glows green in the dark at night. [1]")
+    assert [each.supported for each in statements] == [True, False]

@@ -195,3 +195,39 @@ def test_intervals_and_differences_need_queries():
 def test_percentiles_by_hand():
     assert metrics.percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
     assert metrics.percentile([1.0, 2.0], 95) == pytest.approx(1.95)
+
+
+def test_auroc_by_hand():
+    # Of the six pairs of a positive and a negative, four are in order and one is tied.
+    assert metrics.auroc([True, False, True, False, False], [3, 2, 1, 1, 0]) == pytest.approx(4.5 / 6)
+
+
+labelled = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30).filter(
+    lambda rows: len({label for label, _ in rows}) == 2
+)
+
+
+@given(labelled)
+def test_auroc_is_the_share_of_pairs_in_order(rows):
+    labels, scores = zip(*rows, strict=True)
+    pairs = [(yes > no) + (yes == no) / 2 for is_yes, yes in rows if is_yes for is_no, no in rows if not is_no]
+    assert metrics.auroc(labels, scores) == pytest.approx(sum(pairs) / len(pairs))
+    assert metrics.auroc(labels, [-score for score in scores]) == pytest.approx(1 - sum(pairs) / len(pairs))
+
+
+def test_auroc_needs_both_kinds_and_a_score_each():
+    with pytest.raises(ValueError, match="positive and a negative"):
+        metrics.auroc([True, True], [1, 2])
+    with pytest.raises(ValueError, match="needs its label"):
+        metrics.auroc([True, False], [1])
+
+
+def test_the_interval_of_auroc_holds_it_and_narrows_with_more_answers():
+    random = np.random.default_rng(1)
+    labels = [True, False] * 50
+    scores = [float(random.normal(1.0 if label else 0.0)) for label in labels]
+    few = metrics.auroc_interval(labels[:40], scores[:40], resamples=300)
+    many = metrics.auroc_interval(labels, scores, resamples=300)
+    assert many.low < many.mean < many.high
+    assert many.high - many.low < few.high - few.low
+    assert many == metrics.auroc_interval(labels, scores, resamples=300)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+PASSAGES = ["The pump weighs 3450 grams. The pump must not run dry.", "The warranty lasts two years after delivery."]
+ANSWERS = [
+    ("The pump weighs 3450 grams.", None),
+    ("The pump's weight is 3450 grams, and the warranty lasts two years.", None),
+    ("Unable to answer based on the given passages.", None),
+    ("The pump weighs 3450 grams. It is painted bright green in Finland.", "It is painted bright green in Finland."),
+    ("The pump weighs 9999 grams.", "9999"),
+    ("The pump must run dry.", "must run dry"),
+]
+
+
+def row(number, answer, bad):
+    at = answer.index(bad) if bad else 0
+    spans = [{"start": at, "end": at + len(bad), "label_type": "Evident Conflict"}] if bad else []
+    return {
+        "_id": str(number), "source_id": str(number % 3), "passages": PASSAGES, "answer": answer,
+        "hallucinated": bool(bad), "spans": spans,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "responses.jsonl"
+    path.write_text("".join(json.dumps(row(number, *each)) + "\n" for number, each in enumerate(ANSWERS)))
+    return path
+
+
+def evaluate(*arguments):
+    out, progress = io.StringIO(), io.StringIO()
+    call_command("evaluate_groundedness", *map(str, arguments), stdout=out, stderr=progress)
+    return out.getvalue()
+
+
+def test_the_json_gives_the_area_with_its_interval_beside_the_baseline(file):
+    result = json.loads(evaluate(file, "--json"))
+    assert {"answers", "auroc", "low", "high", "baseline_auroc"} <= set(result)
+    assert (result["answers"], result["auroc"]) == (6, 1.0)
+    assert result["low"] <= result["auroc"] <= result["high"]
+    # The refusal has no word in common with the passages: the share of words takes it for the worst answer.
+    assert result["baseline_auroc"] < 0.7
+    assert result["sentences"] == {"judged": 6, "marked": 3, "precision": 1.0, "recall": 1.0}
+
+
+def test_the_table_says_what_each_reason_found_and_shows_examples(file):
+    shown = evaluate(file, "--examples", "1")
+    assert "6 answers, 3 of them hallucinated" in shown
+    assert "AUROC of groundedness       1.000" in shown
+    lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line}
+    assert lines["number"] == ["1", "100%"]
+    assert lines["negation"] == ["1", "100%"]
+    assert shown.count("\nAnswer ") == 1
+
+
+def test_words_alone_can_judge(file):
+    assert json.loads(evaluate(file, "--words-only", "--json"))["auroc"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2, is not JSON"),
+        ("[]", "line 2, is not a JSON object"),
+        ('{"passages": "x", "answer": "y", "hallucinated": true}', 'line 2: "passages" is not a list of strings'),
+        ('{"passages": ["x"], "answer": "", "hallucinated": true}', 'line 2: "answer" is not a string, or an empty'),
+        ('{"passages": ["x"], "answer": "y", "hallucinated": 1}', 'line 2: "hallucinated" is neither true nor false'),
+        ('{"passages": ["x"], "answer": "y", "hallucinated": true, "spans": [{"start": 1}]}', 'line 2: "spans" is not'),
+    ],
+)
+def test_a_bad_line_is_named(file, line, message):
+    first = file.read_text().splitlines()[0]
+    file.write_text(f"{first}\n{line}\n")
+    with pytest.raises(CommandError, match=message):
+        evaluate(file)
+
+
+def test_answers_of_one_kind_and_a_missing_file_are_refused(file, tmp_path):
+    with pytest.raises(CommandError, match="cannot be read"):
+        evaluate(tmp_path / "absent.jsonl")
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+    with pytest.raises(CommandError, match="needs an answer that is hallucinated and one that is not"):
+        evaluate(file)
+
+
+def test_too_few_questions_cannot_be_cross_validated(file):
+    with pytest.raises(CommandError, match="needs 10 questions or more, not 3"):
+        evaluate(file, "--cross-validate")
