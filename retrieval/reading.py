@@ -50,10 +50,15 @@ class Section:
 
 
 def passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
-    """The passage that two query parameters name; None when they name none that lies in the text."""
+    """The passage that two query parameters name, without blanks at its ends; None when they name no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
     first, last = int(start), min(int(end), len(text))
+    # The page scrolls to the first character, which had better be one that can be seen.
+    while first < last and text[first].isspace():
+        first += 1
+    while first < last and text[last - 1].isspace():
+        last -= 1
     return (first, last) if first < last else None
 
 

@@ -8,8 +8,10 @@ from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
+from retrieval import pdf_pages
 from retrieval.ingest.writing import remove_chunks
 from retrieval.models import Document
+from retrieval.reading_page import page_pictures
 
 
 @receiver(pre_delete, sender=Document)
@@ -22,3 +24,5 @@ def remove_file_with_document(instance: Document, **_: Any) -> None:
     if instance.file:
         name, storage = str(instance.file.name), instance.file.storage
         transaction.on_commit(lambda: storage.delete(name))
+        if not Document.objects.filter(content_hash=instance.content_hash).exists():
+            transaction.on_commit(lambda: pdf_pages.forget(page_pictures(), instance.content_hash))

@@ -7,4 +7,6 @@ app_name = "retrieval"
 urlpatterns = [
     path("<int:document_id>/", views.document, name="document"),
     path("<int:document_id>/original/", views.original, name="original"),
+    path("<int:document_id>/pdf/", views.pdf, name="pdf"),
+    path("<int:document_id>/pages/<int:number>/", views.page_picture, name="page_picture"),
 ]

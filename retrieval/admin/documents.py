@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 from django.contrib import admin, messages
@@ -10,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -22,6 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from retrieval import originals
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
@@ -262,19 +262,14 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
             }
         )
 
-    def original_view(self, request: HttpRequest, document_id: int) -> FileResponse:
+    def original_view(self, request: HttpRequest, document_id: int) -> HttpResponseBase:
         """The file as it was uploaded; as a download only, because a browser would run what an HTML file holds."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         document = Document.objects.filter(pk=document_id).first()
         if document is None or not document.file:
             raise Http404
-        try:
-            file = document.file.open("rb")
-        except FileNotFoundError:
-            raise Http404(_t("The file is gone from the storage.")) from None
-        name = PurePosixPath(document.source.replace("\\", "/")).name
-        return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
+        return originals.download(request, document)
 
 
 def requeue_all(documents: Iterable[Document]) -> int:

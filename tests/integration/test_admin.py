@@ -188,7 +188,7 @@ def test_the_original_is_a_download_for_staff(admin, client, document):
     response = admin.get(url)
     assert b"".join(response) == HOLIDAYS.encode()
     assert response["Content-Disposition"] == 'attachment; filename="holidays.md"'
-    assert response["Content-Type"] == "application/octet-stream"
+    assert response["X-Content-Type-Options"] == "nosniff"
     document.file.storage.delete(document.file.name)
     assert admin.get(url).status_code == 404
     client.logout()

@@ -16,7 +16,7 @@ from retrieval.ingest.extraction.lines import plain_title, title_from
 from retrieval.ingest.extraction.types import ExtractedText, Page, Section
 
 # pdfium keeps global state and is not thread-safe.
-_PDFIUM = threading.Lock()
+PDFIUM_LOCK = threading.Lock()
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # pdfium writes U+FFFE or U+0002 where it recognised a hyphen at a line end.
 _MARKED_HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?")
@@ -31,7 +31,7 @@ _Outline = list[tuple[int, str, int]]
 
 
 def extract_pdf(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    with _PDFIUM:
+    with PDFIUM_LOCK:
         raw_pages, outline, metadata = _read(data, filename, limits)
     visible = "".join(raw_pages)
     if not re.search(r"\w", visible):

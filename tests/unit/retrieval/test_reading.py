@@ -43,6 +43,11 @@ def test_a_passage_ends_with_the_text() -> None:
     assert passage("abcdefgh", "2", "99") == (2, 8)
 
 
+def test_a_passage_begins_and_ends_with_words() -> None:
+    assert passage("a\n\n b \nc", "1", "7") == (4, 5)
+    assert passage("a\n\n b", "1", "4") is None
+
+
 def test_long_text_comes_in_parts() -> None:
     text = "a line of text\n" * 5000
     groups = parts(pieces(text, marked=(100, 120)))

@@ -1,0 +1,151 @@
+"""The source viewer in a browser: each kind of document in its own structure, with the passage in its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.test_accessibility import too_wide, violations
+
+# Of each kind: the end of its source, and words of a passage as they stand in the text.
+PASSAGES = {
+    "markdown": ("handbook/04-how-search-works.md", None),
+    "html": ("lingo/standard-library.html", None),
+    "word": ("parts/warranty-and-returns.docx", None),
+    "pdf": ("parts/service-manual.pdf", "never down, so that condensation cannot enter"),
+    "code": ("lingo/lingo_interpreter.py", None),
+    "csv": ("parts/catalogue.csv", None),
+}
+
+
+def address(site: Site, kind: str, **more: object) -> str:
+    """The viewer's address for a passage in the middle of the demo document of this kind."""
+    from retrieval.models import Document
+
+    ending, words = PASSAGES[kind]
+    with site.data():
+        document = Document.objects.select_related("text").get(source__endswith=ending.partition("/")[2])
+        text = document.text.text
+    start = text.index(words) if words else re.compile(r"\n\s*").search(text, len(text) // 2).end()  # type: ignore[union-attr]
+    query = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"{site.url}/documents/{document.pk}/?start={start}&end={start + len(words or 'x' * 300)}{query}#passage"
+
+
+@pytest.mark.parametrize("kind", PASSAGES)
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_citation_opens_at_its_passage(
+    site: Site, visitor: Callable[..., Page], kind: str, size: dict[str, Any]
+) -> None:
+    page = visitor(**size)
+    page.goto(address(site, kind))
+    expect(page.locator("#passage")).to_be_in_viewport()
+    assert page.locator("#passage").count() == 1
+
+
+@pytest.mark.parametrize("kind", PASSAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(
+    site: Site, visitor: Callable[..., Page], kind: str, scheme: Literal["light", "dark"]
+) -> None:
+    found = []
+    for size in (WIDE, PHONE):
+        page = visitor(**size, color_scheme=scheme)
+        page.goto(address(site, kind))
+        expect(page.locator("#passage")).to_be_in_viewport()
+        found += violations(page)
+    assert found == []
+
+
+def test_no_kind_scrolls_sideways(site: Site, page: Page) -> None:
+    found = []
+    for kind in PASSAGES:
+        page.goto(address(site, kind))
+        found += too_wide(page)
+    assert found == []
+
+
+def test_rendered_and_text_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(java_script_enabled=False)
+    page.goto(address(site, "markdown"))
+    expect(page.locator(".is-rendered h2").first).to_be_visible()
+    page.get_by_role("link", name="Text", exact=True).click()
+    expect(page.locator(".is-rendered")).to_have_count(0)
+    expect(page.locator(".document")).to_contain_text("## ")
+    expect(page.locator("#passage")).to_be_in_viewport()
+    page.get_by_role("link", name="Rendered", exact=True).click()
+    expect(page.locator(".is-rendered #passage, .is-rendered mark").first).to_be_in_viewport()
+
+
+def test_the_contents_lead_to_the_headings(site: Site, page: Page) -> None:
+    page.goto(address(site, "html"))
+    link = page.locator(".outline a").last
+    link.click()
+    heading = page.locator(".is-rendered").get_by_role("heading", name=link.inner_text()).last
+    expect(heading).to_be_in_viewport()
+
+
+def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(address(site, "pdf"))
+    picture = page.locator(".printed-page img")
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_be_visible()
+    page.wait_for_function("document.querySelector('.printed-page img').naturalWidth > 1000")
+    mark = page.locator(".printed-page rect")
+    expect(mark).to_have_count(1)
+    inside, around = mark.bounding_box(), picture.bounding_box()
+    assert inside
+    assert around
+    # The third line of the first paragraph, in the left half of the sheet.
+    assert 0.17 < (inside["y"] - around["y"]) / around["height"] < 0.21
+    assert 0.1 < (inside["x"] - around["x"]) / around["width"] < 0.5
+    page.get_by_role("link", name="Next page").click()
+    expect(page).to_have_url(re.compile(r"page=3#page-3$"))
+    expect(page.locator(".printed summary")).to_have_text("Page 3 of 10 as printed")
+    expect(page.locator("#page-3")).to_be_in_viewport()
+    original = page.get_by_role("link", name="Open the original at this page")
+    expect(original).to_have_attribute("href", re.compile(r"^/documents/\d+/pdf/#page=3$"))
+
+
+def test_a_page_that_cannot_be_drawn_says_so(site: Site, page: Page, complaints: Complaints) -> None:
+    complaints.expected.append("422")
+    page.goto(address(site, "pdf"))
+    with page.expect_response(re.compile("/pages/99/")) as told:
+        page.locator(".printed-page img").evaluate(
+            "image => { image.src = image.src.replace('/pages/2/', '/pages/99/') }"
+        )
+    assert told.value.status == 422
+    assert "This page cannot be shown as a picture." in told.value.text()
+    # The sentence is in the picture, which the browser shows.
+    page.wait_for_function("(([image]) => image.complete && image.naturalWidth > 0)([...document.images])")
+
+
+def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site: Site, page: Page) -> None:
+    page.goto(address(site, "code"))
+    # The keyboard goes on from the passage, whose first line is behind it.
+    line = page.locator(".is-marked .line-number").nth(1)
+    number = line.get_attribute("data-line")
+    page.keyboard.press("Tab")
+    expect(line).to_be_focused()
+    page.keyboard.press("Enter")
+    assert page.url.endswith(f"#L{number}")
+    page.goto(page.url)
+    expect(page.locator(f"#L{number}")).to_be_in_viewport()
+    copied = page.evaluate(
+        "() => { getSelection().selectAllChildren(document.querySelector('.is-code pre'));"
+        " return getSelection().toString() }"
+    )
+    assert copied.lstrip().startswith(('"""', "#", "import", "from"))
+
+
+def test_on_paper_everything_is_there_but_the_ways_around(site: Site, page: Page) -> None:
+    page.goto(address(site, "markdown"))
+    page.emulate_media(media="print")
+    for selector in (".reader-bar", ".outline", ".view-switch"):
+        expect(page.locator(selector)).to_be_hidden()
+    expect(page.locator(".is-rendered mark").first).to_be_visible()

@@ -1,0 +1,224 @@
+"""The source viewer over HTTP: what it shows, to whom, and how files leave the site."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tracemalloc
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+from django.core.files.base import ContentFile
+from django.test import AsyncClient, Client
+from django.urls import reverse
+
+from retrieval.models import Collection, Document, DocumentText
+from retrieval.reading_page import page_pictures
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANUAL = (Path(__file__).parents[3] / "demo" / "parts" / "service-manual.pdf").read_bytes()
+Ingest = Callable[..., Document]
+
+
+def viewer(document: Document, words: str = "", **query: object) -> str:
+    """The address of the viewer with a passage: its first ``words`` in the text."""
+    if words:
+        text = DocumentText.objects.get(document=document).text
+        query |= {"start": text.index(words), "end": text.index(words) + len(words)}
+    return reverse("retrieval:document", args=[document.pk]) + "?" + "&".join(f"{k}={v}" for k, v in query.items())
+
+
+def page(client: Client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def marked(html: str) -> list[str]:
+    return re.findall(r"\w+", unescape(re.sub("<[^>]+>", " ", " ".join(re.findall(r"<mark.*?</mark>", html, re.S)))))
+
+
+def test_markdown_is_laid_out_and_its_exact_text_is_one_link_away(
+    client: Client, collection: Collection, ingest: Ingest
+) -> None:
+    document = ingest(collection, "guide/a.md", "# Pumps\n\nA **wet** pump.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    html = page(client, viewer(document, "A **wet** pump."))
+    assert '<h2 id="section-0">Pumps</h2>' in html
+    assert "<th>a</th>" in html
+    assert marked(html) == ["A", "wet", "pump"]
+    assert html.count('id="passage"') == 1
+    start, end = re.findall(r'href="\?start=(\d+)&amp;end=(\d+)&amp;view=text#passage"', html)[0]
+    text = page(client, viewer(document, start=start, end=end, view="text"))
+    assert '<mark id="passage">A **wet** pump.</mark>' in text
+    assert "<th>" not in text
+    assert f'href="?start={start}&amp;end={end}#passage"' in text
+
+
+def test_web_pages_are_laid_out_without_what_could_run(client: Client, collection: Collection, ingest: Ingest) -> None:
+    source = (
+        "<html><head><title>T</title><style>p{}</style></head><body><h1>Pumps</h1><script>bad()</script>"
+        '<p onclick="bad()">A pump runs on &lt;b&gt;water&lt;/b&gt; <a href="javascript:bad()">here</a> each day.</p>'
+        "<ul><li>one</li><li>two</li></ul></body></html>"
+    )
+    html = page(client, viewer(ingest(collection, "a.html", source), "runs on"))
+    content = html[html.index('class="document') :]
+    assert '<h2 id="section-0">Pumps</h2>' in content
+    assert "<li>one</li>" in content
+    assert marked(content) == ["runs", "on"]
+    assert "&lt;b&gt;water&lt;/b&gt;" in content
+    assert not re.search("bad\\(|onclick|<style|javascript:", content)
+
+
+def test_links_lead_to_documents_of_the_collection(client: Client, collection: Collection, ingest: Ingest) -> None:
+    document = ingest(collection, "guide/a.md", "See [b](b.md), [c](../c.md), [d](d.md).\n")
+    neighbour = ingest(collection, "guide/b.md", "# B\n\nText of b.\n")
+    other = Collection.objects.create(slug="other", name="Other")
+    ingest(other, "c.md", "# C\n\nText of c.\n")
+    html = page(client, viewer(document))
+    assert f'See <a href="/documents/{neighbour.pk}/">b</a>, c, d.' in html
+
+
+def test_a_passage_that_is_not_visible_is_shown_in_the_text(
+    client: Client, collection: Collection, ingest: Ingest
+) -> None:
+    document = ingest(collection, "a.md", "# One\n\nSome [words][r].\n\n[r]: https://example.org/x\n")
+    html = page(client, viewer(document, "https://example.org/x"))
+    assert "The passage is not visible in the laid-out document; this is its text." in html
+    assert '<mark id="passage">https://example.org/x</mark>' in html
+
+
+def test_code_has_numbered_lines_and_the_passage_on_its_own(
+    client: Client, collection: Collection, ingest: Ingest
+) -> None:
+    document = ingest(collection, "a.py", "import os\n\n\ndef pump(x):\n    return x < 1\n")
+    html = page(client, viewer(document, "pump(x):\n    return"))
+    assert 'id="L5"' in html
+    assert 'id="L6"' not in html
+    assert html.count('class="line is-marked"') == 2
+    assert '<span class="code-k">def</span>' in html
+    assert marked(html) == ["pump", "x", "return"]
+
+
+def test_wrong_parameters_are_passed_over(client: Client, collection: Collection, ingest: Ingest) -> None:
+    document = ingest(collection, "a.md", "# One\n\nSome words.\n")
+    for query in ({"start": "x", "end": "3"}, {"start": "9", "end": "2"}, {"view": "<b>"}, {"page": "-1"}):
+        html = page(client, viewer(document, **query))
+        assert "<mark" not in html
+        assert "Some words." in html
+
+
+# Pages of PDF files --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def manual(collection: Collection, ingest: Ingest) -> Document:
+    return ingest(collection, "manual.pdf", MANUAL)
+
+
+def test_a_page_is_shown_as_printed_with_the_passage_on_it(client: Client, manual: Document) -> None:
+    html = page(client, viewer(manual, "never down, so that"))
+    assert "Page 2 of 10 as printed" in html
+    assert html.count("<rect ") == 1
+    assert f'href="/documents/{manual.pk}/pdf/#page=2"' in html
+    assert re.search(r'href="\?start=\d+&amp;end=\d+&amp;page=3#page-3" rel="next"', html)
+    src = unescape(re.findall(r'<img src="([^"]+)"', html)[0])
+    picture = client.get(src)
+    assert picture["Content-Type"] == "image/webp"
+    assert picture["Cache-Control"] == "private, max-age=3600"
+    assert picture.content[8:12] == b"WEBP"
+    assert (page_pictures() / f"{manual.content_hash}-2.webp").exists()
+
+
+def test_another_page_can_be_asked_for(client: Client, manual: Document) -> None:
+    html = page(client, viewer(manual, "never down, so that", page=10))
+    assert "Page 10 of 10 as printed" in html
+    assert "<rect" not in html
+    assert 'rel="next"' not in html
+    assert "Page 2 of 10" in page(client, viewer(manual, "never down, so that", page=11))
+
+
+def test_a_page_that_cannot_be_drawn_is_told_and_logged(
+    client: Client, manual: Document, caplog: pytest.LogCaptureFixture
+) -> None:
+    manual.file.save("x.pdf", ContentFile(b"%PDF-1.4 damaged"))
+    Document.objects.filter(pk=manual.pk).update(content_hash="f" * 64)
+    DocumentText.objects.filter(document=manual).update(content_hash="f" * 64)
+    with caplog.at_level(logging.WARNING):
+        html = page(client, viewer(manual, "never down, so that"))
+        picture = client.get(reverse("retrieval:page_picture", args=[manual.pk, 2]))
+    assert "This page cannot be shown as a picture." in html
+    assert "<img" not in html
+    assert marked(html) == ["never", "down", "so", "that"]
+    assert (picture.status_code, picture["Content-Type"]) == (422, "image/svg+xml")
+    assert b"This page cannot be shown as a picture." in picture.content
+    assert [record.message for record in caplog.records].count("page not drawn") == 2
+
+
+def test_pages_of_a_newer_file_are_not_shown_beside_the_older_text(client: Client, manual: Document) -> None:
+    Document.objects.filter(pk=manual.pk).update(content_hash="e" * 64)
+    html = page(client, viewer(manual, "never down, so that"))
+    assert "A new version of the file is being read" in html
+    assert "<img" not in html
+
+
+# Who may see what, and how -------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_closed_collection_is_shown(client: Client, manual: Document, settings: object) -> None:
+    addresses = [
+        viewer(manual),
+        *(reverse(f"retrieval:{name}", args=[manual.pk]) for name in ("original", "pdf")),
+        reverse("retrieval:page_picture", args=[manual.pk, 1]),
+    ]
+    assert [client.get(address).status_code for address in addresses] == [200] * 4
+    Collection.objects.update(is_public=False)
+    assert [client.get(address).status_code for address in addresses] == [404] * 4
+    settings.CHAT_REQUIRES_LOGIN = True  # type: ignore[attr-defined]
+    assert [client.get(address).status_code for address in addresses] == [302] * 4
+
+
+def test_a_pdf_opens_in_the_browser_where_nothing_can_run(client: Client, manual: Document) -> None:
+    response = client.get(reverse("retrieval:pdf", args=[manual.pk]))
+    assert response["Content-Type"] == "application/pdf"
+    assert response["Content-Disposition"] == 'inline; filename="manual.pdf"'
+    assert response["X-Content-Type-Options"] == "nosniff"
+    policy = response["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "script-src" not in policy
+    assert b"".join(response.streaming_content) == MANUAL  # type: ignore[attr-defined]
+
+
+def test_what_is_no_pdf_is_never_shown_but_saved(client: Client, collection: Collection, ingest: Ingest) -> None:
+    document = ingest(collection, "a.html", "<html><body><p>Some text of a page.</p></body></html>")
+    assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
+    assert client.get(reverse("retrieval:page_picture", args=[document.pk, 1])).status_code == 404
+    saved = client.get(reverse("retrieval:original", args=[document.pk]))
+    assert saved["Content-Disposition"] == 'attachment; filename="a.html"'
+    # Neither what is known of a file nor what it begins with is enough.
+    Document.objects.filter(pk=document.pk).update(media_type="application/pdf")
+    assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
+    document.file.save("a.txt", ContentFile(b"%PDF-1.4 and other text"))
+    Document.objects.filter(pk=document.pk).update(media_type="text/plain")
+    assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
+
+
+async def test_a_large_file_is_sent_without_being_held_in_memory(collection: Collection, manual: Document) -> None:
+    size = 40 * 2**20
+    os.truncate(manual.file.path, size)
+    response = await AsyncClient().get(reverse("retrieval:original", args=[manual.pk]))
+    assert response["Content-Length"] == str(size)
+    assert response["Content-Disposition"] == 'attachment; filename="manual.pdf"'
+    received = 0
+    tracemalloc.start()
+    try:
+        async for block in response:  # type: ignore[attr-defined]
+            received += len(block)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert received == size
+    assert peak < 4 * 2**20
