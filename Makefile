@@ -4,12 +4,13 @@ PYTHON ?= python3
 PORT ?= 8000
 BENCH_LIMIT ?= 500
 BENCH_CHUNKS ?= 100000
+BENCH_STREAMS ?= 200
 VENV := .venv
 BIN := $(VENV)/bin
 export PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit format bench bench-ranking bench-speed clean
+.PHONY: help setup run test lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,14 +39,23 @@ format: $(VENV)/.dev  ## rewrite the code in the project's layout
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: bench-ranking bench-speed  ## rebuild the tables of docs/quality.md and docs/performance.md (BENCH_SETS="dir dir ...")
+bench: bench-ranking bench-answers bench-speed  ## rebuild the tables of docs/ (BENCH_SETS="dir ..." ANSWER_SETS="dir ..." OFF_TOPIC_SETS="dir ...")
 
 bench-ranking: $(VENV)/.site
 	@test -n "$(BENCH_SETS)" || { echo 'Name folders in BEIR form: make bench BENCH_SETS="sets/nfcorpus sets/scifact"'; exit 2; }
 	$(BIN)/python manage.py evaluate_retrieval $(BENCH_SETS) --limit $(BENCH_LIMIT) --write docs/quality.md
 
+bench-answers: $(VENV)/.site
+	$(BIN)/python manage.py evaluate_answers $(ANSWER_SETS) --questions demo/questions.json $(addprefix --off-topic ,$(OFF_TOPIC_SETS)) --limit $(BENCH_LIMIT) --write docs/quality.md
+
+bench-streams: $(VENV)/.site
+	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md
+
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
+
+messages: $(VENV)/.dev  ## bring the translators' catalogues up to date
+	RAGSITE_DOTENV=false DATA_DIR=$${DATA_DIR:-$$(mktemp -d)} $(BIN)/python -m tests.support.catalogue
 
 clean:  ## remove the environment (documents in var/ stay)
 	rm -rf $(VENV)

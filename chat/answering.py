@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from itertools import takewhile
+from dataclasses import replace
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
-from chat.citations import MARKER, cited_statements
-from chat.evidence import score_parts
+from chat.citations import MARKER
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.parts import parts_of
-from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, VerifiedCitation
-from chat.vectors import vectors_or_none
+from chat.injection import instruction_in
+from chat.metrics import INSTRUCTIONS, MODEL_FAILURES
+from chat.protocols import AnswerGenerator, Draft, ModelGenerator
+from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, Usage, Verified
+from chat.verification import verify
+from chat.weighing import evidence_for
 from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.passages import load_neighbours
@@ -28,16 +31,30 @@ logger = logging.getLogger(__name__)
 
 
 async def answer(
-    question: str, filters: SearchFilters, *, method: SearchMethod | None = None, history: Sequence[Turn] = ()
+    question: str,
+    filters: SearchFilters,
+    *,
+    method: SearchMethod | None = None,
+    history: Sequence[Turn] = (),
+    draft: Draft | None = None,
 ) -> AsyncIterator[AnswerEvent]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
-    and answered is in the trace.
+    and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
+    Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
     """
+    draft = draft if draft is not None else Draft()
+    if rule := instruction(question):
+        INSTRUCTIONS.labels(rule=rule).inc()
+        logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
+        yield Completed(text=_instruction_refusal(), citations=(), refused=True, generator="")
+        return
+    # Nor does one that was turned away before come back as something that was said.
+    history = tuple(turn for turn in history if not instruction(turn.question))
     try:
         searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method, history)
     except InvalidQuery as error:
@@ -47,81 +64,89 @@ async def answer(
         logger.error("A question could not be searched: %s", error)
         yield Failed(str(error))
         return
-    yield searched
-    if not searched.sources:
-        yield _refusal(conf.generator().name)
-        return
-
     if history and searched.trace.reformulation is not None:
         # "And in winter?" says nothing to whoever answers from the sources alone.
         question = searched.trace.query
+    answerability = (
+        await sync_to_async(evidence_for, thread_sensitive=False)(question, searched.sources)
+    ).answerability
+    yield replace(searched, confidence=round(answerability.probability, 4))
     generator = conf.generator()
+    if not searched.sources or answerability.is_hopeless:
+        yield _refusal(generator.name)
+        return
+
+    draft.generator = generator.name
     notice = ""
     pieces: list[str] = []
     try:
-        async for piece in generator.stream(question, searched.sources):
+        async for piece in _written(generator, question, searched.sources, history, draft):
             pieces.append(piece)
             yield Token(piece)
     except NoAnswer:
-        yield _refusal(generator.name)
+        yield _refusal(generator.name, usage=draft.usage)
         return
     except GenerationFailed as error:
+        MODEL_FAILURES.inc()
         logger.warning("%s failed, the extractive answerer takes over: %s", generator.name, error)
         generator = conf.fallback()
-        notice = _("The language model did not answer. This answer is quoted from the documents instead.")
+        notice = _fallback_notice(draft)
         pieces = []
         try:
             pieces = [piece async for piece in generator.stream(question, searched.sources)]
         except NoAnswer:
-            yield _refusal(generator.name, notice)
+            yield _refusal(generator.name, notice, draft.usage)
             return
     text = "".join(pieces).strip()
-    citations = await sync_to_async(verify, thread_sensitive=False)(text, searched.sources)
-    yield Completed(text=text, citations=citations, refused=False, generator=generator.name, notice=notice)
+    verified = await sync_to_async(verify, thread_sensitive=False)(text, searched.sources)
+    if not notice and draft.usage is not None:
+        notice = _doubts(text, verified, draft)
+    yield Completed(
+        text=text,
+        citations=verified.citations,
+        refused=False,
+        generator=generator.name,
+        notice=notice,
+        statements=verified.statements,
+        usage=draft.usage,
+    )
 
 
-def verify(text: str, sources: Sequence[Source]) -> tuple[VerifiedCitation, ...]:
-    """For each marker of each statement, in order, the words of its source that come closest, with their exact place.
+def instruction(question: str) -> str:
+    """The rule by which a question reads like an instruction to the site; empty for others, and when nobody checks."""
+    return instruction_in(question) if settings.CHAT_INJECTION_CHECK else ""
 
-    Words that stand in the source as they stand in the answer are found as they are (support 1); else the part of the
-    source that scores best against the statement is quoted, its score the support.
+
+def _written(
+    generator: AnswerGenerator, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+) -> AsyncIterator[str]:
+    if isinstance(generator, ModelGenerator):
+        return generator.compose(question, sources, history, draft)
+    return generator.stream(question, sources)
+
+
+def _doubts(text: str, verified: Verified, draft: Draft) -> str:
+    """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
+
+    Most sentences count as unsupported when more than half of those that could be measured are.
     """
-    by_marker = {source.marker: source for source in sources}
-    statements = cited_statements(text)
-    citations: list[VerifiedCitation] = []
-    for number, (statement, markers) in enumerate(statements):
-        before = list(takewhile(lambda row: not row[1], reversed(statements[:number])))
-        for marker in dict.fromkeys(markers):
-            if marker not in by_marker:
-                continue
-            source = by_marker[marker]
-            start, end, support = _closest(statement, [uncited for uncited, _ in before], source)
-            quote = source.block.content[start - source.block.start : end - source.block.start]
-            citations.append(VerifiedCitation(marker, source.block.passage_at(start), quote, start, end, support))
-    return tuple(citations)
+    doubts = []
+    if draft.cut_off:
+        doubts.append(_("This answer was cut off: it reached the largest length or time."))
+    measured = [statement.supported for statement in verified.statements if statement.supported is not None]
+    if not MARKER.search(text):
+        doubts.append(_("This answer names no sources; it could not be checked."))
+    elif measured.count(False) * 2 > len(measured):
+        doubts.append(_("Most sentences of this answer are not borne out by the sources they name."))
+    return " ".join(doubts)
 
 
-def _closest(statement: str, before: Sequence[str], source: Source) -> tuple[int, int, float]:
-    """Start, end and support of the words that come closest to a statement.
-
-    ``before`` holds the statements without a marker in front of it, nearest first: those that stand right before it in
-    the source too (the items of a list, the paragraph above a piece of code) are part of the quotation.
-    """
-    block = source.block
-    at = block.content.find(statement)
-    if at >= 0:
-        end = at + len(statement)
-        for uncited in before:
-            earlier = block.content.rfind(uncited, 0, at)
-            if earlier < 0 or block.content[earlier + len(uncited) : at].strip():
-                break
-            at = earlier
-        return block.start + at, block.start + end, 1.0
-    parts = parts_of([source])
-    if not parts:
-        return block.best.start, block.best.end, 0.0
-    best = score_parts(MARKER.sub("", statement), parts, vectors_or_none)[0]
-    return best.part.start, best.part.end, round(min(1.0, best.score), 4)
+def _fallback_notice(draft: Draft) -> str:
+    if draft.filtered:
+        return _(
+            "The language model's content filter stopped its answer. This answer is quoted from the documents instead."
+        )
+    return _("The language model did not answer. This answer is quoted from the documents instead.")
 
 
 def _search(question: str, filters: SearchFilters, method: SearchMethod | None, history: Sequence[Turn]) -> Searched:
@@ -139,9 +164,13 @@ def _search(question: str, filters: SearchFilters, method: SearchMethod | None, 
         # This thread belongs to a pool: what it leaves open stays open.
         connection.close_if_unusable_or_obsolete()
     sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
-    return Searched(sources=sources, context=context, trace=result.trace)
+    return Searched(sources=sources, context=context, trace=result.trace, profile_version=profile.version_id)
 
 
-def _refusal(generator: str, notice: str = "") -> Completed:
+def _refusal(generator: str, notice: str = "", usage: Usage | None = None) -> Completed:
     text = _("The documents do not answer this question.")
-    return Completed(text=text, citations=(), refused=True, generator=generator, notice=notice)
+    return Completed(text=text, citations=(), refused=True, generator=generator, notice=notice, usage=usage)
+
+
+def _instruction_refusal() -> str:
+    return _("This reads like an instruction to the site rather than a question. Ask about the documents.")

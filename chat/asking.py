@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -16,11 +18,11 @@ from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
-from retrieval.types import SearchFilters, SearchMethod
+from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"
 
-__all__ = ["InvalidQuestion", "answers_readable_by", "begin", "filters_of", "visitor_of"]
+__all__ = ["InvalidQuestion", "answers_readable_by", "begin", "checked", "filters_of", "visitor_of"]
 
 
 def visitor_of(request: HttpRequest) -> str:
@@ -39,12 +41,17 @@ def begin(
     conversation_id: uuid.UUID | None = None,
     collection: str = "",
     method: str = "",
+    anew: bool = False,
+    history: Sequence[Turn] | None = None,
 ) -> Answer:
     """A PENDING answer to the question, in the conversation named or in a new one.
 
+    With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
+    an asker who keeps them; they count in place of the conversation's.
+
     Raises: InvalidQuestion with a sentence for the visitor.
     """
-    question = _checked(question)
+    question = checked(question)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
     with transaction.atomic():
@@ -67,7 +74,11 @@ def begin(
                 title=question[:200],
             )
         return Answer.objects.create(
-            conversation=conversation, question=question, method="" if method == "default" else method
+            conversation=conversation,
+            question=question,
+            method="" if method == "default" else method,
+            anew=anew,
+            history=None if history is None else [asdict(turn) for turn in history],
         )
 
 
@@ -98,7 +109,8 @@ def filters_of(answer: Answer) -> SearchFilters:
     return filters_for(conversation.owner, conversation.collection.slug if conversation.collection else "")
 
 
-def _checked(question: str) -> str:
+def checked(question: str) -> str:
+    """The question as it can be stored and asked. Raises: InvalidQuestion for none, and for one that is too long."""
     # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
     printable = "".join(
         character

@@ -6,10 +6,12 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 from chat.generators.extractive import ExtractiveGenerator
-from chat.generators.openai_compatible import OpenAICompatibleGenerator
+from chat.generators.openai_compatible import Limits, OpenAICompatibleGenerator, Prices
+from retrieval.exceptions import ImproperModel
 
 if TYPE_CHECKING:
     from chat.protocols import AnswerGenerator
@@ -17,11 +19,14 @@ if TYPE_CHECKING:
 
 @functools.cache
 def generator() -> AnswerGenerator:
-    """The model when one is configured, else the extractive answerer."""
+    """The model when one is configured, else the extractive answerer. Raises: ImproperlyConfigured."""
     if settings.OPENAI_BASE_URL and settings.OPENAI_MODEL:
-        return OpenAICompatibleGenerator(
-            settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL, settings.OPENAI_TIMEOUT_SECONDS
-        )
+        try:
+            return OpenAICompatibleGenerator(
+                settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL, _limits(), _prices()
+            )
+        except ImproperModel as error:
+            raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
     return fallback()
 
 
@@ -29,6 +34,20 @@ def generator() -> AnswerGenerator:
 def fallback() -> AnswerGenerator:
     """What answers when the model does not."""
     return ExtractiveGenerator()
+
+
+def _limits() -> Limits:
+    return Limits(
+        silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
+        total_seconds=settings.OPENAI_TOTAL_SECONDS,
+        answer_tokens=settings.OPENAI_MAX_TOKENS,
+        context_tokens=settings.OPENAI_CONTEXT_TOKENS,
+    )
+
+
+def _prices() -> Prices | None:
+    prices = Prices(settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION)
+    return prices if prices.prompt or prices.completion else None
 
 
 def _forget(setting: str, **_: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -121,17 +121,21 @@ def _stem(word: str) -> str:
     return word
 
 
+def word_weights(wanted: Sequence[str], held: Sequence[Collection[str]]) -> dict[str, float]:
+    """What each wanted stem is worth among texts that hold the stems ``held``; positive.
+
+    A rare word tells more than a common one, and a word that no text holds tells most: it is what is missing.
+    """
+    return {word: math.log1p((len(held) + 1) / (0.5 + sum(word in words for words in held))) for word in wanted}
+
+
 def _coverages(question: str, parts: Sequence[Part]) -> tuple[list[float], list[float]]:
     """Of each part: the share of the question's weight that it holds, and how far its heading is what was asked for."""
     wanted = stems(question)
     own = [set(stems(f"{part.lead} {part.text}")) for part in parts]
     above = [set(stems(part.heading)) for part in parts]
     titles = [set(stems(_titles(part))) for part in parts]
-    # A rare word tells more than a common one, and a word that no part holds tells most: it is what is missing.
-    weights = {
-        word: math.log1p((len(parts) + 1) / (0.5 + sum(word in own[i] or word in above[i] for i in range(len(parts)))))
-        for word in wanted
-    }
+    weights = word_weights(wanted, [one | other for one, other in zip(own, above, strict=True)])
     held = [_coverage(weights, own[i], above[i], titles[i]) for i in range(len(parts))]
     asked_for = []
     for heading in above:

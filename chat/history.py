@@ -12,8 +12,11 @@ REMEMBERED_TURNS = 3
 def turns_before(answer: Answer) -> tuple[Turn, ...]:
     """The last questions of the answer's conversation that were answered, with their answers, oldest first.
 
-    A refusal counts as an empty answer: its question still says what is being talked about.
+    A refusal counts as an empty answer: its question still says what is being talked about. When the question brought
+    its history along, that counts in place of the conversation's.
     """
+    if answer.history is not None:
+        return tuple(Turn(told["question"], told["answer"]) for told in answer.history[-REMEMBERED_TURNS:])
     earlier = Answer.objects.filter(
         conversation=answer.conversation_id,
         created_at__lt=answer.created_at,

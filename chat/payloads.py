@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from chat.injection import holds_instructions
 from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
@@ -21,6 +22,22 @@ def searched(event: Searched) -> dict[str, Any]:
         "reformulation": _reformulation(event.trace),
         "completed_question": completed_question(event.trace),
         "confidence": event.confidence,
+    }
+
+
+def searched_before(answer: Answer) -> dict[str, Any]:
+    """As `searched`, of an answer that was saved."""
+    trace = answer.trace
+    done = trace.get("reformulation")
+    changed = done is not None and done["changed"]
+    return {
+        "sources": answer.sources,
+        "search_method": answer.search_method,
+        "query_class": trace.get("query_class", ""),
+        "degraded": answer.degraded,
+        "reformulation": {name: done[name] for name in ("query", "reason", "by")} if changed else None,
+        "completed_question": answer.completed_question,
+        "confidence": answer.confidence,
     }
 
 
@@ -48,6 +65,7 @@ def source(found: Source) -> dict[str, Any]:
         "start": block.start,
         "end": block.end,
         "score": block.score,
+        "instructions": holds_instructions(block.content),
     }
 
 
@@ -121,6 +139,9 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "completed_question": answer.completed_question,
         "usage": answer.usage,
         "repeats": str(answer.repeats_id) if answer.repeats_id else None,
+        "repeated_from": answer.repeats.completed_at.isoformat()
+        if answer.repeats and answer.repeats.completed_at
+        else None,
     }
 
 

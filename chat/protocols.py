@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from chat.types import Source
+    from chat.types import Source, Usage
+    from retrieval.types import Turn
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known of an answer while it is being written, also when it never comes to its end.
+
+    ``usage`` is None while no model was asked. ``cut_off`` says that the model had to stop before its end, ``filtered``
+    that its server's filter stopped it. ``left_out`` are the markers of sources that did not fit into the prompt.
+    """
+
+    generator: str = ""
+    usage: Usage | None = None
+    prompt_version: int | None = None
+    cut_off: bool = False
+    filtered: bool = False
+    left_out: tuple[int, ...] = ()
 
 
 class AnswerGenerator(Protocol):
@@ -20,3 +38,13 @@ class AnswerGenerator(Protocol):
         Raises: NoAnswer when the sources do not answer the question, GenerationFailed when there will be no (more)
         text. Closing the iterator stops the work.
         """
+
+
+@runtime_checkable
+class ModelGenerator(AnswerGenerator, Protocol):
+    """A generator that asks a language model, which can be told the conversation and has to be paid."""
+
+    def compose(
+        self, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+    ) -> AsyncIterator[str]:
+        """As ``stream``, with the conversation's earlier turns, oldest first; keeps ``draft`` up to date."""

@@ -1,7 +1,7 @@
-"""Writing one answer: a task of the process that claimed it, and the record of what it has published.
+"""Writing one answer: a task of the process that claimed it, and what it has published.
 
-Events reach followers in the same process at once, and the database a few times a second. Whatever happens, the last
-event tells the truth and is stored before it is shown.
+Events reach followers in the same process at once, and the database a few times a second (see chat.beats). Whatever
+happens, the last event tells the truth and is stored before it is shown.
 """
 
 from __future__ import annotations
@@ -11,38 +11,49 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat import answering, payloads
+from chat import answering, payloads, repeats, saving
 from chat.asking import filters_of
 from chat.history import turns_before
-from chat.metrics import ANSWERS
-from chat.models import Answer, Citation, StreamedEvent
-from chat.signals import answer_completed
+from chat.models import Answer, StreamedEvent
+from chat.protocols import Draft
+from chat.repeats import Repeated
+from chat.saving import Record, broken_message, interrupted_message
 from chat.types import AnswerEvent, Completed, Failed, Searched, Token
-from retrieval.exceptions import InvalidQuery
-from retrieval.explanation import trace_as_json
-from retrieval.models import Chunk, Document
-from retrieval.passages import load_passages
+from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.types import SearchFilters, SearchMethod, Turn
+
+__all__ = [
+    "RUNS",
+    "Claim",
+    "Run",
+    "StreamEvent",
+    "broken_message",
+    "claim",
+    "in_database",
+    "interrupted_message",
+    "start",
+]
 
 logger = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 0.25
 # Waits between the attempts to save a finished answer.
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 # A generation whose heart has not beaten for this long is taken to be dead.
 HEARTBEAT_LOST_AFTER = timedelta(seconds=15)
-# How long an answer goes on being written for a reader who may come back.
-UNFOLLOWED_SECONDS = 10.0
+
+# Their own, so that no heartbeat waits behind the searches of a hundred questions.
+_THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,7 +85,11 @@ class Claim:
 
 @dataclass(slots=True)
 class Run:
-    """A generation in this process, and what it has published so far."""
+    """A generation in this process, and what it has published so far; the first ``stored`` of it are in the database.
+
+    ``followers`` are those who wait for the next event, ``last_followed`` is when one last took one. ``ending`` says
+    that its outcome is known and is being saved: from then on it cannot be stopped.
+    """
 
     claim: Claim
     loop: asyncio.AbstractEventLoop
@@ -84,11 +99,25 @@ class Run:
     followers: int = 0
     last_followed: float = field(default_factory=time.monotonic)
     stored: int = 0
+    ending: bool = False
 
     def publish(self, name: str, payload: dict[str, Any]) -> None:
         self.events.append(StreamEvent(f"{self.claim.attempt}-{len(self.events) + 1}", name, payload))
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
+
+    def rows(self, upto: int) -> list[StreamedEvent]:
+        """The events that are not stored yet, to the ``upto``-th, as rows."""
+        return [
+            StreamedEvent(
+                answer=self.claim.answer,
+                attempt=self.claim.attempt,
+                sequence=number,
+                name=self.events[number - 1].name,
+                payload=self.events[number - 1].payload,
+            )
+            for number in range(self.stored + 1, upto + 1)
+        ]
 
 
 RUNS: dict[uuid.UUID, Run] = {}
@@ -103,7 +132,7 @@ def in_database(function: Callable[P, R]) -> Callable[P, Any]:
         finally:
             connection.close_if_unusable_or_obsolete()
 
-    return sync_to_async(call, thread_sensitive=False)
+    return sync_to_async(call, thread_sensitive=False, executor=_THREADS)
 
 
 def claim(answer_id: uuid.UUID) -> Claim | None:
@@ -128,65 +157,95 @@ def claim(answer_id: uuid.UUID) -> Claim | None:
 
 
 def start(claim: Claim) -> Run:
+    from chat import beats
+
     run = Run(claim=claim, loop=asyncio.get_running_loop())
     RUNS[claim.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {claim.answer.pk}")
+    run.task.add_done_callback(lambda _task: _close(run))
+    beats.watch(run.loop)
     return run
 
 
 async def _write(run: Run) -> None:
     """Publish the answer's events; whatever happens, the last one tells the truth and is stored before it is shown."""
-    watcher = asyncio.create_task(_watch(run))
-    outcome: Completed | Failed
-    searched: Searched | None = None
+    draft = Draft()
+    record = Record(run.claim.answer.pk, run.claim.token, run.claim.attempt, 0, Failed(broken_message()), draft=draft)
     pieces: list[str] = []
-    stopped = False
     started = time.perf_counter()
-    timings: dict[str, float] = {}
+
+    def lap(stage: str) -> None:
+        record.timings_ms.setdefault(stage, (time.perf_counter() - started) * 1000)
+
     try:
-        outcome = Failed(broken_message())
-        async for event in _events(run.claim):
+        async for event in _events(run.claim, record):
             match event:
                 case Searched():
-                    searched = event
-                    timings["searched"] = (time.perf_counter() - started) * 1000
-                    run.publish("searched", payloads.searched(event))
+                    record.searched = event
+                    lap("searched")
+                    # In a thread: looking for instructions in the sources takes milliseconds, which others wait.
+                    run.publish("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case Token():
-                    timings.setdefault("first_token", (time.perf_counter() - started) * 1000)
+                    lap("first_token")
                     pieces.append(event.text)
                     run.publish("token", {"text": event.text})
+                case Repeated():
+                    lap("repeated")
+                    _repeat(run, event)
+                    record.outcome = event
                 case Completed() | Failed():
-                    outcome = event
+                    record.outcome = event
     except asyncio.CancelledError:
-        stopped = True
+        record.stopped = True
         notice = _("Stopped before the end.")
-        outcome = Completed("".join(pieces), (), refused=False, generator="", notice=notice)
+        record.outcome = Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
     except Exception:
         logger.exception("Answer %s broke off.", run.claim.answer.pk)
-        outcome = Failed(broken_message())
-    finally:
-        watcher.cancel()
-    timings["total"] = (time.perf_counter() - started) * 1000
+        record.outcome = Failed(broken_message())
+    lap("total")
+    record.sequence = len(run.events) + 1
+    run.ending = True
     # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
-    await asyncio.shield(asyncio.ensure_future(_end(run, searched, outcome, timings, stopped=stopped)))
+    await asyncio.shield(asyncio.ensure_future(_end(run, record)))
 
 
-async def _events(claim: Claim) -> AsyncIterator[AnswerEvent]:
+async def _events(claim: Claim, record: Record) -> AsyncIterator[AnswerEvent | Repeated]:
     method = SearchMethod(claim.answer.method) if claim.answer.method else None
     if not claim.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    async for event in answering.answer(claim.answer.question, claim.filters, method=method, history=claim.history):
+    if answering.instruction(claim.answer.question):
+        repeated = None
+    else:
+        record.cache_key, repeated = await in_database(_look_up)(claim)
+    if repeated is not None:
+        yield repeated
+        return
+    async for event in answering.answer(
+        claim.answer.question, claim.filters, method=method, history=claim.history, draft=record.draft
+    ):
         yield event
 
 
-async def _end(
-    run: Run, searched: Searched | None, outcome: Completed | Failed, timings: dict[str, float], *, stopped: bool
-) -> None:
+def _look_up(claim: Claim) -> tuple[str, Repeated | None]:
+    """As `repeats.look_up`; a database that does not answer is for the search to tell."""
+    try:
+        return repeats.look_up(claim.answer, claim.filters, claim.history)
+    except SearchUnavailable:
+        return "", None
+
+
+def _repeat(run: Run, repeated: Repeated) -> None:
+    run.publish("searched", payloads.searched_before(repeated.original))
+    for piece in repeated.pieces():
+        run.publish("token", {"text": piece})
+
+
+async def _end(run: Run, record: Record) -> None:
     name, payload = "failed", {"message": broken_message()}
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
-            name, payload = await in_database(_save)(run, searched, outcome, timings, stopped)
+            name, payload = await in_database(_save)(run, record)
             break
         except Exception:
             # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
@@ -197,131 +256,12 @@ async def _end(
     RUNS.pop(run.claim.answer.pk, None)
 
 
-async def _watch(run: Run) -> None:
-    """Store events, beat, and cancel the generation when it was stopped, lost its claim, or has no reader left."""
-    while True:
-        await asyncio.sleep(FLUSH_SECONDS)
-        try:
-            goes_on, followed_elsewhere = await in_database(_store)(run)
-        except Exception:
-            # The database is away: the generation goes on, the next round tries again, and saving the end will tell.
-            logger.exception("Events of answer %s could not be stored.", run.claim.answer.pk)
-            continue
-        alone = not run.followers and time.monotonic() - run.last_followed > UNFOLLOWED_SECONDS
-        if run.task is not None and (not goes_on or (alone and not followed_elsewhere)):
-            run.task.cancel()
-            return
+def _save(run: Run, record: Record) -> tuple[str, dict[str, Any]]:
+    return saving.save(record, run.rows(record.sequence - 1))
 
 
-def _store(run: Run) -> tuple[bool, bool]:
-    """Write what is new; returns whether the claim still holds, and whether another process's reader follows."""
-    now = timezone.now()
-    with transaction.atomic():
-        held = Answer.objects.filter(
-            pk=run.claim.answer.pk, claim=run.claim.token, status=Answer.Status.GENERATING
-        ).update(heartbeat_at=now)
-        if not held:
-            return False, False
-        upto = len(run.events)
-        _store_events(run, upto)
-    run.stored = upto
-    followed_at = Answer.objects.values_list("followed_at", flat=True).get(pk=run.claim.answer.pk)
-    return True, followed_at is not None and now - followed_at < timedelta(seconds=UNFOLLOWED_SECONDS)
-
-
-def _store_events(run: Run, upto: int) -> None:
-    StreamedEvent.objects.bulk_create(
-        (
-            StreamedEvent(
-                answer=run.claim.answer,
-                attempt=run.claim.attempt,
-                sequence=number,
-                name=run.events[number - 1].name,
-                payload=run.events[number - 1].payload,
-            )
-            for number in range(run.stored + 1, upto + 1)
-        ),
-        # The watcher's last round can still be under way when the end is saved.
-        ignore_conflicts=True,
-    )
-
-
-def _save(
-    run: Run, searched: Searched | None, outcome: Completed | Failed, timings: dict[str, float], stopped: bool
-) -> tuple[str, dict[str, Any]]:
-    """Save the outcome, its citations, its explanation and the last event in one transaction; returns that event."""
-    with transaction.atomic():
-        answer = Answer.objects.select_for_update().get(pk=run.claim.answer.pk)
-        if answer.claim != run.claim.token:
-            # Saved already, by an attempt whose word of success was lost; or taken over by another process.
-            told = answer.events.filter(attempt=run.claim.attempt, name__in=("completed", "failed")).first()
-            return (told.name, told.payload) if told else ("failed", {"message": interrupted_message()})
-        if searched is not None:
-            answer.sources = [payloads.source(source) for source in searched.sources]
-            answer.trace = _explained(searched)
-            answer.search_method = searched.trace.search_method
-            answer.degraded = list(searched.trace.degraded)
-            answer.completed_question = payloads.completed_question(searched.trace)
-            answer.confidence = searched.confidence
-            answer.profile_version_id = searched.profile_version
-        answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in timings.items()}
-        answer.completed_at = timezone.now()
-        answer.claim = None
-        citations: list[Citation] = []
-        if isinstance(outcome, Failed):
-            answer.status = Answer.Status.FAILED
-            answer.error = outcome.message
-        else:
-            answer.status = Answer.Status.STOPPED if stopped else Answer.Status.COMPLETED
-            answer.text = outcome.text
-            answer.refused = outcome.refused
-            answer.generator = outcome.generator
-            answer.notice = outcome.notice
-            answer.statements = [payloads.statement(checked) for checked in outcome.statements]
-            answer.usage = payloads.usage(outcome.usage)
-            citations = Citation.objects.bulk_create(_citations(answer, outcome))
-        answer.save()
-        name = "failed" if isinstance(outcome, Failed) else "completed"
-        payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
-        _store_events(run, len(run.events))
-        StreamedEvent.objects.create(
-            answer=answer, attempt=run.claim.attempt, sequence=len(run.events) + 1, name=name, payload=payload
-        )
-        if answer.status == Answer.Status.COMPLETED:
-            transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
-    ANSWERS.labels(status=answer.status, refused=str(answer.refused).lower()).inc()
-    return name, payload
-
-
-def _citations(answer: Answer, outcome: Completed) -> list[Citation]:
-    """The rows of the answer's citations; words of a passage that is gone by now are kept without it."""
-    citations = [payloads.citation(answer, cited) for cited in outcome.citations]
-    chunks = set(Chunk.objects.filter(pk__in=[cited.chunk_id for cited in citations]).values_list("pk", flat=True))
-    documents = set(
-        Document.objects.filter(pk__in=[cited.document_id for cited in citations]).values_list("pk", flat=True)
-    )
-    for cited in citations:
-        cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
-        cited.document_id = cited.document_id if cited.document_id in documents else None
-    return citations
-
-
-def _explained(searched: Searched) -> dict[str, Any]:
-    """The trace as JSON, with what an engineer needs to recognise each candidate."""
-    explained: dict[str, Any] = trace_as_json(searched.trace)
-    explained["assembly"] = dict(searched.context.statistics)
-    passages = load_passages([candidate["chunk_id"] for candidate in explained["candidates"]])
-    for candidate in explained["candidates"]:
-        passage = passages.get(candidate["chunk_id"])
-        if passage is not None:
-            preview = " ".join(passage.content.split())[:160]
-            candidate |= {"title": passage.document_title, "section": passage.section, "preview": preview}
-    return explained
-
-
-def broken_message() -> str:
-    return _("Something went wrong while answering. The question is saved: please ask again.")
-
-
-def interrupted_message() -> str:
-    return _("The answer was interrupted. The question is saved: please ask again.")
+def _close(run: Run) -> None:
+    """Let go of a run that was cancelled before its first step: nobody would ever end it."""
+    if not run.ending:
+        run.publish("failed", {"message": interrupted_message()})
+        RUNS.pop(run.claim.answer.pk, None)

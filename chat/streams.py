@@ -23,6 +23,8 @@ from chat.runs import RUNS, Run, StreamEvent, in_database
 __all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
 
 POLL_SECONDS = 0.25
+# How often a reader tells the writing process that it follows; well within what that one waits for readers.
+FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 CLOSED_AFTER = timedelta(minutes=1)
 NEVER_BEGUN_AFTER = timedelta(minutes=10)
@@ -57,7 +59,7 @@ async def stop(answer_id: uuid.UUID) -> None:
     """End the generation, in whichever process it runs; what has been written is kept."""
     await in_database(_mark_stopped)(answer_id)
     run = RUNS.get(answer_id)
-    if run is not None and run.task is not None and run.loop is asyncio.get_running_loop():
+    if run is not None and run.task is not None and not run.ending and run.loop is asyncio.get_running_loop():
         run.task.cancel()
 
 
@@ -74,27 +76,32 @@ def close_interrupted() -> int:
 
 
 async def _follow_run(run: Run, after: str) -> AsyncIterator[StreamEvent]:
-    run.followers += 1
-    try:
-        attempt, position = _position(after)
-        if attempt and attempt != run.claim.attempt:
-            position = 0
-            yield StreamEvent("", "reset", {})
-        while True:
-            changed = run.changed
-            while position < len(run.events):
-                event = run.events[position]
-                position += 1
-                yield event
-                if event.is_last:
-                    return
-            try:
-                await asyncio.wait_for(changed.wait(), PING_SECONDS)
-            except TimeoutError:
-                yield StreamEvent("", "ping", {})
-    finally:
-        run.followers -= 1
-        run.last_followed = time.monotonic()
+    attempt, position = _position(after)
+    if attempt and attempt != run.claim.attempt:
+        position = 0
+        yield StreamEvent("", "reset", {})
+    while True:
+        changed = run.changed
+        while position < len(run.events):
+            event = run.events[position]
+            position += 1
+            run.last_followed = time.monotonic()
+            yield event
+            if event.is_last:
+                return
+        # Only who waits for the next event follows. One that was given an event and never comes back for another is
+        # gone: when a line is lost in that moment, nobody may close this iterator before the garbage collector does.
+        run.followers += 1
+        try:
+            await asyncio.wait_for(changed.wait(), PING_SECONDS)
+        except TimeoutError:
+            ping = StreamEvent("", "ping", {})
+        else:
+            continue
+        finally:
+            run.followers -= 1
+            run.last_followed = time.monotonic()
+        yield ping
 
 
 async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncIterator[StreamEvent]:
@@ -135,8 +142,10 @@ def _position(after: str) -> tuple[int, int]:
 
 
 def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, list[StreamedEvent]]:
-    Answer.objects.filter(pk=answer_id).update(followed_at=timezone.now())
     answer = Answer.objects.get(pk=answer_id)
+    now = timezone.now()
+    if not answer.is_finished and (answer.followed_at is None or now - answer.followed_at > FOLLOWED_EVERY):
+        Answer.objects.filter(pk=answer_id).update(followed_at=now)
     if answer.attempt != attempt:
         position = 0
     return answer, list(answer.events.filter(attempt=answer.attempt, sequence__gt=position))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -12,10 +11,10 @@ from typing import Any
 
 import httpx2
 
+from retrieval.chat_endpoint import ChatEndpoint
 from retrieval.exceptions import ImproperModel, ModelFailed
 
 LARGEST_RESPONSE_BYTES = 256 * 1024
-QUOTED_CHARACTERS = 200
 
 
 class ChatModel:
@@ -26,18 +25,9 @@ class ChatModel:
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float) -> None:
-        try:
-            self._url = httpx2.URL(base_url.rstrip("/") + "/chat/completions")
-        except httpx2.InvalidURL:
-            self._url = httpx2.URL("")
-        if self._url.scheme not in {"http", "https"} or not self._url.host:
-            raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
-        self._api_key = api_key.strip()
-        # The HTTP library would quote the header, and with it the key, in its complaint.
-        if not re.fullmatch(r"[!-~]*", self._api_key):
-            raise ImproperModel("The API key of the language model has characters that no header can carry.")
-        if not model or timeout_seconds <= 0:
-            raise ImproperModel("The language model needs a name and a positive timeout.")
+        self._endpoint = ChatEndpoint(base_url, api_key, model)
+        if timeout_seconds <= 0:
+            raise ImproperModel("The language model needs a positive timeout.")
         self.name = model
         self._timeout_seconds = timeout_seconds
         self._client: tuple[int, httpx2.Client] | None = None
@@ -71,7 +61,7 @@ class ChatModel:
         deadline = time.monotonic() + self._timeout_seconds
         received = bytearray()
         try:
-            with self._opened().stream("POST", self._url, json=body) as response:
+            with self._opened().stream("POST", self._endpoint.url, json=body) as response:
                 for piece in response.iter_bytes():
                     received += piece
                     if time.monotonic() > deadline:
@@ -83,23 +73,13 @@ class ChatModel:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ModelFailed(f"The model server could not be reached ({type(error).__name__}).") from None
         if response.status_code != HTTPStatus.OK:
-            raise ModelFailed(self._refusal(response.status_code, bytes(received)))
+            raise ModelFailed(self._endpoint.refusal(response.status_code, bytes(received)))
         return bytes(received)
 
     def _opened(self) -> httpx2.Client:
         """This process's client: connections cannot be shared with the parent of a fork."""
         client = self._client
         if client is None or client[0] != os.getpid():
-            headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), httpx2.Client(headers=headers, timeout=self._timeout_seconds))
+            client = (os.getpid(), httpx2.Client(headers=self._endpoint.headers, timeout=self._timeout_seconds))
             self._client = client
         return client[1]
-
-    def _refusal(self, status: int, received: bytes) -> str:
-        """The status and, unless it is about the key, what the server says."""
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return f"The model server refused the API key (HTTP {status})."
-        said = " ".join(received.decode("utf-8", "replace").split())
-        if self._api_key:
-            said = said.replace(self._api_key, "[API key]")
-        return f"The model server answered HTTP {status}" + (f": {said[:QUOTED_CHARACTERS]}" if said else ".")

@@ -1,23 +1,24 @@
 """Answers in the documents' own words: the sentences that answer the question, picked, put in order and cited.
 
 Needs no model beside the embedder, invents nothing, and works offline. It cannot reason over what it finds; it declines
-when the best evidence is weak.
+when the documents probably do not answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from asgiref.sync import sync_to_async
 
-from chat.evidence import ScoredPart, score_parts
+from chat.answerability import Evidence
+from chat.evidence import ScoredPart
 from chat.exceptions import NoAnswer
-from chat.parts import Part, PartKind, parts_of
+from chat.parts import Part, PartKind
 from chat.types import Source
-from chat.vectors import vectors_or_none
+from chat.weighing import evidence_for
 
 LARGEST_EXCERPTS = 3
 # A further part must come this close to the best one, and differ from those picked.
@@ -28,20 +29,13 @@ TOO_SIMILAR = 0.93
 EXCERPT_CHARACTERS = 360
 LIST_CHARACTERS = 700
 
+Weigh = Callable[[str, Sequence[Source]], Evidence]
+
 _LEANS_BACK = re.compile(
     r"(?:it|its|they|their|this|that|these|those|he|she|his|her|then|so|therefore|otherwise|however|instead|both|neither"
     r"|hij|zij|ze|het|dit|dat|deze|die|haar|zijn|hun|dan|dus|daarom|daarna|daarvoor|anders|bij haar|bij hem)\b",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceThreshold:
-    """Evidence below which the documents are taken not to answer. docs/quality.md has the figures behind the
-    numbers."""
-
-    score: float = 0.40
-    coverage: float = 0.20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +59,8 @@ class ExtractiveGenerator:
 
     name = "extractive"
 
-    def __init__(self, threshold: EvidenceThreshold | None = None) -> None:
-        self._threshold = threshold or EvidenceThreshold()
+    def __init__(self, weigh: Weigh = evidence_for) -> None:
+        self._weigh = weigh
 
     async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
         """The excerpts, verbatim, one piece each. Raises: NoAnswer."""
@@ -77,11 +71,11 @@ class ExtractiveGenerator:
     def excerpts(self, question: str, sources: Sequence[Source]) -> list[Excerpt]:
         """What is shown: the best excerpt first, as an answer begins, then the others in the order of the sources.
 
-        Raises: NoAnswer when the evidence is weak.
+        Raises: NoAnswer when the documents probably do not answer.
         """
-        parts = parts_of(sources)
-        scored = score_parts(question, parts, vectors_or_none)
-        if not scored or not self._is_strong(scored):
+        evidence = self._weigh(question, sources)
+        parts, scored = evidence.parts, evidence.scored
+        if not scored or not evidence.answerability.is_answerable:
             raise NoAnswer
         picked: list[ScoredPart] = []
         for candidate in scored:
@@ -92,10 +86,6 @@ class ExtractiveGenerator:
         excerpts = [_excerpt(parts, parts.index(found.part)) for found in picked]
         best, rest = excerpts[0], sorted(excerpts[1:], key=lambda excerpt: (excerpt.source.marker, excerpt.start))
         return _without_overlap([best, *rest])
-
-    def _is_strong(self, scored: Sequence[ScoredPart]) -> bool:
-        coverage = max(part.coverage for part in scored[:5])
-        return scored[0].score >= self._threshold.score and coverage >= self._threshold.coverage
 
 
 def _says_the_same(one: ScoredPart, other: ScoredPart) -> bool:
@@ -109,6 +99,9 @@ def _says_the_same(one: ScoredPart, other: ScoredPart) -> bool:
 def _excerpt(parts: Sequence[Part], index: int) -> Excerpt:
     """A part with its surroundings, as far as it needs them and they belong to it."""
     part = parts[index]
+    if part.kind is PartKind.CODE and index > 0 and _introduces(parts[index - 1], part):
+        # What a piece of code is for stands in the sentence that announces it.
+        return Excerpt(part.source, parts[index - 1].start, part.end, part.kind)
     if part.kind is not PartKind.SENTENCE:
         return Excerpt(part.source, part.start, part.end, part.kind, part.lead)
     start, end = part.start, part.end
@@ -117,13 +110,21 @@ def _excerpt(parts: Sequence[Part], index: int) -> Excerpt:
         start = parts[index - 1].start
     last = part
     for following in parts[index + 1 :]:
-        introduced = last.text.rstrip("*_ ").endswith(":")
+        introduced = _announces(last)
         limit = LIST_CHARACTERS if introduced or (_is_item(following) and _is_item(last)) else EXCERPT_CHARACTERS
         if not _belongs(last, following, introduced=introduced) or following.end - start > limit:
             break
         end = following.end
         last = following
     return Excerpt(part.source, start, end, PartKind.SENTENCE)
+
+
+def _introduces(one: Part, other: Part) -> bool:
+    return one.kind is PartKind.SENTENCE and _announces(one) and _belongs(one, other, introduced=True)
+
+
+def _announces(part: Part) -> bool:
+    return part.text.rstrip("*_ ").endswith(":")
 
 
 def _belongs(one: Part, other: Part, *, introduced: bool = False) -> bool:
@@ -148,10 +149,12 @@ def _without_overlap(excerpts: Sequence[Excerpt]) -> list[Excerpt]:
 
 def _shown(excerpt: Excerpt) -> str:
     marker = f"[{excerpt.source.marker}]"
-    if excerpt.kind is PartKind.ROW and excerpt.lead:
-        return f"{excerpt.lead}\n{excerpt.text}\n\n{marker}"
-    # A marker at the end of a line of code or of a table row would become part of it.
-    last_line = excerpt.text.rsplit("\n", 1)[-1].lstrip()
+    text = f"{excerpt.lead}\n{excerpt.text}" if excerpt.lead else excerpt.text
+    last_line = text.rsplit("\n", 1)[-1].strip()
+    if len(last_line) > 1 and last_line[0] == "|" == last_line[-1] and last_line[-2] != "\\":
+        # Behind a table row a marker would begin a cell of its own: it goes into the last one.
+        return f"{text.rstrip()[:-1].rstrip()} {marker} |"
+    # At the end of a line of code it would become part of it.
     if excerpt.kind is PartKind.CODE or last_line.startswith(("|", "```", "~~~")):
-        return f"{excerpt.text}\n\n{marker}"
-    return f"{excerpt.text} {marker}"
+        return f"{text}\n\n{marker}"
+    return f"{text} {marker}"

@@ -4,47 +4,105 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
+import functools
+import math
+import random
+import ssl
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
+from django.utils import timezone
 
 from chat.citations import MarkerStream
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.prompts import NO_ANSWER, messages
-from chat.types import Source
+from chat.generators.completion_stream import Delta, deltas
+from chat.generators.thinking import ThoughtFilter
+from chat.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
+from chat.protocols import Draft
+from chat.types import Source, Usage
+from retrieval.chat_endpoint import ChatEndpoint
+from retrieval.types import Turn
 
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
+# A server that asks for a longer pause is not waited for: a reader is there.
+LONGEST_PAUSE_SECONDS = 20.0
+LONGEST_REFUSAL_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``silence_seconds`` bounds the wait for each next sign of the model, ``total_seconds`` the whole answer with all
+    attempts. ``context_tokens`` is what prompt and answer may hold together."""
+
+    silence_seconds: float = 60.0
+    total_seconds: float = 300.0
+    answer_tokens: int = 1000
+    context_tokens: int = 16000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Of a million tokens, in any one currency."""
+
+    prompt: float
+    completion: float
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return round((self.prompt * prompt_tokens + self.completion * completion_tokens) / 1_000_000, 6)
 
 
 class OpenAICompatibleGenerator:
-    """An AnswerGenerator. ``timeout_seconds`` bounds the wait for each next piece, not the whole answer."""
+    """A ModelGenerator. Raises: ImproperModel for an endpoint that no request can be made to."""
 
-    def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 60.0) -> None:
+    def __init__(
+        self, base_url: str, api_key: str, model: str, limits: Limits | None = None, prices: Prices | None = None
+    ) -> None:
         self.name = model
-        self._url = base_url.rstrip("/") + "/chat/completions"
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._model = model
-        self._timeout = httpx2.Timeout(timeout_seconds, connect=min(10.0, timeout_seconds))
+        self._endpoint = ChatEndpoint(base_url, api_key, model)
+        self._limits = limits or Limits()
+        self._prices = prices
+        # Parameters that this server has refused: it is not asked with them again.
+        self._refused: frozenset[str] = frozenset()
 
-    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
         """The model's text, markers whole and only of sources given. Raises: NoAnswer, GenerationFailed."""
-        markers = MarkerStream({source.marker for source in sources})
+        return self.compose(question, sources, (), Draft())
+
+    async def compose(
+        self, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+    ) -> AsyncGenerator[str, None]:
+        limits = self._limits
+        prompt = compose(
+            question,
+            sources,
+            today=timezone.localdate(),
+            budget_tokens=max(1, limits.context_tokens - limits.answer_tokens),
+            history=history,
+        )
+        draft.generator, draft.prompt_version, draft.left_out = self.name, PROMPT_VERSION, prompt.left_out
+        draft.usage = self._usage(prompt.tokens, 0, estimated=True)
+        markers = MarkerStream(prompt.markers)
         head = ""
         declined = True
-        async for piece in self._pieces(messages(question, sources)):
-            if declined:
-                # Until it is clear that the model does not decline, nothing is shown.
-                head += piece
-                if NO_ANSWER.startswith(head.strip()[: len(NO_ANSWER)]):
-                    continue
-                declined = False
-                piece = head.lstrip()
-            if shown := markers.feed(piece):
-                yield shown
+        async with aclosing(self._texts(list(prompt.messages), draft)) as pieces:
+            async for piece in pieces:
+                if declined:
+                    # Until it is clear that the model does not decline, nothing is shown.
+                    head += piece
+                    if NO_ANSWER.startswith(head.strip()[: len(NO_ANSWER)]):
+                        continue
+                    declined = False
+                    piece = head.lstrip()
+                if shown := markers.feed(piece):
+                    yield shown
         if declined:
             if not head.strip():
                 raise GenerationFailed("The model ended without a word.")
@@ -54,58 +112,171 @@ class OpenAICompatibleGenerator:
         if rest := markers.close():
             yield rest
 
-    async def _pieces(self, prompt: list[dict[str, str]]) -> AsyncIterator[str]:
-        """The text as it comes. A failure before the first piece is retried; after it, it is the end."""
-        body = {"model": self._model, "messages": prompt, "stream": True, "temperature": 0}
+    async def _texts(self, messages: list[dict[str, str]], draft: Draft) -> AsyncGenerator[str, None]:
+        """What the model says, without what it thinks aloud; ``draft`` learns what it took and how it ended."""
+        assert draft.usage is not None
+        prompt_tokens, counted = draft.usage.prompt_tokens, False
+        said_bytes = 0
+        thoughts = ThoughtFilter()
+        async with aclosing(self._deltas(messages)) as received:
+            async for delta in received:
+                if delta.finish_reason == "content_filter":
+                    draft.filtered = True
+                    raise GenerationFailed("The model server's content filter stopped the answer.")
+                draft.cut_off = draft.cut_off or delta.finish_reason == "length"
+                if delta.prompt_tokens is not None and delta.completion_tokens is not None:
+                    draft.usage, counted = self._usage(delta.prompt_tokens, delta.completion_tokens), True
+                elif delta.text and not counted:
+                    said_bytes += len(delta.text.encode())
+                    draft.usage = self._usage(prompt_tokens, math.ceil(said_bytes / BYTES_PER_TOKEN), estimated=True)
+                if shown := thoughts.feed(delta.text):
+                    yield shown
+        if rest := thoughts.close():
+            yield rest
+
+    async def _deltas(self, messages: list[dict[str, str]]) -> AsyncGenerator[Delta, None]:
+        """The completion. A failure before the first word is retried; after it, it is the end.
+
+        Time that runs out after the first word is the end as well, and reported as a length that was reached.
+        """
+        deadline = time.monotonic() + self._limits.total_seconds
         for attempt in range(1, ATTEMPTS + 1):
             begun = False
+            pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
-                async with httpx2.AsyncClient(timeout=self._timeout) as client:
-                    async with client.stream("POST", self._url, json=body, headers=self._headers) as response:
-                        if response.status_code != httpx2.codes.OK:
-                            await response.aread()
-                            raise _Refused(response.status_code, response.text)
-                        async for piece in _contents(response):
-                            begun = True
-                            yield piece
+                async with aclosing(self._asked(messages, deadline)) as received:
+                    async for delta in received:
+                        begun = begun or bool(delta.text)
+                        yield delta
                 return
             except _Refused as error:
                 if error.status not in RETRIED_STATUSES or attempt == ATTEMPTS:
                     raise GenerationFailed(str(error)) from error
-            except httpx2.TimeoutException as error:
-                raise GenerationFailed("The model did not answer in time.") from error
+                if error.pause_seconds is not None:
+                    pause_seconds = max(pause_seconds, error.pause_seconds)
+                if pause_seconds > LONGEST_PAUSE_SECONDS:
+                    raise GenerationFailed(f"{error} It asks for a pause of {pause_seconds:.0f} s.") from error
+            except _OutOfTime as error:
+                if not begun:
+                    raise GenerationFailed(str(error)) from error
+                yield Delta(finish_reason="length")
+                return
             except httpx2.HTTPError as error:
                 if begun or attempt == ATTEMPTS:
                     raise GenerationFailed(f"The line to the model broke: {type(error).__name__}.") from error
-            await asyncio.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+            if time.monotonic() + pause_seconds > deadline:
+                raise GenerationFailed(f"The model was not there within {self._limits.total_seconds:g} s.")
+            await asyncio.sleep(pause_seconds)
+
+    async def _asked(self, messages: list[dict[str, str]], deadline: float) -> AsyncGenerator[Delta, None]:
+        """One attempt, repeated at once without what the server turns out not to know."""
+        refused = self._refused
+        while True:
+            body = self._body(messages, refused)
+            try:
+                async with aclosing(self._posted(body)) as received:
+                    while True:
+                        delta = await self._next(received, deadline)
+                        if delta is None:
+                            return
+                        self._refused = refused
+                        yield delta
+            except _Refused as error:
+                blamed = error.blamed(body)
+                if not blamed:
+                    raise
+                refused |= {blamed}
+
+    async def _next(self, received: AsyncGenerator[Delta, None], deadline: float) -> Delta | None:
+        """The next piece, None at the end. Raises: GenerationFailed after silence, _OutOfTime at the deadline."""
+        left = deadline - time.monotonic()
+        silence = self._limits.silence_seconds
+        try:
+            async with asyncio.timeout(max(0.0, min(left, silence))):
+                return await anext(received, None)
+        except TimeoutError as error:
+            if left <= silence:
+                raise _OutOfTime(f"The model was not done within {self._limits.total_seconds:g} s.") from error
+            raise GenerationFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
+
+    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
+        timeout = httpx2.Timeout(None, connect=min(10.0, self._limits.silence_seconds))
+        async with httpx2.AsyncClient(timeout=timeout, verify=_certificates()) as client:
+            async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
+                if response.status_code != httpx2.codes.OK:
+                    raise _Refused(response, await _beginning(response), self._endpoint)
+                try:
+                    async with aclosing(deltas(response)) as received:
+                        async for delta in received:
+                            yield delta
+                except GenerationFailed as error:
+                    raise GenerationFailed(self._endpoint.without_key(str(error))) from None
+
+    def _body(self, messages: list[dict[str, str]], refused: frozenset[str]) -> dict[str, Any]:
+        optional: dict[str, Any] = {
+            "temperature": 0,
+            "stream_options": {"include_usage": True},
+            # Newer models of OpenAI know the second name only, most other servers the first.
+            "max_tokens": self._limits.answer_tokens,
+        }
+        if "max_tokens" in refused:
+            optional["max_completion_tokens"] = self._limits.answer_tokens
+        kept = {name: value for name, value in optional.items() if name not in refused}
+        return {"model": self.name, "messages": messages, "stream": True, **kept}
+
+    def _usage(self, prompt_tokens: int, completion_tokens: int, *, estimated: bool = False) -> Usage:
+        cost = self._prices.of(prompt_tokens, completion_tokens) if self._prices else None
+        return Usage(prompt_tokens, completion_tokens, cost, estimated)
+
+
+class _OutOfTime(Exception):
+    """The time for the whole answer is over."""
 
 
 class _Refused(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"The model server answered {status}: {' '.join(text.split())[:200]}")
-        self.status = status
+    """The server answered with another status than 200. ``pause_seconds`` is what it asks for, if it does."""
+
+    def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint) -> None:
+        super().__init__(endpoint.refusal(response.status_code, received))
+        self.status = response.status_code
+        self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
+        self._said = received.decode("utf-8", "replace")
+
+    def blamed(self, body: dict[str, Any]) -> str:
+        """The parameter of the request that the server does not take; empty when it complains of something else."""
+        if self.status not in (400, 422):
+            return ""
+        for name in ("max_completion_tokens", "stream_options", "max_tokens", "temperature"):
+            if name in body and name in self._said:
+                return name
+        # Servers that name nothing mostly stumble over the newest of the parameters.
+        return "stream_options" if "stream_options" in body else ""
 
 
-async def _contents(response: httpx2.Response) -> AsyncIterator[str]:
-    """The pieces of text in a stream of chat-completion chunks. Raises: GenerationFailed for anything else."""
-    ended = False
-    async for line in response.aiter_lines():
-        if not line.startswith("data:"):
-            continue
-        payload = line[len("data:") :].strip()
-        if payload == "[DONE]":
-            return
-        try:
-            chunk: dict[str, Any] = json.loads(payload)
-            if "error" in chunk:
-                raise GenerationFailed(f"The model server broke off: {str(chunk['error'])[:200]}")
-            choices = chunk.get("choices") or []
-            for choice in choices:
-                if content := (choice.get("delta") or {}).get("content"):
-                    yield content
-                if choice.get("finish_reason"):
-                    ended = True
-        except (ValueError, AttributeError, TypeError) as error:
-            raise GenerationFailed("The model server sent something that is not a chat completion.") from error
-    if not ended:
-        raise GenerationFailed("The model's answer broke off.")
+async def _beginning(response: httpx2.Response) -> bytes:
+    received = b""
+    async for piece in response.aiter_bytes():
+        received += piece
+        if len(received) > LONGEST_REFUSAL_BYTES:
+            break
+    return received
+
+
+def _retry_after(value: str) -> float | None:
+    """Seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None for none."""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Reading them takes tens of milliseconds, in which no stream of the process goes on."""
+    return httpx2.create_ssl_context()

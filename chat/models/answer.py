@@ -28,6 +28,15 @@ class Answer(models.Model):
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
     method = models.CharField(max_length=12, blank=True, help_text=_("Asked for; empty: the site's default."))
+    history = models.JSONField(
+        _("given history"),
+        null=True,
+        blank=True,
+        help_text=_("Earlier turns, where the asker kept them, not the site."),
+    )
+    anew = models.BooleanField(
+        _("asked anew"), default=False, help_text=_("Not to be answered with an earlier answer to the same question.")
+    )
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField(_("answer"), blank=True)
     refused = models.BooleanField(_("no answer in the documents"), default=False)
@@ -72,7 +81,10 @@ class Answer(models.Model):
         ordering = ["created_at"]
         verbose_name = _("answer")
         verbose_name_plural = _("answers")
-        indexes = [models.Index(fields=["cache_key", "-created_at"], name="answer_by_cache_key")]
+        indexes = [
+            models.Index(fields=["cache_key", "-created_at"], name="answer_by_cache_key"),
+            models.Index(fields=["completed_at"], name="answer_by_completion"),
+        ]
 
     def __str__(self) -> str:
         return self.question

@@ -14,11 +14,24 @@ from typing import Any
 
 @dataclass
 class ModelServer:
-    """``pieces`` are streamed ``delay_seconds`` apart; ``statuses`` are answered first, one a request."""
+    """``pieces`` are streamed ``delay_seconds`` apart; ``statuses`` are answered first, one a request.
+
+    Behind the ``thoughts``, which reasoning models send in a field of their own, comes the text, as a stream or, with
+    ``whole``, as one JSON document. A request with one of the ``unknown_parameters`` gets a 400 that names it unless
+    ``tight_lipped``. ``usage`` is counted where it is asked for.
+    """
 
     pieces: Sequence[str] = ("The pump weighs ", "3450 grams [", "1].")
+    thoughts: Sequence[str] = ()
     delay_seconds: float = 0.0
     statuses: list[int] = field(default_factory=list)
+    retry_after: str = ""
+    said: str = "not now"
+    unknown_parameters: Sequence[str] = ()
+    tight_lipped: bool = False
+    whole: bool = False
+    finish_reason: str = "stop"
+    usage: dict[str, int] | None = None
     break_after: int | None = None
     promised_bytes: int = 0
     garbage: bool = False
@@ -38,25 +51,44 @@ def model_server() -> Iterator[ModelServer]:
             state.requests.append(body)
             state.headers.append(dict(self.headers))
             if state.statuses:
-                self._refuse(state.statuses.pop(0))
+                self._refuse(state.statuses.pop(0), state.said)
+                return
+            if unknown := [name for name in state.unknown_parameters if name in body]:
+                self._refuse(400, "Bad request" if state.tight_lipped else f"Unsupported parameter: '{unknown[0]}'")
                 return
             self.send_response(200)
+            if state.whole:
+                self._answer_whole()
+                return
             self.send_header("Content-Type", "text/event-stream")
             if state.promised_bytes:
                 # Ending before them is a broken line, where without a length it would be an early end.
                 self.send_header("Content-Length", str(state.promised_bytes))
             self.end_headers()
             try:
-                self._stream()
+                self._stream(counted="stream_options" in body)
             except (BrokenPipeError, ConnectionResetError):
                 state.closed_early.set()
 
-        def _refuse(self, status: int) -> None:
+        def _refuse(self, status: int, said: str) -> None:
             self.send_response(status)
+            if state.retry_after:
+                self.send_header("Retry-After", state.retry_after)
             self.end_headers()
-            self.wfile.write(b'{"error": {"message": "not now"}}')
+            self.wfile.write(json.dumps({"error": {"message": said}}).encode())
 
-        def _stream(self) -> None:
+        def _answer_whole(self) -> None:
+            time.sleep(state.delay_seconds)
+            self.send_header("Content-Type", "application/json; charset=utf-8")
+            self.end_headers()
+            message = {"role": "assistant", "content": "".join(state.pieces)}
+            choice = {"index": 0, "message": message, "finish_reason": state.finish_reason}
+            self.wfile.write(json.dumps({"choices": [choice], "usage": state.usage}, indent=2).encode())
+
+        def _stream(self, *, counted: bool) -> None:
+            for thought in state.thoughts:
+                time.sleep(state.delay_seconds)
+                self._send({"choices": [{"index": 0, "delta": {"reasoning_content": thought}, "finish_reason": None}]})
             for number, piece in enumerate(state.pieces):
                 if number == state.break_after:
                     return
@@ -65,7 +97,9 @@ def model_server() -> Iterator[ModelServer]:
             if state.garbage:
                 self.wfile.write(b"data: <html>\n\n")
                 return
-            self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": state.finish_reason}]})
+            if state.usage is not None and counted:
+                self._send({"choices": [], "usage": state.usage})
             self.wfile.write(b"data: [DONE]\n\n")
 
         def _send(self, chunk: dict[str, Any]) -> None:

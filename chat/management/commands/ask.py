@@ -10,7 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chat import answering
+from chat import answering, payloads
+from chat.asking import InvalidQuestion, checked
 from chat.types import Completed, Failed, Searched, Token
 from retrieval.access import everything
 from retrieval.exceptions import RetrievalError
@@ -34,10 +35,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            question = checked(options["question"])
             filters = everything(options["collection"])
-        except RetrievalError as error:
+        except (InvalidQuestion, RetrievalError) as error:
             raise CommandError(str(error)) from error
-        outcome = asyncio.run(self._ask(options["question"], filters, quiet=options["json"]))
+        outcome = asyncio.run(self._ask(question, filters, quiet=options["json"]))
         if not isinstance(outcome.end, Completed):
             raise CommandError(outcome.end.message if outcome.end else "The answer broke off.")
         if options["json"]:
@@ -62,8 +64,10 @@ class Command(BaseCommand):
 
     def _print(self, outcome: Outcome, end: Completed) -> None:
         if "".join(outcome.pieces).strip() != end.text:
-            self.stdout.write(f"\n{end.notice}\n{end.text}" if end.notice else end.text, ending="")
+            self.stdout.write(f"\n{end.text}" if outcome.pieces else end.text, ending="")
         self.stdout.write("\n")
+        if end.notice:
+            self.stdout.write(f"\n{end.notice}")
         for citation in end.citations:
             passage = citation.passage
             page = f", page {passage.page}" if passage.page else ""
@@ -103,4 +107,7 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
         "degraded": list(outcome.searched.trace.degraded) if outcome.searched else [],
         "generator": end.generator,
         "notice": end.notice,
+        "statements": [payloads.statement(statement) for statement in end.statements],
+        "confidence": outcome.searched.confidence if outcome.searched else None,
+        "usage": payloads.usage(end.usage),
     }

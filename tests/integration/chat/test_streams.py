@@ -10,10 +10,12 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat import asking, conf, runs, streams
+from chat import asking, beats, conf, runs, streams
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.types import Source
@@ -26,10 +28,11 @@ PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 
 
 class SlowGenerator:
-    """Writes a word every 50 ms, and counts how often it was asked."""
+    """Writes a word every 50 ms or so, and counts how often it was asked."""
 
     name = "slow"
     calls = 0
+    pause_seconds = 0.05
 
     def __init__(self, words: int = 10, fail_after: int | None = None) -> None:
         self.words = words
@@ -40,7 +43,7 @@ class SlowGenerator:
         for number in range(self.words):
             if number == self.fail_after:
                 raise GenerationFailed("The model's answer broke off.")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(self.pause_seconds)
             yield f"word{number} "
         yield "[1]"
 
@@ -142,7 +145,7 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
 async def test_an_answer_that_nobody_reads_is_stopped(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "UNFOLLOWED_SECONDS", 0.1)
+    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.1)
     slow.words = 200
     answer = await sync_to_async(begin)()
     async for event in streams.follow(answer.pk):
@@ -338,3 +341,102 @@ async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkey
     answer = await sync_to_async(begin)()
     assert (await collect(answer))[-1].name == "completed"
     assert await Citation.objects.filter(answer=answer).acount() == 1
+
+
+async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_stream(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.3)
+    slow.words = 200
+    answer = await sync_to_async(begin)()
+    kept = streams.follow(answer.pk)
+    while (await anext(kept)).name != "token":
+        pass
+    async with asyncio.timeout(8):
+        while answer.pk in runs.RUNS:
+            await asyncio.sleep(0.05)
+    assert (await reread(answer)).status == Answer.Status.STOPPED
+    # It was not closed, and gets the rest when it comes back.
+    assert [event.name async for event in kept][-1] == "completed"
+
+
+async def test_a_reader_who_waits_for_a_slow_model_is_there(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(streams, "PING_SECONDS", 0.2)
+    slow.words, slow.pause_seconds = 2, 1.0
+    answer = await sync_to_async(begin)()
+    events = await collect(answer)
+    assert [event.name for event in events].count("ping") > 3
+    assert (await reread(answer)).status == Answer.Status.COMPLETED
+
+
+async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
+    library: Collection, slow: SlowGenerator
+) -> None:
+    answer = await sync_to_async(begin)()
+    claim = await sync_to_async(runs.claim)(answer.pk)
+    assert claim is not None
+    run = runs.start(claim)
+    assert run.task is not None
+    run.task.cancel()
+    async with asyncio.timeout(5):
+        events = await collect(answer)
+    assert [event.name for event in events] == ["failed"]
+    assert not runs.RUNS
+    assert SlowGenerator.calls == 0
+
+
+async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenerator) -> None:
+    claims = [await sync_to_async(lambda: runs.claim(begin().pk))() for _ in range(5)]
+    snapshots = []
+    for claim in claims:
+        assert claim is not None
+        run = runs.Run(claim, asyncio.get_running_loop())
+        run.publish("token", {"text": "word "})
+        snapshots.append(beats._Snapshot(run, 1))
+
+    def counted() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert len(beats._store(snapshots)) == 5
+        return len([query for query in queries if "SAVEPOINT" not in query["sql"]])
+
+    # Heartbeats, what still holds, the events; and the transaction's two ends.
+    assert await sync_to_async(counted)() <= 5
+    assert await StreamedEvent.objects.acount() == 5
+    assert [snapshot.run.stored for snapshot in snapshots] == [1] * 5
+
+
+async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Collection) -> None:
+    snapshots = []
+    for text in ("fine", "nul \x00"):
+        claim = await sync_to_async(lambda: runs.claim(begin().pk))()
+        assert claim is not None
+        run = runs.Run(claim, asyncio.get_running_loop())
+        run.publish("token", {"text": text})
+        snapshots.append(beats._Snapshot(run, 1))
+    followed = await sync_to_async(beats._store)(snapshots)
+    assert set(followed) == {snapshot.run.claim.token for snapshot in snapshots}
+    assert [snapshot.run.stored for snapshot in snapshots] == [1, 0]
+
+
+async def test_a_reader_elsewhere_says_now_and_then_that_it_follows(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = await sync_to_async(begin)()
+    here = asyncio.create_task(collect(answer))
+    while answer.pk not in runs.RUNS:
+        await asyncio.sleep(0.01)
+    written: list[object] = []
+    update = QuerySet.update
+
+    def counted(rows: QuerySet[Answer], **values: object) -> int:
+        written.extend(name for name in values if name == "followed_at")
+        return update(rows, **values)
+
+    monkeypatch.setattr(QuerySet, "update", counted)
+    runs.RUNS.pop(answer.pk)
+    await collect(answer)
+    assert written == ["followed_at"]
+    await here

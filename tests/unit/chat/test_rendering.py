@@ -3,8 +3,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from chat.cards import Cited
+from chat.doubts import Doubt
 from chat.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
-from chat.turns import Cited
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -26,11 +27,11 @@ HOSTILE = [
 ]
 ALLOWED_TAGS = {
     "p", "strong", "em", "code", "pre", "a", "ul", "ol", "li", "blockquote", "sup", "span", "div", "table", "thead",
-    "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6", "hr", "br", "s",
+    "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6", "hr", "br", "s", "mark",
 }  # fmt: skip
 ALLOWED_ATTRIBUTES = {
     "href", "rel", "class", "tabindex", "role", "aria-label", "start", "title", "data-title", "data-where",
-    "data-quote", "data-support",
+    "data-quote", "data-support", "data-doubt", "data-doubt-sign", "data-reason",
 }  # fmt: skip
 
 
@@ -67,7 +68,8 @@ def links(html: str) -> list[dict[str, str | None]]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_answers_are_shown_and_never_run(text: str) -> None:
-    for html in (answer_html(text, [cited(1)]), streamed_html(text, "x", {1: "T"})):
+    doubts = [Doubt(0, len(text), text)]
+    for html in (answer_html(text, [cited(1)], doubts), streamed_html(text, "x", {1: "T"})):
         for tag, attributes in Elements(html).found:
             assert tag in ALLOWED_TAGS
             assert set(attributes) <= ALLOWED_ATTRIBUTES
@@ -120,6 +122,48 @@ def test_the_words_of_a_deleted_document_can_still_be_read() -> None:
     assert links(html) == []
     note = next(attributes for tag, attributes in Elements(html).found if tag == "span")
     assert (note["data-quote"], note["tabindex"]) == ("Ten bar.", "0")
+
+
+def doubted(text: str, *sentences: str) -> Elements:
+    """The answer with these sentences in doubt."""
+    doubts = [Doubt(text.index(said), text.index(said) + len(said), f"Why {said[:4]}") for said in sentences]
+    return Elements(answer_html(text, [cited(1), cited(2)], doubts))
+
+
+def test_a_sentence_in_doubt_is_marked_and_a_sign_behind_it_says_why() -> None:
+    text = "It is **heavy** [1]. It weighs *ten* kilos [2]. It is blue."
+    html = answer_html(text, [cited(1), cited(2)], [Doubt(21, 42, "A number.")])
+    assert '<mark class="unsupported" data-doubt="0">It weighs </mark>' in html
+    assert '<em><mark class="unsupported" data-doubt="0">ten</mark></em>' in html
+    assert html.index("kilos</mark>") < html.index('class="doubt"') < html.index("It is blue")
+    sign = next(attributes for _, attributes in Elements(html).found if "data-doubt-sign" in attributes)
+    assert sign["aria-label"] == "Not borne out by the sources. A number."
+    assert (sign["role"], sign["tabindex"], sign["data-reason"]) == ("note", "0", "A number.")
+
+
+def test_every_doubt_has_one_sign_in_the_order_of_the_text() -> None:
+    text = "One is so [1]. Two is so.\n\n- Three `is` so.\n\n| Four |\n|---|\n| Five |\n"
+    found = doubted(text, "One is so", "Two is so.", "Three `is` so.", "Five").found
+    signs = [attributes["data-doubt-sign"] for _, attributes in found if "data-doubt-sign" in attributes]
+    assert signs == ["0", "1", "2", "3"]
+
+
+def test_a_doubt_about_nothing_that_is_shown_has_no_sign() -> None:
+    assert "doubt" not in answer_html("Yes.\n\n---\n", [], [Doubt(6, 9, "x"), Doubt(40, 50, "x")])
+
+
+def test_no_text_passes_for_a_mark() -> None:
+    text = 'Say data-doubt="0"> and </mark> [1].'
+    html = answer_html(text, [cited(1, quote='data-doubt="0"></mark>')], [Doubt(0, 3, "x")])
+    assert html.startswith('<p><mark class="unsupported" data-doubt="0">Say</mark><span class="doubt"')
+
+
+@pytest.mark.parametrize("block", ["| a |\n|---|\n| 1 |", "```\ncode\n```", "Said so:"])
+def test_markers_in_a_paragraph_of_their_own_say_what_they_are(block: str) -> None:
+    html = answer_html(f"{block}\n\n[1][2]\n\nAnd then [1].", [cited(1), cited(2)])
+    assert '<p class="cited-block"><span class="cited-label">Sources</span><sup class="cite">' in html
+    assert html.count("cited-block") == 1
+    assert '<span class="cited-label">Source</span><sup' in answer_html(f"{block}\n\n[2]", [cited(2)])
 
 
 def test_web_links_are_marked_as_the_models_own() -> None:

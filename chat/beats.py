@@ -1,0 +1,111 @@
+"""The pulse of a process: its generations' events and heartbeats, stored a few times a second for all of them at once.
+
+One statement for a hundred answers, not a hundred statements: what waits for a model costs the database nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from chat import saving
+from chat.models import Answer
+from chat.runs import RUNS, Run, in_database
+
+logger = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.25
+# How long an answer goes on being written for a reader who may come back.
+UNFOLLOWED_SECONDS = 10.0
+
+_BEATS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """A run and how many of its events there were: it goes on while they are stored."""
+
+    run: Run
+    upto: int
+
+
+def watch(loop: asyncio.AbstractEventLoop) -> None:
+    """Have the loop's runs stored and watched for as long as there are any."""
+    beat = _BEATS.get(loop)
+    if beat is None or beat.done():
+        _BEATS[loop] = loop.create_task(_beat(loop), name="heartbeat of answers")
+
+
+async def _beat(loop: asyncio.AbstractEventLoop) -> None:
+    """Store events, beat, and cancel each generation that was stopped, lost its claim, or has no reader left."""
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        runs = [run for run in RUNS.values() if run.loop is loop]
+        if not runs:
+            return
+        snapshots = [_Snapshot(run, len(run.events)) for run in runs if not run.ending]
+        try:
+            followed = await in_database(_store)(snapshots)
+        except Exception:
+            # The database is away: the generations go on, the next round tries again, and saving the end will tell.
+            logger.exception("Events of %d answers could not be stored.", len(snapshots))
+            continue
+        for snapshot in snapshots:
+            if snapshot.run.claim.token not in followed or _is_abandoned(
+                snapshot.run, followed[snapshot.run.claim.token]
+            ):
+                _cancel(snapshot.run)
+
+
+def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
+    """Whether nobody has read along for a while, neither here nor, as the database says, in another process."""
+    if run.followers or time.monotonic() - run.last_followed <= UNFOLLOWED_SECONDS:
+        return False
+    return followed_at is None or timezone.now() - followed_at >= timedelta(seconds=UNFOLLOWED_SECONDS)
+
+
+def _cancel(run: Run) -> None:
+    if run.task is not None and not run.ending:
+        run.task.cancel()
+
+
+def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
+    """Write what is new; returns, for each claim that still holds, when another process's reader last followed."""
+    if not snapshots:
+        return {}
+    try:
+        return _store_at_once(snapshots)
+    except DatabaseError:
+        if len(snapshots) == 1:
+            raise
+        logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
+    # What is wrong with one must not stop the others.
+    followed: dict[UUID, datetime | None] = {}
+    for snapshot in snapshots:
+        try:
+            followed |= _store_at_once([snapshot])
+        except DatabaseError:
+            logger.exception("Events of answer %s could not be stored.", snapshot.run.claim.answer.pk)
+            followed[snapshot.run.claim.token] = None
+    return followed
+
+
+def _store_at_once(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
+    by_token = {snapshot.run.claim.token: snapshot for snapshot in snapshots}
+    with transaction.atomic():
+        held = Answer.objects.filter(claim__in=by_token, status=Answer.Status.GENERATING)
+        held.update(heartbeat_at=timezone.now())
+        followed = {claim: at for claim, at in held.values_list("claim", "followed_at") if claim is not None}
+        saving.store([row for token in followed for row in by_token[token].run.rows(by_token[token].upto)])
+    for token in followed:
+        by_token[token].run.stored = by_token[token].upto
+    return followed

@@ -1,0 +1,160 @@
+"""The outcome of an answer as rows: the answer, its citations, and the last event of its stream, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat import payloads, repeats
+from chat.injection import holds_instructions
+from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
+from chat.models import Answer, Citation, StreamedEvent
+from chat.protocols import Draft
+from chat.signals import answer_completed
+from chat.types import Completed, Failed, Searched
+from retrieval.explanation import trace_as_json
+from retrieval.models import Chunk, Document
+from retrieval.passages import load_passages
+
+
+@dataclass(slots=True)
+class Record:
+    """All that is to be saved of one generation, the claim it is saved under included.
+
+    ``sequence`` is the number of the event that tells the outcome. ``cache_key`` is empty for an answer that must not
+    serve again. ``stopped`` says that a reader, or the lack of one, ended it.
+    """
+
+    answer_id: UUID
+    token: UUID
+    attempt: int
+    sequence: int
+    outcome: Completed | Failed | repeats.Repeated
+    searched: Searched | None = None
+    draft: Draft = field(default_factory=Draft)
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    cache_key: str = ""
+    stopped: bool = False
+
+
+def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str, Any]]:
+    """Save the outcome behind the ``events`` that were published before it; returns the name and payload of the last.
+
+    Saving twice saves once: what was saved is told again.
+    """
+    outcome = record.outcome
+    with transaction.atomic():
+        answer = Answer.objects.select_for_update().get(pk=record.answer_id)
+        if answer.claim != record.token:
+            # Saved already, by an attempt whose word of success was lost; or taken over by another process.
+            told = answer.events.filter(attempt=record.attempt, name__in=("completed", "failed")).first()
+            return (told.name, told.payload) if told else ("failed", {"message": interrupted_message()})
+        answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in record.timings_ms.items()}
+        answer.completed_at = timezone.now()
+        answer.claim = None
+        # Without a search there was nothing that an answer could have depended on.
+        answer.cache_key = record.cache_key if record.searched or isinstance(outcome, repeats.Repeated) else ""
+        citations: list[Citation] = []
+        if record.searched is not None:
+            _searched(answer, record.searched, record.draft)
+        match outcome:
+            case Failed():
+                answer.status = Answer.Status.FAILED
+                answer.error = outcome.message
+            case Completed():
+                answer.status = Answer.Status.STOPPED if record.stopped else Answer.Status.COMPLETED
+                citations = _completed(answer, outcome, record.draft)
+            case repeats.Repeated():
+                answer.status = Answer.Status.COMPLETED
+                citations = repeats.copied(answer, outcome)
+        citations = Citation.objects.bulk_create(_without_lost_references(citations))
+        answer.save()
+        name = "failed" if isinstance(outcome, Failed) else "completed"
+        payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
+        store(events)
+        StreamedEvent.objects.create(
+            answer=answer, attempt=record.attempt, sequence=record.sequence, name=name, payload=payload
+        )
+        if answer.status == Answer.Status.COMPLETED:
+            transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
+    _count(answer)
+    return name, payload
+
+
+def store(events: Sequence[StreamedEvent]) -> None:
+    """Write events that may have been written before: the last regular round can still be under way at the end."""
+    StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
+
+
+def broken_message() -> str:
+    return _("Something went wrong while answering. The question is saved: please ask again.")
+
+
+def interrupted_message() -> str:
+    return _("The answer was interrupted. The question is saved: please ask again.")
+
+
+def _searched(answer: Answer, searched: Searched, draft: Draft) -> None:
+    answer.sources = [payloads.source(source) for source in searched.sources]
+    answer.trace = _explained(searched, draft)
+    answer.search_method = searched.trace.search_method
+    answer.degraded = list(searched.trace.degraded)
+    answer.completed_question = payloads.completed_question(searched.trace)
+    answer.confidence = searched.confidence
+    answer.profile_version_id = searched.profile_version
+
+
+def _completed(answer: Answer, outcome: Completed, draft: Draft) -> list[Citation]:
+    answer.text = outcome.text
+    answer.refused = outcome.refused
+    answer.generator = outcome.generator
+    answer.notice = outcome.notice
+    answer.statements = [payloads.statement(checked) for checked in outcome.statements]
+    answer.usage = payloads.usage(outcome.usage)
+    answer.prompt_version = draft.prompt_version
+    return [payloads.citation(answer, cited) for cited in outcome.citations]
+
+
+def _without_lost_references(citations: list[Citation]) -> list[Citation]:
+    """The rows as they can be saved; words of a passage that is gone by now are kept without it."""
+    chunks = set(Chunk.objects.filter(pk__in=[cited.chunk_id for cited in citations]).values_list("pk", flat=True))
+    documents = set(
+        Document.objects.filter(pk__in=[cited.document_id for cited in citations]).values_list("pk", flat=True)
+    )
+    for cited in citations:
+        cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
+        cited.document_id = cited.document_id if cited.document_id in documents else None
+    return citations
+
+
+def _explained(searched: Searched, draft: Draft) -> dict[str, Any]:
+    """The trace as JSON, with what an engineer needs to recognise each candidate, and what became of the sources."""
+    explained: dict[str, Any] = trace_as_json(searched.trace)
+    explained["assembly"] = dict(searched.context.statistics)
+    instructed = [source.marker for source in searched.sources if holds_instructions(source.block.content)]
+    INSTRUCTED_SOURCES.inc(len(instructed))
+    explained["prompt"] = {
+        "version": draft.prompt_version,
+        "sources_left_out": list(draft.left_out),
+        "sources_with_instructions": instructed,
+    }
+    passages = load_passages([candidate["chunk_id"] for candidate in explained["candidates"]])
+    for candidate in explained["candidates"]:
+        passage = passages.get(candidate["chunk_id"])
+        if passage is not None:
+            preview = " ".join(passage.content.split())[:160]
+            candidate |= {"title": passage.document_title, "section": passage.section, "preview": preview}
+    return explained
+
+
+def _count(answer: Answer) -> None:
+    ANSWERS.labels(status=answer.status, refused=str(answer.refused).lower()).inc()
+    if answer.usage:
+        MODEL_TOKENS.labels(kind="prompt").inc(answer.usage["prompt_tokens"])
+        MODEL_TOKENS.labels(kind="completion").inc(answer.usage["completion_tokens"])

@@ -1,0 +1,335 @@
+"""The same question of the same documents is answered once; whatever an answer depends on makes it another question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import F
+from django.utils import timezone, translation
+from prometheus_client import REGISTRY
+
+from chat import answering, asking, conf, repeats, streams
+from chat.models import Answer, Citation, Feedback
+from chat.protocols import AnswerGenerator
+from retrieval import profiles
+from retrieval.ingest import pipeline
+from retrieval.ingest.writing import rewrite_questions
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
+from retrieval.types import SearchFilters, Turn
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
+QUESTION = "How heavy is the MX-9920-W?"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "pump.md", PUMP)
+    return collection
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The questions that were searched."""
+    asked: list[str] = []
+    whole = answering._search
+
+    def counted(question: str, *args: object) -> object:
+        asked.append(question)
+        return whole(question, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(answering, "_search", counted)
+    return asked
+
+
+async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[streams.StreamEvent]]:
+    asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
+    answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
+    events = [event async for event in streams.follow(answer.pk)]
+    return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
+
+
+async def served_again(question: str = QUESTION, **options: object) -> bool:
+    return (await ask(question, **options))[0].repeats is not None
+
+
+async def test_the_same_question_is_answered_from_before(library: Collection, searches: list[str]) -> None:
+    first, told = await ask()
+    again, retold = await ask("  how heavy is\n the mx-9920-w? ")
+    assert searches == [QUESTION]
+    assert again.repeats == first
+    assert first.repeats is None
+    assert again.status == Answer.Status.COMPLETED
+    for name in ("text", "search_method", "sources", "generator", "confidence", "statements", "profile_version"):
+        assert getattr(again, name) == getattr(first, name), name
+    assert again.trace["repeats"]["answer"] == str(first.pk)
+    assert again.trace["candidates"] == first.trace["candidates"]
+    assert set(again.timings_ms) == {"repeated", "total"}
+    assert again.usage == {}
+
+    assert [event.name for event in retold][0] == "searched"
+    assert {event.name for event in retold[1:-1]} == {"token"}
+    assert [event.id for event in retold] == [f"1-{n}" for n in range(1, len(retold) + 1)]
+    assert retold[0].payload == told[0].payload
+    assert "".join(event.payload["text"] for event in retold[1:-1]) == first.text
+    last, last_before = retold[-1].payload, told[-1].payload
+    assert (last["repeats"], last_before["repeats"]) == (str(first.pk), None)
+    assert first.completed_at is not None
+    assert last["repeated_from"] == first.completed_at.isoformat()
+    assert last["citations"] == last_before["citations"] != []
+    assert await Citation.objects.filter(answer=again).acount() == len(last["citations"])
+    # A second look at it replays, as with any answer.
+    assert [event async for event in streams.follow(again.pk)] == retold
+
+
+async def test_the_original_serves_again_and_again(library: Collection) -> None:
+    first, _ = await ask()
+    for _round in range(2):
+        assert (await ask())[0].repeats == first
+
+
+async def test_asked_anew_it_is_answered_anew_and_serves_from_then_on(library: Collection, searches: list[str]) -> None:
+    await ask()
+    anew, _ = await ask(anew=True)
+    assert (anew.repeats, len(searches)) == (None, 2)
+    assert (await ask())[0].repeats == anew
+
+
+async def test_a_refusal_serves_again(library: Collection) -> None:
+    question = "Who won the football world cup in 1998?"
+    first, _ = await ask(question)
+    again, _ = await ask(question)
+    assert first.refused
+    assert (again.repeats, again.refused, again.text) == (first, True, first.text)
+
+
+async def test_a_document_that_changed_is_asked(library: Collection, ingest: Ingest) -> None:
+    await ask()
+    await sync_to_async(ingest)(library, "pump.md", PUMP.replace("3450", "3500"))
+    again, _ = await ask()
+    assert again.repeats is None
+    assert "3500 grams" in again.text
+
+
+async def test_another_document_may_know_better(library: Collection, ingest: Ingest) -> None:
+    await ask()
+    await sync_to_async(ingest)(library, "other.md", "# Errata\n\nThe MX-9920-W really weighs 3500 grams.")
+    assert not await served_again()
+
+
+async def test_a_deleted_document_is_quoted_no_more(library: Collection) -> None:
+    await ask()
+    await sync_to_async(Document.objects.all().delete)()
+    again, _ = await ask()
+    assert again.repeats is None
+    assert "3450" not in again.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("title", "Pumps"), ("url", "https://example.org/pump"), ("language", "nl"), ("metadata", {"year": 2026})],
+)
+async def test_a_document_that_is_described_otherwise_is_asked(library: Collection, name: str, value: object) -> None:
+    await ask()
+    await Document.objects.aupdate(**{name: value})
+    assert not await served_again()
+
+
+def test_only_a_description_that_differs_is_a_change(library: Collection) -> None:
+    def version() -> int:
+        return CollectionStatistics.objects.get(collection=library).version
+
+    before = version()
+    document = Document.objects.get()
+    document.save()
+    Document.objects.update(title=F("title"), progress_percent=50)
+    assert version() == before
+    document.url = "https://example.org/"
+    document.save(update_fields=["url"])
+    assert version() == before + 1
+
+
+async def test_questions_written_by_hand_count(library: Collection) -> None:
+    await ask()
+    chunk = await Chunk.objects.afirst()
+    assert chunk is not None
+    await sync_to_async(rewrite_questions)(chunk, ["What does it weigh?"])
+    assert not await served_again()
+
+
+async def test_a_published_profile_counts(library: Collection) -> None:
+    await ask()
+
+    def publish(top_k: int) -> None:
+        profile, _ = SearchProfile.objects.get_or_create(slug="default", name="Default")
+        settings = profiles.built_in_profile().__class__(top_k=top_k)
+        profiles.publish(profiles.add_version(profile, settings))
+
+    await sync_to_async(publish)(5)
+    saved, _ = await ask()
+    assert saved.repeats is None
+    assert saved.profile_version_id is not None
+    assert await served_again()
+    await sync_to_async(publish)(6)
+    assert not await served_again()
+
+
+async def test_whoever_may_read_other_collections_gets_an_answer_of_their_own(
+    library: Collection, ingest: Ingest
+) -> None:
+    secret = await Collection.objects.acreate(slug="secret", name="Secret", is_public=False)
+    await sync_to_async(ingest)(secret, "secret.md", "# MX-9920-W\n\nThe MX-9920-W secretly weighs 9 grams.")
+    staff = await User.objects.acreate(username="staff", is_staff=True, is_superuser=True)
+    known, _ = await ask(user=staff, visitor="")
+    assert "9 grams" in " ".join(source["content"] for source in known.sources)
+    for_visitors, _ = await ask()
+    assert for_visitors.repeats is None
+    assert "secretly" not in str(for_visitors.sources) + for_visitors.text
+    assert await served_again(visitor="browser-2")
+    # Narrowed to what visitors may read, it is the same question of the same documents.
+    assert await served_again(collection="library", user=staff, visitor="")
+    assert (await ask(user=staff, visitor=""))[0].repeats == known
+
+
+async def test_an_answer_found_unhelpful_does_not_serve(library: Collection) -> None:
+    first, _ = await ask()
+    feedback = await Feedback.objects.acreate(answer=first, helpful=True)
+    assert await served_again()
+    feedback.helpful = False
+    await feedback.asave()
+    assert not await served_again()
+
+
+async def test_nor_does_one_that_was_unhelpful_when_it_served(library: Collection) -> None:
+    await ask()
+    again, _ = await ask()
+    await Feedback.objects.acreate(answer=again, helpful=False)
+    assert not await served_again()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notice": "The language model did not answer."},
+        {"degraded": ["vector"]},
+        {"status": Answer.Status.STOPPED},
+        {"status": Answer.Status.FAILED},
+        {"completed_at": timezone.now() - timedelta(days=8)},
+    ],
+)
+async def test_only_a_whole_and_recent_answer_serves(library: Collection, change: dict[str, object]) -> None:
+    await ask()
+    await Answer.objects.aupdate(**change)
+    assert not await served_again()
+
+
+async def test_it_can_be_switched_off(library: Collection, settings: LazySettings) -> None:
+    settings.ANSWER_CACHE_SECONDS = 0
+    first, _ = await ask()
+    assert first.cache_key == ""
+    assert not await served_again()
+
+
+async def test_an_original_that_was_deleted_meanwhile_is_not_missed(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = await ask()
+    found = await sync_to_async(repeats.find)(first.cache_key)
+    await sync_to_async(first.conversation.delete)()
+    monkeypatch.setattr(repeats, "find", lambda key: found)
+    again, events = await ask()
+    assert events[-1].name == "completed"
+    assert (again.repeats, again.text) == (None, first.text)
+
+
+async def test_hits_and_misses_are_counted(library: Collection) -> None:
+    def counted(outcome: str) -> float:
+        return REGISTRY.get_sample_value("ragsite_answer_cache_total", {"outcome": outcome}) or 0.0
+
+    before = {outcome: counted(outcome) for outcome in ("hit", "miss", "off")}
+    await ask()
+    await ask()
+    await ask(anew=True)
+    assert {outcome: counted(outcome) - before[outcome] for outcome in before} == {"hit": 1, "miss": 1, "off": 1}
+
+
+def test_the_key_holds_what_the_answer_depends_on(
+    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters = SearchFilters(collections=(library.pk,))
+    keys = [
+        repeats.key_of("How heavy?", filters),
+        repeats.key_of("How high?", filters),
+        repeats.key_of("How heavy?", filters, method="rrf"),
+        repeats.key_of("How heavy?", SearchFilters(collections=(library.pk,), languages=("en",))),
+        repeats.key_of("How heavy?", filters, history=[Turn("What is it?", "A pump.")]),
+        repeats.key_of("How heavy?", filters, history=[Turn("What is it?", "A valve.")]),
+    ]
+    with translation.override("nl"):
+        keys.append(repeats.key_of("How heavy?", filters))
+    settings.RETRIEVAL_HYBRID_ENABLED = False
+    keys.append(repeats.key_of("How heavy?", filters))
+    monkeypatch.setattr(repeats, "PROMPT_VERSION", 99)
+    settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
+    keys.append(repeats.key_of("How heavy?", filters))
+    settings.OPENAI_MODEL = "large"
+    keys.append(repeats.key_of("How heavy?", filters))
+    settings.OPENAI_API_KEY = "sk-other"
+    assert repeats.key_of("How heavy?", filters) == keys[-1]
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_is_asked_of_today_holds_today(
+    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
+    filters = SearchFilters(collections=(library.pk,))
+    before = [repeats.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
+    tomorrow = timezone.localdate() + timedelta(days=1)
+    monkeypatch.setattr(repeats.timezone, "localdate", lambda: tomorrow)
+    after = [repeats.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
+    assert before[0] != after[0]
+    assert before[1] == after[1]
+
+
+def test_pieces_hold_whole_markers() -> None:
+    text = "The pump weighs 3450 grams [1][2]. " * 20 + "\n\n| a | b |\n\n[1]"
+    pieces = list(repeats.Repeated(Answer(text=text), ()).pieces())
+    assert "".join(pieces) == text
+    assert len(pieces) > 3
+    assert all(piece.count("[") == piece.count("]") for piece in pieces)
+
+
+async def test_a_document_changed_while_it_is_answered_is_asked_again(
+    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator: AnswerGenerator = conf.fallback()
+
+    class Meddling:
+        name = generator.name
+
+        async def stream(self, question: str, sources: object) -> object:  # type: ignore[misc]
+            await sync_to_async(ingest)(library, "pump.md", PUMP.replace("3450", "3500"))
+            async for piece in generator.stream(question, sources):  # type: ignore[arg-type]
+                yield piece
+
+    monkeypatch.setattr(conf, "generator", Meddling)
+    first, _ = await ask()
+    assert "3450" in first.text
+    monkeypatch.undo()
+    again, _ = await ask()
+    assert again.repeats is None
+    assert "3500" in again.text
+
+
+def test_reading_a_file_again_without_a_change_keeps_answers(library: Collection) -> None:
+    before = CollectionStatistics.objects.get(collection=library).version
+    assert not pipeline.submit(library, "pump.md", PUMP.encode(), enqueue=False).changed
+    assert CollectionStatistics.objects.get(collection=library).version == before

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+from chat.openai_api.completions import Completion
+
+COMPLETION = Completion("chatcmpl-1", 1_700_000_000, "ragsite", "How heavy?", "https://docs.example", ["temperature"])
+SOURCES = [{"marker": 1, "content": "x" * 40}]
+
+
+def citation(marker: int, start: int, document: int | None = 9) -> dict[str, Any]:
+    return {"marker": marker, "document": {"id": document, "title": "Catalogue", "url": ""}, "start": start, "end": 50}
+
+
+def answer(text: str, *citations: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"text": text, "citations": list(citations), "refused": False, "usage": usage or {}, "repeats": None}
+
+
+def places(whole: dict[str, Any]) -> list[tuple[str, str]]:
+    message = whole["choices"][0]["message"]
+    found = [annotation["url_citation"] for annotation in message["annotations"]]
+    return [(message["content"][each["start_index"] : each["end_index"]], each["url"]) for each in found]
+
+
+def test_each_marker_leads_to_the_words_it_stands_for() -> None:
+    text = "A [1]. B [2]. C [1]."
+    whole = COMPLETION.whole(answer(text, citation(1, 10), citation(2, 20), citation(1, 30)), SOURCES)
+    base = "https://docs.example/documents/9/"
+    assert places(whole) == [
+        ("[1]", f"{base}?start=10&end=50#passage"),
+        ("[2]", f"{base}?start=20&end=50#passage"),
+        ("[1]", f"{base}?start=30&end=50#passage"),
+    ]
+
+
+def test_a_marker_without_a_citation_of_its_own_leads_where_the_one_before_it_does() -> None:
+    whole = COMPLETION.whole(answer("A [1][1]. B [2].", citation(1, 10)), SOURCES)
+    assert [url.partition("?")[2] for _, url in places(whole)] == ["start=10&end=50#passage"] * 2
+
+
+def test_a_document_that_is_gone_has_no_address() -> None:
+    whole = COMPLETION.whole(answer("A [1].", citation(1, 10, document=None)), SOURCES)
+    assert places(whole) == []
+    assert whole["citations"] == [citation(1, 10, document=None)]
+
+
+def test_tokens_are_those_of_the_model() -> None:
+    counted = {"prompt_tokens": 70, "completion_tokens": 9, "cost": None, "estimated": False}
+    assert COMPLETION.usage(answer("A.", usage=counted), SOURCES) == {**counted, "total_tokens": 79}
+
+
+def test_tokens_are_reckoned_and_marked_so_where_no_model_was_asked() -> None:
+    assert COMPLETION.usage(answer("abcde"), SOURCES) == {
+        "prompt_tokens": 13,
+        "completion_tokens": 2,
+        "total_tokens": 15,
+        "estimated": True,
+    }
+
+
+def test_what_ask_returns_stands_beside_what_openai_returns() -> None:
+    whole = COMPLETION.whole(answer("A."), SOURCES)
+    assert whole["refused"] is False
+    assert whole["sources"] == SOURCES
+    assert whole["ignored"] == ["temperature"]
+    assert whole["usage"]["total_tokens"] == 14
+    assert "text" not in whole

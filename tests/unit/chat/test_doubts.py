@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chat.doubts import Doubt, checked_count, doubts, with_doubts
+
+TEXT = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
+
+
+def statement(said: str, supported: bool | None, *reasons: str, best: int | None = None) -> dict[str, Any]:
+    start = TEXT.index(said)
+    return {
+        "start": start,
+        "end": start + len(said),
+        "supported": supported,
+        "reasons": list(reasons),
+        "best": None if best is None else {"marker": best, "start": 0, "end": 3},
+    }
+
+
+def test_only_what_was_checked_and_failed_is_in_doubt() -> None:
+    statements = [
+        statement("It is old", False, "words"),
+        statement("It weighs ten kilos", True),
+        statement("It is **blue**.", None),
+    ]
+    assert [(doubt.start, doubt.end) for doubt in doubts(statements)] == [(44, 53)]
+    assert checked_count(statements) == 2
+    assert doubts([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "best", "said"),
+    [
+        (["number", "name"], None, "A number in it is not in the source. A name in it is not in the source."),
+        (["elsewhere"], 4, "Source 4 says it, not the one that is named."),
+        (["elsewhere"], None, "Another source says it, not the one that is named."),
+        (["uncited"], 4, "It names no source."),
+        (["negation"], None, "The source seems to say the opposite."),
+        ([], None, "The source does not say this in these words."),
+        (["a code of tomorrow"], None, "The source does not say this in these words."),
+    ],
+)
+def test_reasons_are_told_in_sentences(reasons: list[str], best: int | None, said: str) -> None:
+    (doubt,) = doubts([statement("It is old", False, *reasons, best=best)])
+    assert doubt.reason == said
+
+
+def test_copied_text_says_which_sentences_are_in_doubt() -> None:
+    found = doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
+    remark = "(not borne out by the sources)"
+    assert with_doubts(TEXT, found) == (
+        f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"
+    )
+    assert with_doubts(TEXT, ()) == TEXT
+    assert with_doubts("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"
