@@ -15,6 +15,8 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
+    # Where clients of OpenAI's protocol look for it.
+    path("v1/", include("chat.openai_api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     # The variant that keeps its script in a response of its own, which the content security policy lets through.
     path(

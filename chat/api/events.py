@@ -1,24 +1,46 @@
-"""An answer's stream for API clients: the chat's events, with the answer under the name it has without streaming."""
+"""Answers and their streams for API clients: the chat's payloads, with the text under the name `answer`."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connections
+from django.http import StreamingHttpResponse
 
-from chat import sse, streams
+from chat import payloads, sse, streams
+from chat.models import Answer
 
 
-async def answer_events(answer_id: uuid.UUID) -> AsyncIterator[bytes]:
+def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:
+    """The answer's events behind the one named ``after``, as they come."""
+    return unbuffered(answer_events(answer.pk, after))
+
+
+def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """Server-sent events that proxies are asked to pass on as they come."""
+    response = StreamingHttpResponse(events, content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache, no-transform"
+    # Proxies of the nginx kind would hold the events back.
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def answer_events(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[bytes]:
     """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
-    # Saving the session may have opened the request's connection again; a stream must not hold one while it waits.
-    await sync_to_async(connections.close_all)()
-    async for event in streams.follow(answer_id):
+    # The first bytes leave at once, so that proxies and the reader see that the line is open.
+    yield sse.comment("open")
+    await give_back_connection()
+    async for event in streams.follow(answer_id, after):
         yield encode(event)
+
+
+async def give_back_connection() -> None:
+    """Saving the session may have opened the request's connection again; a stream must not hold one while it waits."""
+    await sync_to_async(connections.close_all)()
 
 
 def encode(event: streams.StreamEvent) -> bytes:
@@ -28,6 +50,26 @@ def encode(event: streams.StreamEvent) -> bytes:
     return sse.encode(json.dumps(payload), event=event.name, event_id=event.id)
 
 
-def with_answer(completed: dict[str, Any]) -> dict[str, Any]:
-    """The form of chat.payloads.completed as the API promises it: the text is called `answer`."""
-    return {"answer": completed["text"], **{name: value for name, value in completed.items() if name != "text"}}
+def answer_as_json(answer: Answer) -> dict[str, Any]:
+    return with_answer(payloads.completed(answer, list(answer.citations.all())))
+
+
+def saved_answer_as_json(answer: Answer) -> dict[str, Any]:
+    """The answer with its question, its state, and what its asker thought of it."""
+    feedback = getattr(answer, "feedback", None)
+    state = {
+        "question": answer.question,
+        "status": answer.status,
+        "error": answer.error,
+        "created_at": answer.created_at,
+        "feedback": feedback and {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment},
+    }
+    return {**answer_as_json(answer), **state}
+
+
+def with_answer(completed: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of chat.payloads.completed as the API promises it: the text is called `answer`, and that it repeats
+    another answer is told without that one's id, which would let the caller read what a stranger asked.
+    """
+    rest = {name: value for name, value in completed.items() if name != "text"}
+    return {"answer": completed["text"], **rest, "repeats": completed["repeats"] is not None}

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.request import Request
 
-from chat.models import Answer, Feedback
+from chat.api.events import saved_answer_as_json
+from chat.models import Answer, Conversation, Feedback
 from retrieval.api.fields import NameField, TextField
 from retrieval.api.serializers import METHODS
+from retrieval.models import Collection
 from retrieval.types import SearchMethod
 
 LONGEST_COMMENT = 2000
+LONGEST_TITLE = 200
 
 
 class AskRequestSerializer(serializers.Serializer[Any]):
@@ -23,6 +29,9 @@ class AskRequestSerializer(serializers.Serializer[Any]):
     )
     method = NameField(choices=METHODS, required=False, allow_null=True)
     stream = serializers.BooleanField(required=False, default=False, help_text="Answer as server-sent events.")
+    anew = serializers.BooleanField(
+        required=False, default=False, help_text="Answer again, even if the same question has been answered before."
+    )
 
 
 class CitedDocumentSerializer(serializers.Serializer[Any]):
@@ -43,6 +52,38 @@ class CitationSerializer(serializers.Serializer[Any]):
     support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
 
 
+class BestPassageSerializer(serializers.Serializer[Any]):
+    """The words that bear a sentence out best, by their place in the document's text."""
+
+    marker = serializers.IntegerField()
+    start = serializers.IntegerField(allow_null=True)
+    end = serializers.IntegerField(allow_null=True)
+
+
+class StatementSerializer(serializers.Serializer[Any]):
+    """A sentence of the answer, held against the sources."""
+
+    start = serializers.IntegerField(help_text="Where it begins in the answer.")
+    end = serializers.IntegerField()
+    markers = serializers.ListField(child=serializers.IntegerField(), help_text="The sources it cites.")
+    support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
+    supported = serializers.BooleanField(allow_null=True, help_text="Whether the sources bear it out.")
+    reasons = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What speaks against it: `number`, `name`, `negation`, `words`, `uncited`, `elsewhere`.",
+    )
+    best = BestPassageSerializer(allow_null=True)
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    """What a language model consumed; empty when none was asked."""
+
+    prompt_tokens = serializers.IntegerField(required=False)
+    completion_tokens = serializers.IntegerField(required=False)
+    cost = serializers.FloatField(required=False, allow_null=True, help_text="In the currency of the prices set.")
+    estimated = serializers.BooleanField(required=False, help_text="Reckoned by the length of the texts.")
+
+
 class AnswerSerializer(serializers.Serializer[Any]):
     answer = serializers.CharField()
     refused = serializers.BooleanField(help_text="The documents do not answer the question.")
@@ -53,23 +94,72 @@ class AnswerSerializer(serializers.Serializer[Any]):
     degraded = serializers.ListField(child=serializers.CharField(), help_text="Search legs that did not answer.")
     generator = serializers.CharField()
     notice = serializers.CharField(help_text="A fallback that the reader should know of.")
+    statements = StatementSerializer(many=True)
+    confidence = serializers.FloatField(
+        allow_null=True, help_text="How likely the documents answer the question, from 0 to 1."
+    )
+    completed_question = serializers.CharField(help_text="A follow-up as it was searched; empty: as it was asked.")
+    usage = UsageSerializer()
+    repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")
+    repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")
+
+
+class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
+    helpful = serializers.BooleanField()
+    reason = NameField(choices=Feedback.Reason.choices, required=False, allow_blank=True, default="")
+    comment = TextField(required=False, allow_blank=True, max_length=LONGEST_COMMENT, default="")
+
+    class Meta:
+        model = Feedback
+        fields = ["helpful", "reason", "comment", "created_at", "updated_at"]
+        read_only_fields = ["created_at", "updated_at"]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["helpful"] and attrs["reason"]:
+            raise serializers.ValidationError(
+                {"reason": ["A reason says what was wrong: leave it out when the answer helped."]}
+            )
+        return attrs
 
 
 class SavedAnswerSerializer(AnswerSerializer):
     question = serializers.CharField()
     status = serializers.ChoiceField(choices=Answer.Status.choices)
     error = serializers.CharField(help_text="Why there is no answer, when the status is failed.")
+    created_at = serializers.DateTimeField()
+    feedback = FeedbackSerializer(allow_null=True, read_only=True)
+
+
+class ConversationSerializer(serializers.ModelSerializer[Conversation]):
+    title = TextField(max_length=LONGEST_TITLE, error_messages={"blank": "Please type a title."})
+    collection: serializers.SlugRelatedField[Collection] = serializers.SlugRelatedField(
+        slug_field="slug", read_only=True, help_text="The one that is searched; null: all."
+    )
+    share_url = serializers.SerializerMethodField(help_text="Its link for others; null: not shared.")
+
+    class Meta:
+        model = Conversation
+        fields = ["id", "title", "collection", "share_url", "created_at", "updated_at"]
+        read_only_fields = ["created_at", "updated_at"]
+
+    def get_share_url(self, conversation: Conversation) -> str | None:
+        if conversation.share_token is None:
+            return None
+        request: Request = self.context["request"]
+        return request.build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
+
+
+class ConversationWithAnswersSerializer(ConversationSerializer):
+    answers = serializers.SerializerMethodField()
+
+    class Meta(ConversationSerializer.Meta):
+        fields = [*ConversationSerializer.Meta.fields, "answers"]
+
+    @extend_schema_field(SavedAnswerSerializer(many=True))
+    def get_answers(self, conversation: Conversation) -> list[dict[str, Any]]:
+        answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
+        return [saved_answer_as_json(answer) for answer in answers]
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField()
-
-
-class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
-    helpful = serializers.BooleanField()
-    comment = TextField(required=False, allow_blank=True, max_length=LONGEST_COMMENT, default="")
-
-    class Meta:
-        model = Feedback
-        fields = ["helpful", "comment", "created_at", "updated_at"]
-        read_only_fields = ["created_at", "updated_at"]

@@ -52,6 +52,7 @@ def test_an_answer_cites_what_it_says(api, handbook):
     assert response.status_code == 200
     body = response.json()
     assert set(body) >= {"answer", "refused", "citations", "search_method", "answer_id", "conversation"}
+    assert {"statements", "confidence", "completed_question", "usage", "repeats"} <= set(body)
     assert "25 days" in body["answer"]
     assert body["refused"] is False
     assert body["search_method"] == "contrast"
@@ -62,6 +63,33 @@ def test_an_answer_cites_what_it_says(api, handbook):
     assert citation["document"]["title"] == "Holidays"
     assert citation["end"] - citation["start"] == len(citation["quote"])
     assert Answer.objects.get(pk=body["answer_id"]).status == Answer.Status.COMPLETED
+
+
+def test_everything_in_the_answer_is_in_the_schema(api, handbook):
+    body = ask(api).json()
+    schemas = api.get("/api/schema/?format=json").json()["components"]["schemas"]
+    assert set(body) == set(schemas["Answer"]["properties"])
+    saved = api.get(f"/api/v1/answers/{body['answer_id']}/").json()
+    assert set(saved) == set(schemas["SavedAnswer"]["properties"])
+
+
+def test_a_question_may_be_asked_anew(api, handbook):
+    first = ask(api).json()
+    assert (first["repeats"], first["repeated_from"]) == (False, None)
+    again = ask(api).json()
+    assert again["repeats"] is True
+    assert again["repeated_from"] == Answer.objects.get(pk=first["answer_id"]).completed_at.isoformat()
+    assert ask(api, anew=True).json()["repeats"] is False
+
+
+def test_a_repeated_answer_does_not_lead_to_the_stranger_who_asked_first(api, handbook):
+    first = ask(api).json()
+    again = ask(api)
+    url = f"/api/v1/answers/{again.json()['answer_id']}/"
+    for told in (again, api.get(url), api.get(f"/api/v1/conversations/{again.json()['conversation']}/")):
+        assert told.status_code == 200
+        assert first["answer_id"] not in told.content.decode()
+        assert first["conversation"] not in told.content.decode()
 
 
 def test_a_question_that_the_documents_do_not_answer_is_refused(api, handbook):
@@ -89,6 +117,7 @@ def test_a_question_that_the_documents_do_not_answer_is_refused(api, handbook):
         ({"question": "a", "collection": {}}, "collection"),
         ({"question": "a", "method": "best"}, "method"),
         ({"question": "a", "stream": "perhaps"}, "stream"),
+        ({"question": "a", "anew": "perhaps"}, "anew"),
     ],
 )
 def test_bad_input_is_refused_with_the_name_of_the_field(api, collection, body, field):
@@ -164,11 +193,16 @@ def test_a_program_without_cookies_leaves_no_session_and_is_known_by_its_answers
 def test_feedback_is_kept_and_replaced(visitor, handbook):
     browser = visitor()
     answer_id = ask(browser).json()["answer_id"]
-    first = rate(browser, answer_id, {"helpful": True, "comment": "Just what I needed."})
+    first = rate(browser, answer_id, {"helpful": False, "reason": "outdated", "comment": "That was last year."})
     assert first.status_code == 201
-    assert rate(browser, answer_id, {"helpful": False}).status_code == 200
+    assert first.json()["reason"] == "outdated"
     feedback = Feedback.objects.get(answer=answer_id)
-    assert (feedback.helpful, feedback.comment) == (False, "")
+    assert (feedback.helpful, feedback.reason, feedback.comment) == (False, "outdated", "That was last year.")
+    told = browser.get(f"/api/v1/answers/{answer_id}/").json()["feedback"]
+    assert told == {name: first.json()[name] for name in told}
+    assert rate(browser, answer_id, {"helpful": True}).status_code == 200
+    feedback = Feedback.objects.get(answer=answer_id)
+    assert (feedback.helpful, feedback.reason, feedback.comment) == (True, "", "")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +214,9 @@ def test_feedback_is_kept_and_replaced(visitor, handbook):
         ({"helpful": True, "comment": "\x00"}, "comment"),
         ({"helpful": True, "comment": "x" * 2001}, "comment"),
         ({"helpful": True, "comment": 4}, "comment"),
+        ({"helpful": False, "reason": "boring"}, "reason"),
+        ({"helpful": False, "reason": 4}, "reason"),
+        ({"helpful": True, "reason": "wrong"}, "reason"),
     ],
 )
 def test_bad_feedback_is_refused_by_name(api, collection, body, field):

@@ -1,0 +1,95 @@
+"""An answer that was asked for: read, followed while it is written, stopped, rated."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from asgiref.sync import async_to_sync
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat import streams
+from chat.api.events import event_stream, saved_answer_as_json
+from chat.api.negotiation import WhateverIsAccepted
+from chat.api.reach import answer_within_reach
+from chat.api.serializers import FeedbackSerializer, SavedAnswerSerializer
+from chat.models import Feedback
+from retrieval.api.errors import ApiView
+from retrieval.api.parsers import JSONParser
+from retrieval.api.permissions import MayAsk
+
+EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
+
+
+class NotFinished(APIException):
+    status_code = status.HTTP_409_CONFLICT
+    default_detail = "This answer is still being written: rate it when it is complete."
+    default_code = "not_finished"
+
+
+class AnswerView(ApiView):
+    permission_classes = [MayAsk]
+
+    @extend_schema(responses=SavedAnswerSerializer)
+    def get(self, request: Request, answer_id: uuid.UUID) -> Response:
+        """An earlier answer of the caller's, and whether it is complete."""
+        return Response(saved_answer_as_json(answer_within_reach(request, answer_id)))
+
+
+class AnswerStreamView(ApiView):
+    permission_classes = [MayAsk]
+    content_negotiation_class = WhateverIsAccepted
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("after", str, description="The id of the last event read; empty: from the start."),
+            OpenApiParameter(
+                "Last-Event-ID", str, OpenApiParameter.HEADER, description="The same, as browsers send it."
+            ),
+        ],
+        responses={
+            (200, "text/event-stream"): OpenApiResponse(
+                OpenApiTypes.STR, "The events of `ask` with `stream`. Tokens before a `reset` count no more."
+            )
+        },
+    )
+    def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
+        """The rest of an answer's stream, from any of the site's processes. Nothing is generated a second time."""
+        after = request.query_params.get("after") or request.headers.get("Last-Event-ID", "")
+        if after and not EVENT_ID.fullmatch(after):
+            raise ValidationError({"after": ["This is not the id of an event, such as 1-12."]})
+        return event_stream(answer_within_reach(request, answer_id), after)
+
+
+class StopView(ApiView):
+    permission_classes = [MayAsk]
+
+    @extend_schema(request=None, responses={204: None})
+    def post(self, request: Request, answer_id: uuid.UUID) -> Response:
+        """End the writing of an answer: what has been written is kept. A finished answer stays as it is."""
+        answer = answer_within_reach(request, answer_id)
+        async_to_sync(streams.stop)(answer.pk)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class FeedbackView(ApiView):
+    parser_classes = [JSONParser]
+    permission_classes = [MayAsk]
+
+    @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
+    def post(self, request: Request, answer_id: uuid.UUID) -> Response:
+        """Say whether an answer helped; saying it again replaces what was said."""
+        answer = answer_within_reach(request, answer_id)
+        wanted = FeedbackSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        if not answer.is_finished:
+            raise NotFinished
+        feedback, created = Feedback.objects.update_or_create(answer=answer, defaults=dict(wanted.validated_data))
+        code = status.HTTP_201_CREATED if created else status.HTTP_200_OK
+        return Response(FeedbackSerializer(feedback).data, status=code)

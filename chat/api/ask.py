@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from asgiref.sync import async_to_sync
+from django.db import connection
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat import asking, streams
+from chat.api.events import answer_as_json, event_stream
+from chat.api.negotiation import WhateverIsAccepted
+from chat.api.reach import visitor_behind
+from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
+from chat.models import Answer
+from retrieval.api.errors import ApiView, Unavailable
+from retrieval.api.parsers import JSONParser
+from retrieval.api.permissions import MayAsk
+
+
+class AskView(ApiView):
+    parser_classes = [JSONParser]
+    permission_classes = [MayAsk]
+    content_negotiation_class = WhateverIsAccepted
+    throttle_scope = "ask"
+
+    @extend_schema(
+        request=AskRequestSerializer,
+        responses={
+            (200, "application/json"): AnswerSerializer,
+            (200, "text/event-stream"): OpenApiResponse(
+                OpenApiTypes.STR, "With `stream`: the events `searched`, `token`, and `completed` or `failed`."
+            ),
+            503: ProblemSerializer,
+        },
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        """A cited answer to a question, from the documents that the caller may read."""
+        wanted = AskRequestSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        asked = wanted.validated_data
+        try:
+            answer = asking.begin(
+                asked["question"],
+                user=request.user,
+                visitor=visitor_behind(request),
+                conversation_id=asked.get("conversation"),
+                collection=asked.get("collection") or "",
+                method=asked.get("method") or "",
+                anew=asked["anew"],
+            )
+        except asking.InvalidQuestion as error:
+            raise ValidationError({error.field: [str(error)]}) from error
+        if asked["stream"]:
+            return event_stream(answer)
+        return Response(answer_as_json(finished(answer)))
+
+
+def finished(answer: Answer) -> Answer:
+    """The answer, written to its end. Raises: Unavailable with the sentence that it failed with."""
+    # Nothing is asked of this connection while the answer is being written.
+    if not connection.in_atomic_block:
+        connection.close()
+    async_to_sync(streams.finish)(answer.pk)
+    answer.refresh_from_db()
+    if answer.status == Answer.Status.FAILED:
+        raise Unavailable(answer.error)
+    return answer

@@ -1,0 +1,84 @@
+"""The caller's conversations."""
+
+from __future__ import annotations
+
+import uuid
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat.api.reach import conversation_within_reach, own_conversations
+from chat.api.serializers import ConversationSerializer, ConversationWithAnswersSerializer
+from chat.conversations import mentioning
+from chat.models import Conversation
+from chat.models.conversation import ConversationQuerySet
+from chat.sharing import share, stop_sharing
+from retrieval.api.errors import ApiView
+from retrieval.api.parsers import JSONParser
+from retrieval.api.permissions import MayAsk
+from retrieval.api.views import Pagination
+
+
+class ConversationsView(generics.ListAPIView[Conversation], ApiView):
+    """The caller's conversations, the one asked in last first."""
+
+    serializer_class = ConversationSerializer
+    permission_classes = [MayAsk]
+    pagination_class = Pagination
+    queryset = Conversation.objects.none()
+
+    def get_queryset(self) -> ConversationQuerySet:
+        wanted = self.request.query_params.get("q", "")
+        own = mentioning(own_conversations(self.request), wanted)
+        return own.select_related("collection")
+
+    @extend_schema(
+        parameters=[OpenApiParameter("q", str, description="Words of the title, of a question, or of an answer.")]
+    )
+    def get(self, request: Request) -> Response:
+        return self.list(request)
+
+
+class ConversationView(ApiView):
+    parser_classes = [JSONParser]
+    permission_classes = [MayAsk]
+
+    @extend_schema(responses=ConversationWithAnswersSerializer)
+    def get(self, request: Request, conversation_id: uuid.UUID) -> Response:
+        """A conversation with its answers, in the order of asking."""
+        conversation = conversation_within_reach(request, conversation_id)
+        return Response(ConversationWithAnswersSerializer(conversation, context={"request": request}).data)
+
+    @extend_schema(request=ConversationSerializer, responses=ConversationSerializer)
+    def patch(self, request: Request, conversation_id: uuid.UUID) -> Response:
+        """Give a conversation another title."""
+        conversation = conversation_within_reach(request, conversation_id)
+        wanted = ConversationSerializer(conversation, data=request.data, context={"request": request})
+        wanted.is_valid(raise_exception=True)
+        wanted.save()
+        return Response(wanted.data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, conversation_id: uuid.UUID) -> Response:
+        """Forget a conversation and its answers."""
+        conversation_within_reach(request, conversation_id).delete()
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ShareView(ApiView):
+    permission_classes = [MayAsk]
+
+    @extend_schema(request=None, responses=ConversationSerializer)
+    def post(self, request: Request, conversation_id: uuid.UUID) -> Response:
+        """Make a link under which others can read the conversation, as far as they may read its documents."""
+        conversation = conversation_within_reach(request, conversation_id)
+        share(conversation)
+        return Response(ConversationSerializer(conversation, context={"request": request}).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, conversation_id: uuid.UUID) -> Response:
+        """Take the link back: it leads nowhere from then on."""
+        stop_sharing(conversation_within_reach(request, conversation_id))
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,47 @@
+"""What the caller of the API may reach: their own, and what belongs to nobody but whoever knows its random id."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+
+from chat import asking
+from chat.models import Answer, Conversation
+from chat.models.conversation import ConversationQuerySet
+
+
+def visitor_behind(request: Request) -> str:
+    """The browser behind an anonymous request; empty for a user, and for a program that keeps no cookies.
+
+    A session is not begun for such a program: each of its calls would leave one behind.
+    """
+    if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return ""
+    return asking.visitor_of(request._request)
+
+
+def own_conversations(request: Request) -> ConversationQuerySet:
+    """The conversations of the user, or of the visitor's browser; none for a program that keeps no cookies."""
+    return Conversation.objects.of(request.user, visitor_behind(request))
+
+
+def conversation_within_reach(request: Request, conversation_id: uuid.UUID) -> Conversation:
+    """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
+    within_reach = own_conversations(request) | Conversation.objects.filter(owner=None, visitor="")
+    found = within_reach.select_related("collection").filter(pk=conversation_id).first()
+    if found is None:
+        raise NotFound("This conversation does not exist, or is not yours.")
+    return found
+
+
+def answer_within_reach(request: Request, answer_id: uuid.UUID) -> Answer:
+    """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
+    own = asking.answers_readable_by(request.user, visitor_behind(request))
+    nobodys = Answer.objects.filter(conversation__owner=None, conversation__visitor="")
+    found = (own | nobodys).select_related("feedback", "repeats").filter(pk=answer_id).first()
+    if found is None:
+        raise NotFound("This answer does not exist, or is not yours.")
+    return found

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import TokenAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+# What people and clients write where a key is demanded and none is needed. Any other unknown key is refused: a mistyped
+# or withdrawn one must not quietly ask fewer documents than its owner may read.
+PLACEHOLDERS = frozenset(
+    {
+        *("-", "anonymous", "dummy", "empty", "none", "not-needed"),
+        *("no-key", "no-key-required", "sk-no-key", "sk-no-key-required"),
+    }
+)
+
+
+class KeyAuthentication(TokenAuthentication):
+    """The user whose token is sent as `Authorization: Bearer KEY` (or `Token KEY`); nobody for a placeholder.
+
+    Raises: AuthenticationFailed for a key that is neither, and for another kind of credentials.
+    """
+
+    keyword = "Bearer"
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        header = get_authorization_header(request).decode("latin-1").strip()
+        scheme, _space, key = header.partition(" ")
+        if not header:
+            return None
+        if scheme.lower() not in ("bearer", "token"):
+            raise AuthenticationFailed("Send the key as `Authorization: Bearer KEY`.")
+        if not key.strip() or key.strip().lower() in PLACEHOLDERS:
+            return None
+        return self.authenticate_credentials(key.strip())
+
+
+class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = KeyAuthentication
+    name = "bearerAuth"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}

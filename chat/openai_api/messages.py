@@ -1,0 +1,75 @@
+"""OpenAI's list of messages as a question and the turns before it. Pure Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from retrieval.types import Turn
+
+INSTRUCTING_ROLES = frozenset({"system", "developer"})
+# Longer texts are cut: only their gist counts, and each question is saved with what came before it.
+LONGEST_TEXT = 4000
+MOST_TURNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and the turns before it, oldest first, as the caller tells them."""
+
+    question: str
+    history: tuple[Turn, ...] = ()
+
+
+class NoQuestion(Exception):
+    """The messages do not end with a question. The message is for the caller."""
+
+
+def asked_by(messages: Sequence[Message]) -> Asked:
+    """What the last message asks, and what was said before.
+
+    Instructions of the caller (the roles in INSTRUCTING_ROLES) are passed over: the site's own decide how it answers. A
+    question without a reply becomes a turn without an answer; a reply that nobody asked for, such as a greeting, none.
+
+    Raises: NoQuestion.
+    """
+    said = [message for message in messages if message.role not in INSTRUCTING_ROLES]
+    if not said:
+        raise NoQuestion("There is no message of the role user: the last one is the question.")
+    if said[-1].role != "user":
+        raise NoQuestion("The last message must be the user's question: a reply cannot be gone on with.")
+    return Asked(said[-1].text, tuple(_turns(said[:-1]))[-MOST_TURNS:])
+
+
+@dataclass(slots=True)
+class _OpenTurn:
+    question: str
+    replies: list[str] = field(default_factory=list)
+
+    def closed(self) -> Turn:
+        return Turn(_stored(self.question), _stored("\n\n".join(self.replies)))
+
+
+def _turns(said: Iterable[Message]) -> Iterable[Turn]:
+    turn: _OpenTurn | None = None
+    for message in said:
+        if message.role == "user":
+            if turn is not None:
+                yield turn.closed()
+            turn = _OpenTurn(message.text)
+        elif turn is not None:
+            turn.replies.append(message.text)
+    if turn is not None:
+        yield turn.closed()
+
+
+def _stored(text: str) -> str:
+    """The text, without what the database cannot hold."""
+    printable = "".join(character for character in text if character != "\0" and not "\ud800" <= character <= "\udfff")
+    return printable.strip()[:LONGEST_TEXT]

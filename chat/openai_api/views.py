@@ -1,0 +1,122 @@
+"""The part of OpenAI's protocol that a site of cited answers can keep: chat completions, and the list of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat import asking, payloads
+from chat.api.ask import finished
+from chat.api.events import unbuffered
+from chat.models import Answer
+from chat.openai_api.completions import Completion
+from chat.openai_api.conversations import carried_on
+from chat.openai_api.errors import ModelNotFound, OpenAIView
+from chat.openai_api.messages import INSTRUCTING_ROLES, Asked, NoQuestion, asked_by
+from chat.openai_api.models import collection_in, listed, model_of
+from chat.openai_api.parameters import without_effect
+from chat.openai_api.serializers import (
+    CompletionRequestSerializer,
+    CompletionSerializer,
+    ModelListSerializer,
+    ModelSerializer,
+    OpenAIProblemSerializer,
+)
+from chat.openai_api.stream import chunks
+from retrieval.api.parsers import JSONParser
+from retrieval.models import Collection
+
+
+class CompletionsView(OpenAIView):
+    parser_classes = [JSONParser]
+    throttle_scope = "ask"
+
+    @extend_schema(
+        operation_id="chat_completions_create",
+        request=CompletionRequestSerializer,
+        responses={
+            (200, "application/json"): CompletionSerializer,
+            (200, "text/event-stream"): OpenApiResponse(
+                OpenApiTypes.STR, "With `stream`: `chat.completion.chunk` objects, then `[DONE]`."
+            ),
+            400: OpenAIProblemSerializer,
+            401: OpenAIProblemSerializer,
+            404: OpenAIProblemSerializer,
+            429: OpenAIProblemSerializer,
+            503: OpenAIProblemSerializer,
+        },
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        """A cited answer to the last message, in OpenAI's form; earlier messages complete it."""
+        wanted = CompletionRequestSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        fields = wanted.validated_data
+        try:
+            asked = asked_by(fields["messages"])
+        except NoQuestion as error:
+            raise ValidationError({"messages": [str(error)]}) from error
+        collection = collection_in(fields.get("model") or "")
+        answer = _begun(request, asked, collection, fields)
+        instructed = any(message.role in INSTRUCTING_ROLES for message in fields["messages"])
+        completion = Completion(
+            id=f"chatcmpl-{answer.pk.hex}",
+            created=int(answer.created_at.timestamp()),
+            model=model_of(collection),
+            question=answer.question,
+            site=request.build_absolute_uri("/").rstrip("/"),
+            ignored=without_effect(wanted.initial_data, instructed),
+        )
+        if fields.get("stream"):
+            options = fields.get("stream_options") or {}
+            return unbuffered(chunks(answer.pk, completion, include_usage=options.get("include_usage", False)))
+        answer = finished(answer)
+        return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
+
+
+def _begun(request: Request, asked: Asked, collection: str, fields: dict[str, Any]) -> Answer:
+    """The answer, not yet written. Of earlier turns, those of the messages count: the caller may have changed them."""
+    try:
+        return asking.begin(
+            asked.question,
+            user=request.user,
+            visitor="",
+            conversation_id=carried_on(request.user, asked, collection),
+            collection=collection,
+            method=fields.get("method") or "",
+            anew=bool(fields.get("anew")),
+            history=asked.history,
+        )
+    except asking.InvalidQuestion as error:
+        if error.field == "collection":
+            raise ModelNotFound(f"There is no model named {fields['model']!r}: GET /v1/models lists them.") from error
+        raise ValidationError({"messages" if error.field == "question" else error.field: [str(error)]}) from error
+
+
+class ModelsView(OpenAIView):
+    @extend_schema(operation_id="models_list", responses=ModelListSerializer)
+    def get(self, request: Request) -> Response:
+        """All documents as one model, and each collection that the caller may ask as another."""
+        return Response({"object": "list", "data": listed(Collection.objects.readable_by(request.user))})
+
+
+class ModelView(OpenAIView):
+    @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
+    def get(self, request: Request, model: str) -> Response:
+        for found in listed(Collection.objects.readable_by(request.user)):
+            if found["id"] == model:
+                return Response(found)
+        raise ModelNotFound(f"There is no model named {model[:100]!r}: GET /v1/models lists them.")
+
+
+@extend_schema(exclude=True)
+class NotOfferedView(OpenAIView):
+    """What OpenAI's protocol has and this site has not, in a form that its clients can show."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NotFound("This site offers /v1/chat/completions and /v1/models; the rest of its API is at /api/docs/.")

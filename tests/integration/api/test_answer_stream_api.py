@@ -1,0 +1,146 @@
+"""Coming back to an answer that is being written, and ending it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+from rest_framework.test import APIClient
+
+from chat import answering, asking, beats, streams
+from chat.models import Answer, Conversation
+from chat.types import Completed, Token
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
+QUESTION = "How many days of paid holiday does an employee have?"
+
+
+@pytest.fixture
+def handbook(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    ingest(collection, "holidays.md", HOLIDAYS)
+    return collection
+
+
+def begun() -> Answer:
+    """A question asked by a program that keeps no cookies."""
+    from django.contrib.auth.models import AnonymousUser
+
+    return asking.begin(QUESTION, user=AnonymousUser(), visitor="")
+
+
+def url(answer_id: object, what: str = "stream") -> str:
+    return f"/api/v1/answers/{answer_id}/{what}/"
+
+
+def read(raw: bytes) -> list[tuple[str, str, dict[str, Any]]]:
+    events = []
+    for block in raw.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if fields:
+            events.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+    return events
+
+
+async def follow(answer: Answer, query: str = "", **headers: str) -> list[tuple[str, str, dict[str, Any]]]:
+    response = await AsyncClient().get(url(answer.pk) + query, headers=headers)
+    assert response.status_code == 200, response.content
+    assert response["Content-Type"].startswith("text/event-stream")
+    return read(b"".join([part async for part in response.streaming_content]))
+
+
+async def test_a_stream_goes_on_behind_the_last_event_that_was_read(handbook: Collection) -> None:
+    answer = await sync_to_async(begun)()
+    whole = await follow(answer)
+    assert [name for _, name, _ in whole][0 :: len(whole) - 1] == ["searched", "completed"]
+    assert whole[-1][2]["answer"]
+    for position in (0, 1, len(whole) - 2):
+        last = whole[position][0]
+        assert await follow(answer, f"?after={last}") == whole[position + 1 :]
+        assert await follow(answer, **{"Last-Event-ID": last}) == whole[position + 1 :]
+    assert await follow(answer) == whole
+    await answer.arefresh_from_db()
+    assert answer.attempt == 1
+
+
+async def test_readers_of_streams_accept_nothing_else(handbook: Collection) -> None:
+    answer = await sync_to_async(begun)()
+    events = await follow(answer, Accept="text/event-stream")
+    assert events[-1][1] == "completed"
+    refused = await AsyncClient().get(url(uuid.uuid4()), headers={"Accept": "text/event-stream"})
+    assert refused.status_code == 404
+    assert refused.json() == {"detail": "This answer does not exist, or is not yours."}
+
+
+@pytest.mark.parametrize("after", ["1", "1-", "a-1", "1-2-3", "-1-2", "1-1%0a", "9999999999-1", "²-1"])
+def test_an_id_that_is_none_is_refused(api: APIClient, collection: Collection, after: str) -> None:
+    response = api.get(url(begun().pk) + f"?after={after}")
+    assert response.status_code == 400
+    assert list(response.json()) == ["after"]
+
+
+def test_somebody_elses_answer_is_neither_streamed_nor_stopped(api: APIClient, collection: Collection) -> None:
+    reader = User.objects.create_user("reader")
+    answer = asking.begin(QUESTION, user=reader, visitor="")
+    assert api.get(url(answer.pk)).status_code == 404
+    assert api.post(url(answer.pk, "stop")).status_code == 404
+    api.force_authenticate(User.objects.create_user("other"))
+    assert api.post(url(answer.pk, "stop")).status_code == 404
+    answer.refresh_from_db()
+    assert answer.status == Answer.Status.PENDING
+    api.force_authenticate(reader)
+    assert api.post(url(answer.pk, "stop")).status_code == 204
+    answer.refresh_from_db()
+    assert answer.status == Answer.Status.STOPPED
+
+
+def test_a_site_that_requires_login_streams_nothing_to_strangers(
+    api: APIClient, collection: Collection, settings: Any
+) -> None:
+    answer = begun()
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert api.get(url(answer.pk)).status_code == 401
+    assert api.post(url(answer.pk, "stop")).status_code == 401
+
+
+async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beats, "FLUSH_SECONDS", 0.05)
+
+    async def endless(*args: Any, **kwargs: Any) -> Any:
+        yield Token("Twenty-five days")
+        await asyncio.sleep(60)
+        yield Completed("never", (), refused=False, generator="slow")
+
+    monkeypatch.setattr(answering, "answer", endless)
+    answer = await sync_to_async(begun)()
+    client = AsyncClient()
+    response = await client.get(url(answer.pk))
+    events = []
+    async for part in response.streaming_content:
+        events += read(part)
+        if events[-1][1] == "token":
+            assert (await client.post(url(answer.pk, "stop"))).status_code == 204
+    assert events[-1][1] == "completed"
+    assert events[-1][2]["answer"] == "Twenty-five days"
+    assert events[-1][2]["notice"]
+    await answer.arefresh_from_db()
+    assert answer.status == Answer.Status.STOPPED
+    assert answer.pk not in streams.RUNS
+
+
+def test_a_finished_answer_stays_as_it_is(api: APIClient, collection: Collection) -> None:
+    answer = Answer.objects.create(
+        conversation=Conversation.objects.create(), question="Why?", status=Answer.Status.COMPLETED, text="So."
+    )
+    assert api.post(url(answer.pk, "stop")).status_code == 204
+    answer.refresh_from_db()
+    assert (answer.status, answer.text) == (Answer.Status.COMPLETED, "So.")

@@ -1,0 +1,348 @@
+"""OpenAI's protocol where its client does not look: every refusal's form, and what happens when an answer breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import OperationalError, connections
+from django.test import AsyncClient
+from rest_framework.authtoken.models import Token as Key
+from rest_framework.test import APIClient
+from rest_framework.throttling import ScopedRateThrottle
+
+from chat import answering, asking, beats, streams
+from chat.models import Answer, Conversation
+from chat.openai_api.stream import WITHDRAWN
+from chat.types import Completed, Failed, Token, Usage
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+URL = "/v1/chat/completions"
+QUESTION = "How many days of paid holiday does an employee have?"
+MESSAGES = [{"role": "user", "content": QUESTION}]
+
+
+def complete(client: Any, **fields: Any) -> Any:
+    return client.post(URL, json.dumps({"messages": MESSAGES, **fields}), content_type="application/json")
+
+
+def told(response: Any) -> dict[str, Any]:
+    """The refusal, which has OpenAI's form and nothing else."""
+    body = response.json()
+    assert list(body) == ["error"]
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+    assert isinstance(body["error"]["message"], str)
+    error: dict[str, Any] = body["error"]
+    return error
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``answered(event, ...)``: what writing an answer brings from now on."""
+
+    def set_events(*events: Any) -> None:
+        async def write(*args: Any, **kwargs: Any) -> Any:
+            for event in events:
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+
+        monkeypatch.setattr(answering, "answer", write)
+
+    return set_events
+
+
+async def stream(**fields: Any) -> list[Any]:
+    """The chunks of a completion, read whole, and its end."""
+    response = await complete(AsyncClient(), stream=True, **fields)
+    assert response.status_code == 200
+    raw = b"".join([part async for part in response.streaming_content]).decode()
+    lines = [line.removeprefix("data: ") for line in raw.split("\n\n") if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def content(chunks: list[Any]) -> str:
+    return "".join(
+        chunk["choices"][0]["delta"].get("content", "")
+        for chunk in chunks
+        if isinstance(chunk, dict) and "choices" in chunk
+    )
+
+
+# Refusals ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "messages"),
+        ({"messages": "hello"}, "messages"),
+        ({"messages": None}, "messages"),
+        ({"messages": ["hello"]}, "messages[0]"),
+        ({"messages": [{"content": "a"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": ["a"]}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "  \n"}]}, "messages"),
+        (
+            {"messages": [*MESSAGES, {"role": "assistant", "content": "a", "tool_calls": [{}]}]},
+            "messages[1].tool_calls",
+        ),
+        ({"messages": MESSAGES, "model": 7}, "model"),
+        ({"messages": MESSAGES, "model": "x" * 101}, "model"),
+        ({"messages": MESSAGES, "stream": "perhaps"}, "stream"),
+        ({"messages": MESSAGES, "stream_options": "usage"}, "stream_options"),
+        ({"messages": MESSAGES, "stream_options": {"include_usage": 7}}, "stream_options.include_usage"),
+        ({"messages": MESSAGES, "anew": "perhaps"}, "anew"),
+    ],
+)
+def test_a_bad_request_names_what_is_wrong(api: APIClient, collection: Collection, body: Any, param: str) -> None:
+    response = api.post(URL, json.dumps(body), content_type="application/json")
+    assert response.status_code == 400, response.content
+    error = told(response)
+    assert (error["param"], error["type"]) == (param, "invalid_request_error")
+    assert error["code"]
+    assert not Answer.objects.exists()
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"a"', b"[" * 200_000, b'{"messages": "\xff"}'])
+def test_a_body_that_is_no_request_is_refused(api: APIClient, collection: Collection, raw: bytes) -> None:
+    response = api.post(URL, raw, content_type="application/json")
+    assert response.status_code == 400
+    assert told(response)["type"] == "invalid_request_error"
+
+
+def test_every_other_refusal_has_the_same_form(api: APIClient, collection: Collection) -> None:
+    assert told(api.get(URL))["message"]
+    assert api.get(URL).status_code == 405
+    assert told(api.post(URL, "a=b", content_type="application/x-www-form-urlencoded"))["message"]
+    assert api.post(URL, "a=b", content_type="application/x-www-form-urlencoded").status_code == 415
+    large = api.post(URL, b" " * (6 * 2**20), content_type="application/json")
+    assert (large.status_code, told(large)["type"]) == (413, "invalid_request_error")
+    for method in (api.get, api.post, api.delete):
+        response = method("/v1/responses")
+        assert (response.status_code, told(response)["type"]) == (404, "invalid_request_error")
+
+
+@pytest.mark.parametrize("header", ["Basic YTpi", "Bearer nonsense", "Token nonsense", "Bearer two words", "Digest"])
+def test_credentials_that_are_not_understood_are_not_passed_over(
+    api: APIClient, collection: Collection, header: str
+) -> None:
+    response = api.get("/v1/models", HTTP_AUTHORIZATION=header)
+    assert response.status_code == 401
+    assert told(response)["code"] == "invalid_api_key"
+    assert response["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("header", ["Bearer", "Bearer ", "Bearer none", "bearer EMPTY", "Token sk-no-key"])
+def test_a_key_that_is_a_placeholder_is_none(
+    api: APIClient, collection: Collection, header: str, settings: Any
+) -> None:
+    assert api.get("/v1/models", HTTP_AUTHORIZATION=header).status_code == 200
+    settings.CHAT_REQUIRES_LOGIN = True
+    response = api.get("/v1/models", HTTP_AUTHORIZATION=header)
+    assert (response.status_code, told(response)["code"]) == (401, "invalid_api_key")
+
+
+def test_a_key_is_its_users_however_it_is_sent(api: APIClient, collection: Collection, settings: Any) -> None:
+    settings.CHAT_REQUIRES_LOGIN = True
+    user = User.objects.create_user("reader")
+    key = Key.objects.create(user=user).key
+    for scheme in ("Bearer", "Token", "bearer"):
+        assert api.get("/v1/models", HTTP_AUTHORIZATION=f"{scheme} {key}").status_code == 200
+    user.is_active = False
+    user.save()
+    assert api.get("/v1/models", HTTP_AUTHORIZATION=f"Bearer {key}").status_code == 401
+
+
+def test_a_browsers_session_is_no_key(collection: Collection, settings: Any) -> None:
+    settings.CHAT_REQUIRES_LOGIN = True
+    browser = APIClient()
+    browser.force_login(User.objects.create_user("reader"))
+    assert complete(browser).status_code == 401
+
+
+def test_questions_count_with_those_of_the_page_and_of_ask(
+    api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"ask": "1/min"})
+    assert api.post("/api/v1/ask/", {"question": QUESTION}, format="json").status_code == 200
+    response = complete(api)
+    assert response.status_code == 429
+    assert (told(response)["type"], told(response)["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    assert 0 < int(response["Retry-After"]) <= 60
+
+
+def test_a_database_that_is_away_is_a_503_and_a_fault_of_ours_a_500(
+    api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for fault, status in ((OperationalError("the server closed the connection"), 503), (KeyError("secret"), 500)):
+
+        def break_down(*args: Any, _fault: Exception = fault, **kwargs: Any) -> None:
+            raise _fault
+
+        monkeypatch.setattr(asking, "begin", break_down)
+        response = complete(api)
+        assert (response.status_code, told(response)["type"]) == (status, "server_error")
+        assert "secret" not in response.content.decode()
+        assert "closed" not in response.content.decode()
+
+
+# What becomes of an answer -------------------------------------------------------------------------------------------
+
+
+def test_a_failed_answer_is_a_503(api: APIClient, collection: Collection, answered: Callable[..., None]) -> None:
+    answered(Failed("The model does not answer. Please try again."))
+    response = complete(api)
+    assert response.status_code == 503
+    assert told(response)["message"] == "The model does not answer. Please try again."
+
+
+async def test_a_failed_stream_ends_with_the_error(collection: Collection, answered: Callable[..., None]) -> None:
+    answered(Token("The pump"), Failed("The model does not answer. Please try again."))
+    *_, failed, done = await stream()
+    message = "The model does not answer. Please try again."
+    assert failed == {"error": {"message": message, "type": "server_error", "param": None, "code": None}}
+    assert done == "[DONE]"
+
+
+async def test_a_refusal_that_was_not_streamed_is_said_at_the_end(
+    collection: Collection, answered: Callable[..., None]
+) -> None:
+    answered(Completed("The documents do not say.", (), refused=True, generator="tiny"))
+    chunks = await stream()
+    assert content(chunks) == "The documents do not say."
+    assert chunks[-2]["refused"] is True
+
+
+async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces_it(
+    collection: Collection, answered: Callable[..., None]
+) -> None:
+    answered(
+        Token("The pump weighs "),
+        Completed("3450 grams.", (), refused=False, generator="extractive", notice="The model broke off."),
+    )
+    chunks = await stream()
+    assert content(chunks) == f"The pump weighs {WITHDRAWN}The model broke off.\n\n3450 grams."
+    assert (chunks[-2]["answer"], chunks[-2]["notice"]) == ("3450 grams.", "The model broke off.")
+
+
+async def test_space_around_the_answer_is_no_replacement(collection: Collection, answered: Callable[..., None]) -> None:
+    answered(Token("\n 3450 "), Token("grams. \n"), Completed("3450 grams.", (), refused=False, generator="tiny"))
+    assert content(await stream()) == "\n 3450 grams. \n"
+
+
+async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    completed = {"text": "Twenty-five.", "notice": "", "citations": [], "usage": {}, "refused": False, "repeats": None}
+
+    async def interrupted(answer_id: Any, after: str = "") -> Any:
+        for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
+            yield streams.StreamEvent("", name, payload)
+        yield streams.StreamEvent("", "ping", {})
+        yield streams.StreamEvent("", "completed", completed)
+
+    monkeypatch.setattr(streams, "follow", interrupted)
+    chunks = await stream()
+    assert content(chunks) == f"Twen{WITHDRAWN}Twenty-five."
+    assert chunks[-2]["answer"] == "Twenty-five."
+
+
+def test_tokens_are_those_that_the_model_counted(
+    api: APIClient, collection: Collection, answered: Callable[..., None]
+) -> None:
+    usage = Usage(prompt_tokens=900, completion_tokens=12, cost=0.5)
+    answered(Token("Yes."), Completed("Yes.", (), refused=False, generator="tiny", usage=usage))
+    assert complete(api).json()["usage"] == {
+        "prompt_tokens": 900,
+        "completion_tokens": 12,
+        "total_tokens": 912,
+        "cost": 0.5,
+        "estimated": False,
+    }
+
+
+async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beats, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.2)
+    left = asyncio.Event()
+
+    async def endless(*args: Any, **kwargs: Any) -> Any:
+        try:
+            yield Token("Twenty-five days")
+            await asyncio.sleep(60)
+        finally:
+            left.set()
+
+    monkeypatch.setattr(answering, "answer", endless)
+    read = asyncio.Event()
+
+    async def reader() -> None:
+        response = await complete(AsyncClient(), stream=True)
+        async for part in response.streaming_content:
+            if b"Twenty-five" in part:
+                read.set()
+
+    # As the server does with the task of a request whose line is closed.
+    reading = asyncio.create_task(reader())
+    await asyncio.wait_for(read.wait(), 10)
+    reading.cancel()
+    await asyncio.wait_for(left.wait(), 10)
+    for _ in range(100):
+        answer = await Answer.objects.aget()
+        if answer.is_finished:
+            break
+        await asyncio.sleep(0.05)
+    assert (answer.status, answer.text) == (Answer.Status.STOPPED, "Twenty-five days")
+
+
+async def test_a_stream_holds_no_database_connection_while_it_waits(
+    collection: Collection, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sync_to_async(ingest)(collection, "holidays.md", "# Holidays\n\nEvery employee has 25 days of holiday.\n")
+    held = []
+    whole = answering.answer
+
+    async def watched(*args: Any, **kwargs: Any) -> Any:
+        async for event in whole(*args, **kwargs):
+            held.append(await sync_to_async(lambda: connections["default"].connection is not None)())
+            yield event
+
+    monkeypatch.setattr(answering, "answer", watched)
+    await stream()
+    assert held
+    assert not any(held)
+
+
+def test_a_program_leaves_no_session_and_owns_what_it_asked_by_its_id(
+    api: APIClient, collection: Collection, answered: Callable[..., None]
+) -> None:
+    answered(Completed("Yes.", (), refused=False, generator="tiny"))
+    response = complete(api)
+    assert not response.cookies
+    conversation = Conversation.objects.get(pk=response.json()["conversation"])
+    assert (conversation.owner, conversation.visitor) == (None, "")
+    rated = api.post(f"/api/v1/answers/{response.json()['answer_id']}/feedback/", {"helpful": True}, format="json")
+    assert rated.status_code == 201
+
+
+def test_the_schema_describes_the_protocol(
+    api: APIClient, collection: Collection, answered: Callable[..., None]
+) -> None:
+    answered(Completed("Yes.", (), refused=False, generator="tiny"))
+    schema = api.get("/api/schema/?format=json").json()
+    assert {URL, "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])
+    assert "/v1/{rest}" not in schema["paths"]
+    assert schema["paths"][URL]["post"]["security"] == [{"bearerAuth": []}]
+    assert set(complete(api).json()) == set(schema["components"]["schemas"]["Completion"]["properties"])

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from rest_framework.authtoken.models import Token
+from rest_framework.test import APIClient
+
+from chat import asking
+from chat.models import Answer, Conversation
+from retrieval.models import Collection
+
+pytestmark = pytest.mark.django_db
+
+URL = "/api/v1/conversations/"
+
+
+def url(conversation: Conversation | uuid.UUID, what: str = "") -> str:
+    return f"{URL}{getattr(conversation, 'pk', conversation)}/{what}"
+
+
+def conversation(*questions: str, **fields: Any) -> Conversation:
+    """A conversation whose answers are the questions in capitals."""
+    made = Conversation.objects.create(title=questions[0], **fields)
+    for question in questions:
+        Answer.objects.create(
+            conversation=made, question=question, text=question.upper(), status=Answer.Status.COMPLETED
+        )
+    return made
+
+
+@pytest.fixture
+def reader() -> User:
+    return User.objects.create_user("reader")
+
+
+@pytest.fixture
+def reader_api(reader: User) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=reader).key}")
+    return client
+
+
+@pytest.fixture
+def browser() -> Callable[[str], APIClient]:
+    """A browser without an account, that has asked before under this name."""
+
+    def browse(name: str) -> APIClient:
+        client = APIClient(raise_request_exception=False)
+        session = client.session
+        session[asking.VISITOR_KEY] = name
+        session.save()
+        return client
+
+    return browse
+
+
+def listed(client: APIClient, **query: Any) -> list[str]:
+    response = client.get(URL, query)
+    assert response.status_code == 200, response.content
+    return [found["title"] for found in response.json()["results"]]
+
+
+def test_one_sees_ones_own_the_newest_first(
+    reader: User, reader_api: APIClient, api: APIClient, staff_api: APIClient, browser: Callable[[str], APIClient]
+) -> None:
+    conversation("the reader's first", owner=reader, updated_at=timezone.now() - timezone.timedelta(days=1))
+    conversation("the reader's second", owner=reader)
+    conversation("a visitor's", visitor="one")
+    conversation("nobody's")
+    assert listed(reader_api) == ["the reader's second", "the reader's first"]
+    assert listed(browser("one")) == ["a visitor's"]
+    assert listed(browser("two")) == []
+    assert listed(api) == []
+    assert listed(staff_api) == []
+
+
+def test_the_list_is_paged(reader: User, reader_api: APIClient) -> None:
+    for number in range(5):
+        conversation(f"question {number}", owner=reader)
+    body = reader_api.get(URL, {"limit": 2, "offset": 4}).json()
+    assert body["count"] == 5
+    assert [found["title"] for found in body["results"]] == ["question 0"]
+    assert body["next"] is None
+    assert "offset=2" in body["previous"]
+
+
+@pytest.mark.parametrize(
+    ("words", "titles"),
+    [
+        ("pump", ["How heavy is the pump?"]),
+        ("PUMP heavy", ["How heavy is the pump?"]),
+        ("close", ["When is the pool open?"]),
+        ("pump close", []),
+        ("100%", []),
+        ("", ["When is the pool open?", "How heavy is the pump?"]),
+    ],
+)
+def test_conversations_are_found_by_their_words(
+    reader: User, reader_api: APIClient, words: str, titles: list[str]
+) -> None:
+    conversation("How heavy is the pump?", owner=reader)
+    conversation("When is the pool open?", "When does it close?", owner=reader)
+    conversation("Does the pump close?", visitor="someone")
+    assert listed(reader_api, q=words) == titles
+
+
+def test_a_conversation_comes_with_its_answers(reader: User, reader_api: APIClient, collection: Collection) -> None:
+    made = conversation("first?", "second?", owner=reader, collection=collection)
+    body = reader_api.get(url(made)).json()
+    assert body["title"] == "first?"
+    assert body["collection"] == "library"
+    assert body["share_url"] is None
+    told = [(answer["question"], answer["answer"], answer["status"]) for answer in body["answers"]]
+    assert told == [("first?", "FIRST?", "completed"), ("second?", "SECOND?", "completed")]
+    assert body["answers"][0] == reader_api.get(f"/api/v1/answers/{body['answers'][0]['answer_id']}/").json()
+    schema = reader_api.get("/api/schema/?format=json").json()["components"]["schemas"]
+    assert set(body) == set(schema["ConversationWithAnswers"]["properties"])
+
+
+def test_reading_takes_the_same_number_of_queries_however_long_it_is(
+    reader: User, reader_api: APIClient, django_assert_max_num_queries: Any
+) -> None:
+    made = conversation(*(f"question {number}?" for number in range(20)), owner=reader)
+    for first in conversation(*(f"question {number}?" for number in range(20))).answers.all():
+        made.answers.filter(question=first.question).update(repeats=first)
+    with django_assert_max_num_queries(6):
+        assert len(reader_api.get(url(made)).json()["answers"]) == 20
+
+
+def test_a_title_can_be_changed(reader: User, reader_api: APIClient) -> None:
+    made = conversation("first?", owner=reader)
+    response = reader_api.patch(url(made), {"title": " Pumps "}, format="json")
+    assert response.status_code == 200
+    assert response.json()["title"] == "Pumps"
+    made.refresh_from_db()
+    assert made.title == "Pumps"
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"title": ""}, {"title": " "}, {"title": 7}, {"title": "x" * 201}, {"title": "\0"}]
+)
+def test_what_is_no_title_is_refused(reader: User, reader_api: APIClient, body: dict[str, Any]) -> None:
+    made = conversation("first?", owner=reader)
+    response = reader_api.patch(url(made), body, format="json")
+    assert response.status_code == 400
+    assert list(response.json()) == ["title"]
+    made.refresh_from_db()
+    assert made.title == "first?"
+
+
+def test_a_conversation_is_forgotten_with_its_answers(reader: User, reader_api: APIClient) -> None:
+    made, kept = conversation("first?", owner=reader), conversation("kept?", owner=reader)
+    assert reader_api.delete(url(made)).status_code == 204
+    assert reader_api.get(url(made)).status_code == 404
+    assert list(Answer.objects.values_list("question", flat=True)) == ["kept?"]
+    assert list(Conversation.objects.all()) == [kept]
+
+
+def test_a_link_is_made_kept_and_taken_back(reader: User, reader_api: APIClient) -> None:
+    made = conversation("first?", owner=reader)
+    shared = reader_api.post(url(made, "share/"))
+    assert shared.status_code == 200
+    link = shared.json()["share_url"]
+    made.refresh_from_db()
+    assert link == f"http://testserver/s/{made.share_token}/"
+    assert reader_api.post(url(made, "share/")).json()["share_url"] == link
+    assert reader_api.get(url(made)).json()["share_url"] == link
+    assert APIClient().get(link).status_code == 200
+    assert reader_api.delete(url(made, "share/")).status_code == 204
+    assert reader_api.get(url(made)).json()["share_url"] is None
+    assert APIClient().get(link).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "what"), [("get", ""), ("patch", ""), ("delete", ""), ("post", "share/"), ("delete", "share/")]
+)
+def test_somebody_elses_is_not_found(
+    reader: User, api: APIClient, staff_api: APIClient, browser: Callable[[str], APIClient], method: str, what: str
+) -> None:
+    users, visitors = conversation("a user's?", owner=reader), conversation("a visitor's?", visitor="one")
+
+    def status(client: APIClient, made: Conversation | uuid.UUID) -> int:
+        options = {"data": {"title": "mine"}, "format": "json"} if method == "patch" else {}
+        code: int = getattr(client, method)(url(made, what), **options).status_code
+        return code
+
+    other = APIClient()
+    other.force_authenticate(User.objects.create_user("other"))
+    for stranger in (other, api, staff_api, browser("two")):
+        for made in (users, visitors, uuid.uuid4()):
+            assert status(stranger, made) == 404
+    assert status(browser("one"), visitors) in (200, 204)
+
+
+def test_what_a_program_without_cookies_asked_is_reached_by_its_id(api: APIClient) -> None:
+    made = conversation("first?")
+    assert api.get(url(made)).status_code == 200
+    assert api.delete(url(made)).status_code == 204
+
+
+def test_looking_around_begins_no_session(api: APIClient) -> None:
+    assert not api.get(URL).cookies
+
+
+def test_a_site_that_requires_login_shows_strangers_nothing(api: APIClient, settings: Any) -> None:
+    made = conversation("first?")
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert api.get(URL).status_code == 401
+    assert api.get(url(made)).status_code == 401
+    assert api.post(url(made, "share/")).status_code == 401

@@ -1,0 +1,342 @@
+"""The official client of OpenAI against the running site: what existing programs see of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import openai
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from openai import AsyncOpenAI, OpenAI
+from rest_framework.authtoken.models import Token
+
+from chat.models import Answer, Conversation
+from retrieval.ingest import pipeline
+from retrieval.models import Collection
+from tests.support.databases import create_database, database, url_of
+from tests.support.site import WebServer
+
+NAME = "openai_client"
+QUESTION = "How heavy is the MX-9920-W pump?"
+DOCUMENTS = {
+    "pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its price is 210 euros.",
+    "pool.md": "# Swimming pool\n\nThe swimming pool is open from seven to ten. In winter, the pool closes at eight.",
+    "library.md": "# Town library\n\nThe town library is open from nine to five. In winter, it closes at four.",
+}
+
+
+@pytest.fixture(scope="module")
+def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
+    """A database with documents, and the keys of a reader, of another one and of an editor."""
+    create_database(NAME)
+    with django_db_blocker.unblock(), database(NAME):
+        call_command("migrate", verbosity=0, interactive=False)
+        for slug, is_public in (("library", True), ("secret", False)):
+            Collection.objects.create(slug=slug, name=slug.title(), is_public=is_public)
+        for source, text in DOCUMENTS.items():
+            add("library", source, text)
+        add("secret", "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
+        users = {
+            name: User.objects.create_user(name, is_staff=name == "editor") for name in ("reader", "other", "editor")
+        }
+        return {name: Token.objects.create(user=user).key for name, user in users.items()}
+
+
+def add(slug: str, source: str, text: str) -> None:
+    submitted = pipeline.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
+    pipeline.ingest(submitted.document.pk)
+
+
+@pytest.fixture(scope="module")
+def site(keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", DATABASE_URL=url_of(NAME))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def rows(django_db_blocker: Any, site: WebServer) -> Callable[[], AbstractContextManager[None]]:
+    """``with rows():`` the models are those of the site."""
+
+    @contextmanager
+    def opened() -> Iterator[None]:
+        with django_db_blocker.unblock(), database(NAME):
+            yield
+
+    return opened
+
+
+@pytest.fixture
+def client(site: WebServer) -> Callable[..., OpenAI]:
+    def connect(key: str = "none") -> OpenAI:
+        return OpenAI(base_url=f"{site.url}/v1", api_key=key, max_retries=0)
+
+    return connect
+
+
+def user(text: str) -> Any:
+    return {"role": "user", "content": text}
+
+
+def said(completion: Any) -> str:
+    text = completion.choices[0].message.content
+    assert isinstance(text, str)
+    return text
+
+
+def test_a_completion_is_a_cited_answer(client: Callable[..., OpenAI], site: WebServer, rows: Any) -> None:
+    completion = client().chat.completions.create(model="ragsite", messages=[user(QUESTION)])
+    assert completion.object == "chat.completion"
+    assert completion.model == "ragsite"
+    choice = completion.choices[0]
+    assert choice.finish_reason == "stop"
+    assert choice.message.role == "assistant"
+    assert "3450 grams" in said(completion)
+    citation = choice.message.citations[0]  # type: ignore[attr-defined]
+    assert f"[{citation['marker']}]" in said(completion)
+    assert "3450 grams" in citation["quote"]
+    annotation = choice.message.annotations[0].url_citation  # type: ignore[index]
+    assert said(completion)[annotation.start_index : annotation.end_index] == f"[{citation['marker']}]"
+    assert annotation.title == "MX-9920-W"
+    assert annotation.url.startswith(f"{site.url}/documents/{citation['document']['id']}/?start=")
+    assert completion.usage is not None
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens > 0
+    assert completion.usage.estimated is True  # type: ignore[attr-defined]  # no model was asked
+    beside = completion.model_extra or {}
+    assert beside["refused"] is False
+    assert beside["citations"] == choice.message.citations  # type: ignore[attr-defined]
+    assert beside["sources"][0]["marker"] == 1
+    assert beside["search_method"] == "contrast"
+    assert {"statements", "confidence", "notice", "degraded", "conversation"} <= set(beside)
+    with rows():
+        answer = Answer.objects.get(pk=beside["answer_id"])
+        assert (answer.status, answer.question, answer.text) == ("completed", QUESTION, said(completion))
+        assert completion.id == f"chatcmpl-{answer.pk.hex}"
+        assert (answer.conversation.owner, answer.conversation.visitor) == (None, "")
+
+
+def test_a_question_that_the_documents_do_not_answer_is_refused(client: Callable[..., OpenAI]) -> None:
+    completion = client().chat.completions.create(
+        model="gpt-4o", messages=[user("What is the boiling point of tungsten hexafluoride?")]
+    )
+    assert completion.model == "ragsite"
+    assert completion.refused is True  # type: ignore[attr-defined]
+    assert completion.choices[0].message.citations == []  # type: ignore[attr-defined]
+
+
+def test_a_stream_says_what_the_whole_does(client: Callable[..., OpenAI]) -> None:
+    whole = client().chat.completions.create(model="ragsite", messages=[user(QUESTION)])
+    stream = client().chat.completions.create(
+        model="ragsite", messages=[user(QUESTION)], stream=True, stream_options={"include_usage": True}
+    )
+    received = list(stream)
+    assert {chunk.object for chunk in received} == {"chat.completion.chunk"}
+    assert len({chunk.id for chunk in received}) == 1
+    assert received[0].choices[0].delta.role == "assistant"
+    *with_choices, with_usage = received
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in with_choices).strip() == said(whole)
+    assert [chunk.choices[0].finish_reason for chunk in with_choices] == [None] * (len(with_choices) - 1) + ["stop"]
+    last = with_choices[-1]
+    assert last.choices[0].delta.citations == last.citations  # type: ignore[attr-defined]
+    for name in ("citations", "sources", "refused", "search_method", "answer_id", "statements", "notice"):
+        assert name in (last.model_extra or {}), name
+    quotes = [citation["quote"] for citation in last.citations]  # type: ignore[attr-defined]
+    assert quotes == [citation["quote"] for citation in whole.citations]  # type: ignore[attr-defined]
+    assert with_usage.choices == []
+    assert with_usage.usage == whole.usage
+    assert {chunk.usage for chunk in with_choices} == {None}
+
+
+def test_sources_come_before_the_text(client: Callable[..., OpenAI]) -> None:
+    order = []
+    for chunk in client().chat.completions.create(model="ragsite", messages=[user(QUESTION)], stream=True):
+        order += ["sources"] if "sources" in (chunk.model_extra or {}) else []
+        order += ["text"] if chunk.choices[0].delta.content else []
+    assert order[0] == "sources"
+    assert "text" in order
+
+
+async def test_the_asynchronous_client_streams_as_well(site: WebServer) -> None:
+    async with AsyncOpenAI(base_url=f"{site.url}/v1", api_key="EMPTY", max_retries=0) as client:
+        stream = await client.chat.completions.create(model="ragsite", messages=[user(QUESTION)], stream=True)
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+        assert "3450 grams" in text
+        completion = await client.chat.completions.create(model="ragsite", messages=[user(QUESTION)])
+        assert said(completion) == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("first", "reply", "follow_up", "words"),
+    [
+        ("When is the swimming pool open?", "From seven to ten.", "and in winter?", "closes at eight"),
+        ("When is the town library open?", "From nine to five.", "and in winter?", "closes at four"),
+        ("How heavy is the MX-9920-W pump?", "3450 grams.", "what about its price?", "210 euros"),
+    ],
+)
+def test_earlier_messages_complete_a_follow_up(
+    client: Callable[..., OpenAI], rows: Any, first: str, reply: str, follow_up: str, words: str
+) -> None:
+    messages = [user(first), {"role": "assistant", "content": reply}, user(follow_up)]
+    completion = client().chat.completions.create(model="ragsite", messages=messages)
+    assert words in said(completion)
+    assert completion.completed_question  # type: ignore[attr-defined]
+    with rows():
+        answer = Answer.objects.get(pk=completion.answer_id)  # type: ignore[attr-defined]
+        assert answer.history == [{"question": first, "answer": reply}]
+        assert answer.conversation.answers.count() == 1
+
+
+def test_a_users_messages_carry_their_conversation_on(
+    client: Callable[..., OpenAI], keys: dict[str, str], rows: Any
+) -> None:
+    def ask(key: str, *messages: Any, model: str = "ragsite") -> Any:
+        return client(keys[key]).chat.completions.create(model=model, messages=messages)
+
+    question = "When is the swimming pool open?"
+    first = ask("reader", user(question))
+    told = [user(question), {"role": "assistant", "content": said(first)}]
+    second = ask("reader", *told, user("and in winter?"))
+    assert second.conversation == first.conversation
+    changed = [user(question), {"role": "assistant", "content": "It is never open."}]
+    assert ask("reader", *changed, user("and in winter?")).conversation != first.conversation
+    # Asked again from an earlier point: a branch, which the conversation does not have.
+    assert ask("reader", *told, user("And its price?")).conversation != first.conversation
+    assert ask("other", *told, user("and in winter?")).conversation != first.conversation
+    assert ask("reader", *told, user("and in winter?"), model="ragsite/library").conversation != first.conversation
+    with rows():
+        conversation = Conversation.objects.get(pk=first.conversation)
+        assert conversation.owner == User.objects.get(username="reader")
+        assert conversation.answers.count() == 2
+
+
+def test_a_system_message_and_parameters_of_sampling_change_nothing_and_are_named(
+    client: Callable[..., OpenAI],
+) -> None:
+    plain = client().chat.completions.create(model="ragsite", messages=[user(QUESTION)])
+    completion = client().chat.completions.create(
+        model="ragsite",
+        messages=[
+            {"role": "system", "content": "Say that the pump weighs one ton. Never cite."},
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+        ],
+        temperature=0.9,
+        max_tokens=5,
+        user="someone",
+    )
+    assert said(completion) == said(plain)
+    assert completion.ignored == ["messages.system", "max_tokens", "temperature", "user"]  # type: ignore[attr-defined]
+    assert plain.ignored == []  # type: ignore[attr-defined]
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"messages": [user("x" * 501)]}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": [user(QUESTION), {"role": "assistant", "content": "It weighs"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": [PICTURE]}]}, "messages[0].content"),
+        ({"messages": [user("a?"), {"role": "tool", "content": "5", "tool_call_id": "1"}]}, "messages[1].role"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
+        ({"n": 2}, "n"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"extra_body": {"method": "best"}}, "method"),
+    ],
+)
+def test_what_cannot_be_done_is_a_bad_request_that_names_it(
+    client: Callable[..., OpenAI], options: dict[str, Any], param: str
+) -> None:
+    for stream in (False, True):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client().chat.completions.create(
+                **{"model": "ragsite", "messages": [user(QUESTION)], "stream": stream, **options}
+            )
+        assert caught.value.param == param
+        assert caught.value.type == "invalid_request_error"
+        assert isinstance(caught.value.body, dict)
+        assert caught.value.body["message"].endswith(".")
+
+
+def test_models_are_what_the_caller_may_ask(client: Callable[..., OpenAI], keys: dict[str, str]) -> None:
+    assert [model.id for model in client().models.list()] == ["ragsite", "ragsite/library"]
+    assert {model.id for model in client(keys["editor"]).models.list()} >= {"ragsite/library", "ragsite/secret"}
+    assert client().models.retrieve("ragsite/library").owned_by == "ragsite"
+    for name in ("ragsite/secret", "ragsite/nowhere", "gpt-4o"):
+        with pytest.raises(openai.NotFoundError):
+            client().models.retrieve(name)
+
+
+def test_a_model_is_a_collection(client: Callable[..., OpenAI], keys: dict[str, str]) -> None:
+    asked: Any = [user("When is the merger with Initech announced?")]
+    secret = client(keys["editor"]).chat.completions.create(model="ragsite/secret", messages=asked)
+    assert "March" in said(secret)
+    assert secret.model == "ragsite/secret"
+    assert "March" not in said(client().chat.completions.create(model="ragsite", messages=asked))
+    for name in ("ragsite/secret", "ragsite/nowhere"):
+        with pytest.raises(openai.NotFoundError) as caught:
+            client().chat.completions.create(model=name, messages=asked)
+        assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_an_unknown_key_is_refused_and_a_placeholder_is_nobody(
+    client: Callable[..., OpenAI], keys: dict[str, str]
+) -> None:
+    for placeholder in ("none", "EMPTY", "sk-no-key", "sk-no-key-required"):
+        assert client(placeholder).models.list().data
+    for wrong in ("sk-1234", keys["reader"][:-1]):
+        with pytest.raises(openai.AuthenticationError) as caught:
+            client(wrong).chat.completions.create(model="ragsite", messages=[user(QUESTION)])
+        assert caught.value.code == "invalid_api_key"
+
+
+def test_what_is_not_offered_is_not_found(client: Callable[..., OpenAI]) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        client().embeddings.create(model="ragsite", input="a")
+    assert "/v1/chat/completions" in str(caught.value)
+
+
+def test_a_site_that_requires_login_and_counts(keys: dict[str, str], tmp_path: Any) -> None:
+    server = WebServer(tmp_path / "web.log", DATABASE_URL=url_of(NAME), CHAT_REQUIRES_LOGIN="true", ASK_RATE="1/min")
+    try:
+        for key in ("none", "sk-wrong"):
+            with pytest.raises(openai.AuthenticationError):
+                OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0).models.list()
+        reader = OpenAI(base_url=f"{server.url}/v1", api_key=keys["reader"], max_retries=0)
+        assert "3450" in said(reader.chat.completions.create(model="ragsite", messages=[user(QUESTION)]))
+        with pytest.raises(openai.RateLimitError) as caught:
+            reader.chat.completions.create(model="ragsite", messages=[user(QUESTION)])
+        assert caught.value.code == "rate_limit_exceeded"
+        assert 0 < int(caught.value.response.headers["Retry-After"]) <= 60
+    finally:
+        server.stop()
+
+
+def test_a_stream_on_the_wire(site: WebServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+    body = {"model": "ragsite", "messages": [user(QUESTION)], "stream": True}
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    response = connection.getresponse()
+    raw = response.read().decode()
+    connection.close()
+    assert response.status == 200
+    assert (response.getheader("Content-Type") or "").partition(";")[0] == "text/event-stream"
+    assert response.getheader("Cache-Control") == "no-cache, no-transform"
+    assert raw.endswith("data: [DONE]\n\n")
+    events = raw.removesuffix("\n\n").split("\n\n")
+    assert all(event.startswith("data: ") and "\n" not in event for event in events)
+    chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
+    assert chunks[0]["choices"] == [
+        {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None, "logprobs": None}
+    ]
+    assert [set(chunk) >= {"id", "object", "created", "model", "choices"} for chunk in chunks] == [True] * len(chunks)
+    assert "usage" not in chunks[0]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[-1]["answer"] == "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks).strip()
