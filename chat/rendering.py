@@ -8,30 +8,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
+from itertools import pairwise
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from chat.cards import Cited
 from chat.citations import MARKER
-from chat.turns import Cited
+from chat.doubts import Doubt
+from retrieval import markdown_marks
+from retrieval.markdown_marks import Mark
+from retrieval.safe_markdown import SafeRenderer, safe_markdown
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
 _UNLINKED = f'<sup class="cite"><span tabindex="0" role="note" {_PREVIEW}>{{marker}}</span></sup>'
+_MARK_END = "</mark>"
+_SIGN = (
+    '<span class="doubt" tabindex="0" role="note" data-doubt-sign="{number}" data-title="{title}"'
+    ' data-reason="{reason}" aria-label="{title} {reason}">?</span>'
+)
 _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 
 
-def answer_html(text: str, citations: Sequence[Cited]) -> SafeString:
+def answer_html(text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = ()) -> SafeString:
     """A whole answer. The n-th mention of a marker links to the n-th citation with that marker, the last one for all
-    further mentions; a marker without a citation stays as it is written."""
+    further mentions; a marker without a citation stays as it is written. Sentences in doubt are marked, and a sign
+    behind each says why."""
     by_marker: dict[int, list[Cited]] = {}
     for cited in citations:
         by_marker.setdefault(cited.marker, []).append(cited)
@@ -43,8 +53,22 @@ def answer_html(text: str, citations: Sequence[Cited]) -> SafeString:
         seen[marker] += 1
         return citation_html(cited)
 
-    html: str = _MARKDOWN.render(text, {"links": dict.fromkeys(by_marker, link)})
+    marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
+    html = markdown_marks.render(_MARKDOWN, text, marks, {"links": dict.fromkeys(by_marker, link)})
+    for number, doubt in enumerate(doubts):
+        html = _with_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
+
+
+def _with_sign(html: str, number: int, doubt: Doubt) -> str:
+    """The sign stands behind the last piece of the mark. Nothing that a model wrote can look like one: quotation marks
+    are escaped in text and in attributes."""
+    piece = html.rfind(f'data-doubt="{number}"')
+    if piece < 0:
+        return html
+    at = html.index(_MARK_END, piece) + len(_MARK_END)
+    sign = format_html(_SIGN, number=number, title=_("Not borne out by the sources."), reason=doubt.reason)
+    return html[:at] + sign + html[at:]
 
 
 def citation_html(cited: Cited) -> SafeString:
@@ -147,15 +171,6 @@ def _start_of_last_block(text: str) -> int:
 # Markdown ------------------------------------------------------------------------------------------------------------
 
 
-def _is_safe_link(url: str) -> bool:
-    """Whether a model may send a reader there: absolute web and mail addresses."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return (parts.scheme in ("http", "https") and bool(parts.netloc)) or parts.scheme == "mailto"
-
-
 def _citation(state: StateInline, silent: bool) -> bool:
     """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass its own off as one."""
     match = MARKER.match(state.src, state.pos)
@@ -168,41 +183,31 @@ def _citation(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _lower_headings(state: StateCore) -> None:
-    for token in state.tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + _TOP_HEADING - 1)}"
+def _name_lone_markers(state: StateCore) -> None:
+    """A paragraph of markers alone speaks for the table or code above it: it is told apart, and says what it is."""
+    for opening, inline in pairwise(state.tokens):
+        if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
+            continue
+        children = inline.children or []
+        markers = sum(child.type == "citation" for child in children)
+        if markers and all(child.type == "citation" or not child.content.strip() for child in children):
+            opening.attrSet("class", "cited-block")
+            children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
 
 
-class _Renderer(RendererHTML):
+class _Renderer(SafeRenderer):
+    def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
+
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         marker = tokens[idx].meta["marker"]
         return str(env["links"][marker](marker))
 
-    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        tokens[idx].attrSet("rel", "nofollow noopener noreferrer")
-        return self.renderToken(tokens, idx, options, env)
-
-    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        label = escape(_("Table"))
-        return f'<div class="table-scroll" role="region" tabindex="0" aria-label="{label}"><table>\n'
-
-    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</table></div>\n"
-
-    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return super().fence(tokens, idx, options, env).replace("<pre>", '<pre tabindex="0">', 1)
-
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return super().code_block(tokens, idx, options, env).replace("<pre>", '<pre tabindex="0">', 1)
-
 
 def _markdown() -> MarkdownIt:
-    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
-    markdown.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
+    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_Renderer)
     markdown.inline.ruler.before("link", "citation", _citation)
-    markdown.core.ruler.push("lower_headings", _lower_headings)
-    markdown.validateLink = _is_safe_link  # type: ignore[method-assign]
+    markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     return markdown
 
 

@@ -2,84 +2,34 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from django.urls import reverse
-from django.utils.text import Truncator
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from chat.cards import Cited, SourceCard, plain, saved_citation, source_cards
 from chat.citations import MARKER
-from chat.models import Answer, Citation
+from chat.doubts import Doubt, checked_count, doubts, with_doubts
+from chat.models import Answer, Feedback
 
-_EXCERPT_CHARACTERS = 260
-_PREVIEW_CHARACTERS = 420
-_SIGNS = (
-    (re.compile(r"^[ \t]*(?:```.*|\|?[ \t:|-]*--[ \t:|-]*)$", re.MULTILINE), ""),
-    (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
-    (re.compile(r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE), ""),
-    (re.compile(r"[ \t]+\|[ \t]+"), " · "),
-    (re.compile(r"(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
-    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """A verified citation. ``href`` is empty when its document is gone; the words remain."""
-
-    marker: int
-    href: str
-    title: str
-    section: str
-    page: int | None
-    quote: str
-    support: float | None = None
-
-    @property
-    def where(self) -> str:
-        return place(self.section, self.page)
-
-    @property
-    def preview(self) -> str:
-        return Truncator(plain(self.quote)).chars(_PREVIEW_CHARACTERS)
-
-    @property
-    def name(self) -> str:
-        """What a screen reader says of the marker."""
-        page = f", {page_label(self.page)}" if self.page else ""
-        return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.title} + page
-
-    @property
-    def support_in_words(self) -> str:
-        if self.support is None:
-            return ""
-        return _("Supports the sentence: %(percent)d %%") % {"percent": round(100 * self.support)}
-
-
-@dataclass(frozen=True, slots=True)
-class SourceCard:
-    """A numbered source beside the answer."""
-
-    marker: int
-    href: str
-    title: str
-    section: str
-    page: int | None
-    excerpt: str
-    quotes: tuple[Cited, ...] = ()
-
-    @property
-    def where(self) -> str:
-        return place(self.section, self.page)
+# Below this probability that the sources answer the question, the reader of an answer is told to check them.
+LOW_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question and what became of it."""
+    """A question and what became of it.
+
+    ``completed_question`` is what the question was understood as, empty when it stood for itself. ``checked`` counts
+    the sentences that were held against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the
+    answer was first given, None when it was made for this question. ``unfolded`` opens the form that asks what was
+    wrong.
+    """
 
     id: uuid.UUID
     conversation: uuid.UUID
@@ -91,8 +41,18 @@ class Turn:
     notices: tuple[str, ...]
     citations: tuple[Cited, ...]
     sources: tuple[SourceCard, ...]
+    completed_question: str = ""
+    confidence: float | None = None
+    doubts: tuple[Doubt, ...] = ()
+    checked: int = 0
+    repeated_from: datetime | None = None
     helpful: bool | None = None
+    reason: str = ""
+    comment: str = ""
+    waited_seconds: int = 0
     debug: bool = False
+    unfolded: bool = False
+    is_withheld: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -126,9 +86,33 @@ class Turn:
         return tuple(source for source in self.sources if not source.quotes)
 
     @property
+    def is_loosely_supported(self) -> bool:
+        """Whether the sources may not answer the question although an answer was found in them."""
+        return not self.refused and self.confidence is not None and self.confidence < LOW_CONFIDENCE
+
+    @property
+    def doubt_summary(self) -> str:
+        """How much of the answer the sources do not bear out; empty when there is nothing to say against it."""
+        if not self.doubts:
+            return ""
+        if self.checked == 1:
+            return _("This answer is not borne out by the sources.")
+        said = ngettext(
+            "%(doubted)d of %(checked)d sentences is not borne out by the sources.",
+            "%(doubted)d of %(checked)d sentences are not borne out by the sources.",
+            len(self.doubts),
+        )
+        return said % {"doubted": len(self.doubts), "checked": self.checked}
+
+    @property
+    def feedback_reason(self) -> str:
+        """What was said to be wrong, in words."""
+        return str(Feedback.Reason(self.reason).label) if self.reason else ""
+
+    @property
     def copy_text(self) -> str:
         """The answer with its sources, as plain text."""
-        lines = [self.text.strip()]
+        lines = [with_doubts(self.text, self.doubts).strip()]
         for source in self.cited_sources:
             lines.append(f"[{source.marker}] " + ", ".join(part for part in (source.title, source.where) if part))
         return "\n".join([lines[0], "", *lines[1:]] if lines[1:] else lines)
@@ -136,12 +120,13 @@ class Turn:
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return plain(MARKER.sub("", self.text))
+        return " ".join(filter(None, [self.doubt_summary, plain(MARKER.sub("", self.text))]))
 
 
-def turn_of(answer: Answer, *, debug: bool = False) -> Turn:
-    """The turn as it is saved. Reads the citations."""
-    citations = () if answer.status == Answer.Status.PENDING else tuple(map(_saved, answer.citations.all()))
+def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> Turn:
+    """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
+    citations = () if answer.status == Answer.Status.PENDING else tuple(map(saved_citation, answer.citations.all()))
+    feedback = getattr(answer, "feedback", None)
     return Turn(
         id=answer.pk,
         conversation=answer.conversation_id,
@@ -153,32 +138,39 @@ def turn_of(answer: Answer, *, debug: bool = False) -> Turn:
         notices=notices(answer.degraded, answer.notice),
         citations=citations,
         sources=source_cards(answer.sources, citations),
-        helpful=getattr(getattr(answer, "feedback", None), "helpful", None),
+        completed_question=answer.completed_question,
+        confidence=answer.confidence,
+        doubts=doubts(answer.statements),
+        checked=checked_count(answer.statements),
+        repeated_from=answer.repeats.completed_at if answer.repeats else None,
+        helpful=feedback.helpful if feedback else None,
+        reason=feedback.reason if feedback else "",
+        comment=feedback.comment if feedback else "",
+        waited_seconds=int((timezone.now() - answer.created_at).total_seconds()),
         debug=debug,
+        unfolded=unfolded,
+    )
+
+
+def withheld_turn(answer: Answer) -> Turn:
+    """The question alone: the answer quotes what the reader may not read."""
+    return Turn(
+        id=answer.pk,
+        conversation=answer.conversation_id,
+        question=answer.question,
+        status=answer.status,
+        text="",
+        refused=False,
+        error="",
+        notices=(),
+        citations=(),
+        sources=(),
+        is_withheld=True,
     )
 
 
 def failed_turn(turn: Turn, payload: Mapping[str, Any]) -> Turn:
     return replace(turn, status=Answer.Status.FAILED.value, error=payload["message"])
-
-
-def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Source cards from the payload of `searched`, each with what was cited of it."""
-    quotes: dict[int, dict[tuple[str, str], Cited]] = {}
-    for cited in citations:
-        quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
-    return tuple(
-        SourceCard(
-            marker=source["marker"],
-            href=passage_url(source["document"]["id"], source["start"], source["end"]),
-            title=source["document"]["title"],
-            section=source["section"],
-            page=source["page"],
-            excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
-            quotes=tuple(quotes.get(source["marker"], {}).values()),
-        )
-        for source in sources
-    )
 
 
 def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
@@ -190,37 +182,3 @@ def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
     }
     said = [sentences.get(leg) or _("A part of the search did not answer: %s.") % leg for leg in degraded]
     return tuple([*said, notice] if notice else said)
-
-
-def passage_url(document_id: int | None, start: int, end: int) -> str:
-    """Where the words ``[start:end]`` of a document can be read in their place; empty without a document."""
-    if document_id is None:
-        return ""
-    return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"
-
-
-def page_label(page: int) -> str:
-    return (_("page %(page)d") % {"page": page}).replace(" ", "\u00a0")
-
-
-def place(section: str, page: int | None) -> str:
-    return " · ".join(part for part in (section, page_label(page) if page else "") if part)
-
-
-def plain(text: str) -> str:
-    """The words of Markdown on one line: without the signs of headings, emphasis, code and tables."""
-    for pattern, replacement in _SIGNS:
-        text = pattern.sub(replacement, text)
-    return " ".join(text.split())
-
-
-def _saved(citation: Citation) -> Cited:
-    return Cited(
-        marker=citation.marker,
-        href=passage_url(citation.document_id, citation.start, citation.end),
-        title=citation.document_title,
-        section=citation.section,
-        page=citation.page,
-        quote=citation.quote,
-        support=citation.support,
-    )

@@ -1,6 +1,8 @@
 from django.urls import path
 
 from chat import views
+from chat.views.debug import scores
+from chat.views.replay import replay_answer
 
 app_name = "chat"
 
@@ -9,7 +11,16 @@ urlpatterns = [
     path("ask/", views.ask, name="ask"),
     path("c/<uuid:conversation_id>/", views.conversation, name="conversation"),
     path("c/<uuid:conversation_id>/delete/", views.delete_conversation, name="delete_conversation"),
+    path("c/<uuid:conversation_id>/rename/", views.rename_conversation, name="rename_conversation"),
+    path("c/<uuid:conversation_id>/entry/", views.conversation_entry, name="conversation_entry"),
+    path("c/<uuid:conversation_id>/share/", views.share, name="share"),
+    path("c/<uuid:conversation_id>/stop-sharing/", views.stop_sharing, name="stop_sharing"),
+    path("conversations/", views.conversations, name="conversations"),
+    path("s/<uuid:token>/", views.shared, name="shared"),
     path("answers/<uuid:answer_id>/stream/", views.stream, name="stream"),
     path("answers/<uuid:answer_id>/stop/", views.stop, name="stop"),
+    path("answers/<uuid:answer_id>/feedback/", views.feedback, name="feedback"),
     path("answers/<uuid:answer_id>/debug/", views.debug, name="debug"),
+    path("answers/<uuid:answer_id>/debug/scores/", scores, name="debug_scores"),
+    path("answers/<uuid:answer_id>/replay/", replay_answer, name="replay"),
 ]

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django import template
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from chat.models import Conversation, Feedback
 from chat.rendering import answer_html
 from chat.turns import Turn
 
@@ -11,4 +15,16 @@ register = template.Library()
 
 @register.filter
 def answer_body(turn: Turn) -> SafeString:
-    return answer_html(turn.text, turn.links)
+    return answer_html(turn.text, turn.links, turn.doubts)
+
+
+@register.simple_tag
+def feedback_reasons() -> list[tuple[str, str]]:
+    return [(reason.value, str(reason.label)) for reason in Feedback.Reason]
+
+
+@register.simple_tag(takes_context=True)
+def shared_address(context: dict[str, Any], conversation: Conversation) -> str:
+    """The whole address of a shared conversation's page, to be sent to others."""
+    address: str = context["request"].build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
+    return address

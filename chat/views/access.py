@@ -41,6 +41,15 @@ def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conver
     return get_object_or_404(own, pk=conversation_id)
 
 
+def is_own(request: HttpRequest, conversation: Conversation) -> bool:
+    return Conversation.objects.of(request.user, known_visitor(request)).filter(pk=conversation.pk).exists()
+
+
+def own_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    own = Conversation.objects.of(request.user, known_visitor(request))
+    return get_object_or_404(Answer.objects.filter(conversation__in=own), pk=answer_id)
+
+
 def readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
     return get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
 

@@ -1,25 +1,67 @@
-"""Why the passages of an answer ranked where they did."""
+"""Why the passages of an answer ranked where they did, and what judges say of it."""
 
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from chat.debugging import explained
+from chat.debugging.panel import panel_of
+from chat.debugging.scores import scores_of
+from chat.models import Answer
 from chat.views.access import for_visitors, is_staff, may_debug, readable_answer
-from retrieval.explanation import without_errors
-from retrieval.reranking import with_word_matches
+from chat.views.replay import form_for
+
+# Scores that are still to come are asked for again after so many seconds; each round waits longer, and the last one
+# leaves it to the reader.
+FIRST_WAIT_SECONDS = 2
+LONGEST_WAIT_SECONDS = 20
+MOST_ROUNDS = 40
 
 
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Why the passages of an answer ranked where they did."""
+    """The panel: for htmx what goes into the page, for other browsers a page of its own."""
+    answer = debugged_answer(request, answer_id)
+    panel = panel_of(answer, request.user)
+    context = {"answer": answer, "panel": panel, **scores_context(request, answer)}
+    if panel is not None:
+        context["form"] = form_for(answer)
+    template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+@require_GET
+@for_visitors
+def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """The scores that judges have given by now; the fragment asks again while some are still to come."""
+    answer = debugged_answer(request, answer_id)
+    asked = request.GET.get("round", "")
+    return render(
+        request, "chat/_debug_scores.html", scores_context(request, answer, int(asked[:3]) if asked.isdecimal() else 0)
+    )
+
+
+def debugged_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """An answer that the caller may read and look into. Raises: Http404."""
     if not may_debug(request):
         raise Http404
-    answer = readable_answer(request, answer_id)
-    trace = with_word_matches(answer.trace if is_staff(request) else without_errors(answer.trace))
-    return render(request, "chat/_debug.html", {"answer": answer, "explained": explained(trace, answer.timings_ms)})
+    return readable_answer(request, answer_id)
+
+
+def scores_context(request: HttpRequest, answer: Answer, asked_before: int = 0) -> dict[str, Any]:
+    scores = scores_of(answer)
+    pending = any(score.pending for score in scores)
+    return {
+        "answer": answer,
+        "scores": scores,
+        "is_staff": is_staff(request),
+        "pending": pending,
+        "asks_again": pending and asked_before < MOST_ROUNDS,
+        "next_round": asked_before + 1,
+        "wait_seconds": min(FIRST_WAIT_SECONDS + asked_before, LONGEST_WAIT_SECONDS),
+    }

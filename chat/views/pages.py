@@ -7,19 +7,18 @@ import uuid
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from chat.conversations import listing
+from chat.forms import TitleForm
 from chat.models import Answer, Conversation
 from chat.suggestions import suggestions
 from chat.turns import turn_of
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
 from retrieval.models import Collection
-
-CONVERSATIONS_SHOWN = 60
 
 
 @require_GET
@@ -35,45 +34,47 @@ def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpRespon
 
 
 def page(
-    request: HttpRequest, conversation: Conversation | None, *, status: int = 200, error: str = "", question: str = ""
+    request: HttpRequest,
+    conversation: Conversation | None,
+    *,
+    status: int = 200,
+    error: str = "",
+    question: str = "",
+    renaming: TitleForm | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
-    answers = (
-        conversation.answers.select_related("feedback").prefetch_related("citations")
-        if conversation
-        else Answer.objects.none()
-    )
+    unfolded = request.GET.get("unfold", "")
+    answers = saved_answers(conversation) if conversation else ()
     context = {
         "conversation": conversation,
-        "turns": [turn_of(answer, debug=debug) for answer in answers],
+        "turns": [turn_of(answer, debug=debug, unfolded=str(answer.pk) == unfolded) for answer in answers],
         "suggestions": [] if conversation else suggestions(request.user),
         "error": error,
         "question": question,
+        "renaming": renaming,
         **sidebar(request, shown=request.path),
     }
     return render(request, "chat/chat.html", context, status=status)
 
 
+def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
+    """The conversation's answers with all that a page shows of them."""
+    return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
+
+
 def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
-    own = Conversation.objects.of(request.user, known_visitor(request))[:CONVERSATIONS_SHOWN]
+    asked_for = request.GET.get("show", "")
     return {
         "collections": list(Collection.objects.readable_by(request.user)),
-        "groups": _by_age(list(own)),
+        "listing": listing(
+            Conversation.objects.of(request.user, known_visitor(request)),
+            (request.GET.get("q") or request.POST.get("q") or "").strip(),
+            int(asked_for[:6]) if asked_for.isdecimal() else 0,
+        ),
         "shown": shown,
         "question_max_characters": settings.QUESTION_MAX_CHARACTERS,
         "htmx_config": json.dumps(_htmx_config()),
     }
-
-
-def _by_age(conversations: list[Conversation]) -> list[tuple[str, list[Conversation]]]:
-    """Conversations, newest first, under the headings that people look for them by."""
-    today = timezone.localdate()
-    groups: dict[str, list[Conversation]] = {}
-    for found in conversations:
-        days = (today - timezone.localdate(found.updated_at)).days
-        heading = _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")
-        groups.setdefault(heading, []).append(found)
-    return list(groups.items())
 
 
 def _htmx_config() -> dict[str, Any]:

@@ -36,6 +36,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             conversation_id=named,
             collection=request.POST.get("collection", ""),
             method=request.POST.get("method", ""),
+            anew=bool(request.POST.get("anew")),
         )
     except asking.InvalidQuestion as error:
         return _refuse(request, str(error), named)

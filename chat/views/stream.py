@@ -16,9 +16,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat import sse, streams
+from chat.cards import source_cards
 from chat.models import Answer
 from chat.rendering import Lines, StreamedMarkdown, streamed_html
-from chat.turns import Turn, failed_turn, notices, source_cards, turn_of
+from chat.turns import Turn, failed_turn, notices, turn_of
 from chat.views.access import may_debug, readable_answer
 
 RECONNECT_MILLISECONDS = 1000
@@ -100,7 +101,11 @@ class _StreamedTurn:
     def _searched(self, payload: dict[str, Any], event_id: str) -> bytes:
         sources = source_cards(payload["sources"])
         self._titles.update((source.marker, source.title) for source in sources)
-        context = {"sources": sources, "notices": notices(payload["degraded"])}
+        context = {
+            "sources": sources,
+            "notices": notices(payload["degraded"]),
+            "understood": payload.get("completed_question", ""),
+        }
         return self._frame("sources", "chat/_searched.html", context, event_id)
 
     def _token(self, text: str, event_id: str) -> bytes:

@@ -10,7 +10,7 @@ import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -238,15 +238,16 @@ def _model() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="session")
 def model_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
-    """A site whose answers a language model writes: the one of the fixture ``model``."""
-    return start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny")
+    """A site whose answers a language model writes, every time anew: the one of the fixture ``model``."""
+    return start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
 
 
 @pytest.fixture
 def model(_model: ModelServer) -> ModelServer:
     """The language model of ``model_site``, as new."""
     fresh = ModelServer()
-    for name in ("pieces", "delay_seconds", "statuses", "break_after", "garbage", "requests", "headers"):
-        setattr(_model, name, getattr(fresh, name))
+    for one in fields(fresh):
+        if one.name not in ("url", "closed_early"):
+            setattr(_model, one.name, getattr(fresh, one.name))
     _model.closed_early.clear()
     return _model

@@ -30,10 +30,11 @@ def source(turn: Locator, marker: int) -> Locator:
 
 
 def answer_text(turn: Locator) -> str:
-    """The words of a finished answer, without markers."""
+    """The words of a finished answer, without markers and what is said of them."""
     prose = turn.locator("[data-answer-text]")
     text: str = prose.evaluate(
-        "node => { const copy = node.cloneNode(true); copy.querySelectorAll('.cite').forEach(n => n.remove());"
+        "node => { const copy = node.cloneNode(true); copy.querySelectorAll('.cite, .cited-label, .doubt')"
+        ".forEach(n => n.remove());"
         " return copy.textContent }"
     )
     return words(text)
@@ -45,8 +46,13 @@ def words(text: str) -> str:
 
 
 def marked_text(page: Page) -> str:
-    """What the source viewer highlights."""
-    return words("".join(page.locator("mark").all_text_contents()))
+    """The letters and digits that the source viewer highlights."""
+    return letters("".join(page.locator("mark").all_text_contents()))
+
+
+def letters(text: str) -> str:
+    """The letters and digits alone: what a text and its rendering have in common."""
+    return "".join(filter(str.isalnum, text))
 
 
 def confirm(page: Page, *, accept: bool) -> list[str]:

@@ -69,21 +69,58 @@ def test_axe_finds_nothing_serious_in_rarer_states(
 ) -> None:
     page = visitor(color_scheme=scheme)
     model_site.sign_in(page)
-    model.statuses = [400]
+    model.statuses = [401]
     turn = ask(page, ANSWERED)
     expect(turn.locator(".notice")).to_be_visible()
     turn.locator(".debug summary").first.click()
     expect(turn.locator(".candidates")).to_be_visible()
     found = violations(page)
 
-    model.pieces = [f"word{number} [1] " for number in range(100)]
-    model.delay_seconds = 0.05
+    model.pieces = [f"word{number} [1] " for number in range(400)]
+    model.delay_seconds = 0.1
     turn = begin_asking(page, ANSWERED)
     expect(turn.locator(".answer")).to_contain_text("word2")
     found += violations(page)
     page.click("#stop")
     expect(turn.locator(".answer")).to_have_class("answer is-stopped")
     page.fill("#question", "a" * 505)
+    found += violations(page)
+    assert found == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(
+    site: Site, visitor: Callable[..., Page], size: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
+    from chat.models import Answer
+
+    page = visitor(**size, color_scheme=scheme)
+    page.goto(site.url)
+    turn = ask(page, ANSWERED)
+    with site.data():
+        answer = Answer.objects.get(pk=(turn.get_attribute("id") or "").removeprefix("answer-"))
+        doubt = {"start": 0, "end": 20, "supported": False, "reasons": ["number"], "best": None}
+        answer.statements, answer.cache_key, answer.completed_question = [doubt], "", "A completed question"
+        answer.save()
+    page.reload()
+    turn.get_by_role("button", name="Not helpful").click()
+    expect(turn.get_by_role("radio").first).to_be_focused()
+    page.get_by_role("button", name="Share", exact=True).click()
+    expect(page.locator(".share-panel")).to_be_visible()
+    turn.locator(".doubt").focus()
+    found = violations(page)
+    link = page.get_by_label("Link to this conversation").input_value()
+    opener = page.locator("#open-sidebar")
+    if opener.is_visible():
+        opener.click()
+        expect(page.locator("#sidebar")).to_be_in_viewport()
+    page.locator(".conversations li").hover()
+    page.get_by_role("link", name="Rename").click()
+    expect(page.get_by_role("textbox", name="Title")).to_be_focused()
+    found += violations(page)
+    page.goto(link)
+    expect(page.locator(".doubt")).to_be_visible()
     found += violations(page)
     assert found == []
 
@@ -111,7 +148,15 @@ def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
         turn.locator(".debug summary").first.click()
         expect(turn.locator(".candidates")).to_be_visible()
         turn.locator(".sources-toggle").click()
+        turn.get_by_role("button", name="Not helpful").click()
+        expect(turn.locator(".critique[open]")).to_be_visible()
         found += too_wide(page)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.get_by_role("button", name="Share", exact=True).click()
+    expect(page.locator(".share-panel")).to_be_visible()
+    found += too_wide(page)
+    page.goto(page.get_by_label("Link to this conversation").input_value())
+    found += too_wide(page)
     with site.data():
         documents = list(
             Document.objects.order_by("media_type", "pk").distinct("media_type").values_list("pk", flat=True)
@@ -147,3 +192,35 @@ def test_headings_and_landmarks_make_an_outline(site: Site, page: Page) -> None:
     expect(citation).to_have_attribute("aria-label", re.compile("^Source 1: "))
     page.keyboard.press("Tab")
     expect(page.locator("html")).to_have_attribute("lang", "en")
+
+
+def test_nothing_that_has_the_focus_lies_under_the_question(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    page.goto(site.url)
+    ask(page, OFF_TOPIC)
+    ask(page, ANSWERED)
+    page.evaluate("scrollTo(0, 0)")
+    covered = page.evaluate(
+        """async () => {
+            const dock = document.querySelector(".composer-dock");
+            const found = [];
+            for (const node of document.querySelectorAll(".turn :is(a, button, summary, [tabindex='0'])")) {
+                if (!node.checkVisibility() || node.closest(".sources")) continue;
+                node.focus({ focusVisible: true });
+                await new Promise(requestAnimationFrame);
+                const box = node.getBoundingClientRect();
+                if (box.bottom > dock.querySelector("form").getBoundingClientRect().top) found.push(node.outerHTML);
+            }
+            return found;
+        }"""
+    )
+    assert covered == []
+
+
+def test_a_phone_on_its_side_has_room_to_read(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(**{**PHONE, "viewport": {"width": 844, "height": 390}})
+    page.goto(site.url)
+    ask(page, ANSWERED)
+    page.evaluate("scrollTo(0, 0)")
+    expect(page.locator("#ask")).not_to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 844

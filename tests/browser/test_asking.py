@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
-from tests.browser.pages import answer_text, ask, begin_asking, confirm, marked_text, source, words
+from tests.browser.pages import answer_text, ask, begin_asking, confirm, letters, marked_text, source
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
@@ -71,7 +71,7 @@ def test_a_question_is_answered_with_citations_that_open_the_passage(
     citations.first.click()
     page.wait_for_url(site.url + href)
     expect(page.locator("#passage")).to_be_in_viewport()
-    assert marked_text(page) == words(quote)
+    assert marked_text(page) == letters(quote)
 
 
 def test_every_source_opens_at_its_quote(site: Site, page: Page) -> None:
@@ -83,7 +83,7 @@ def test_every_source_opens_at_its_quote(site: Site, page: Page) -> None:
     for href in hrefs:
         page.goto(site.url + href)
         expect(page.locator("#passage")).to_be_in_viewport()
-        assert marked_text(page) == words(quote_of(site, href))
+        assert marked_text(page) == letters(quote_of(site, href))
 
 
 def test_the_address_of_an_answer_shows_it_again(site: Site, page: Page) -> None:
@@ -324,20 +324,25 @@ def test_nobody_sees_the_conversations_of_another_browser(
     expect(theirs.locator(".conversations li")).to_have_count(0)
 
 
-def test_judging_and_copying_an_answer(site: Site, page: Page) -> None:
+def test_copying_an_answer(site: Site, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     page.goto(site.url)
     turn = ask(page, SEAL_KIT)
-    turn.get_by_role("button", name="Not helpful").click()
-    expect(page.locator("#live")).to_have_text("Thank you, your judgement is saved.")
-    expect(turn.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "true")
     turn.get_by_role("button", name="Copy").click()
     expect(turn.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "SK-9920-W" in copied
     assert "[1] Catalogue" in copied
-    page.reload()
-    expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_stroke_leads_to_the_question(site: Site, page: Page) -> None:
+    page.goto(site.url)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    expect(page.locator("#question")).to_be_focused()
+    expect(page.locator("#question")).to_have_value("")
+    page.keyboard.type("a/b")
+    expect(page.locator("#question")).to_have_value("a/b")
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])

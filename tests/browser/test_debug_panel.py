@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask
+from tests.browser.test_accessibility import too_wide, violations
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
@@ -17,38 +22,175 @@ def fact(panel: Locator, name: str) -> Locator:
     return panel.locator(".facts > div", has=panel.page.get_by_text(name, exact=True)).locator("dd")
 
 
-def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[..., Page]) -> None:
-    for size in ({}, PHONE):
-        page = visitor(**size)
-        site.sign_in(page)
-        turn = ask(page, QUESTION)
-        panel = turn.locator(".debug")
-        panel.locator("summary").click()
-        expect(fact(panel, "Search method")).to_have_text("contrast")
-        expect(fact(panel, "Query class")).to_have_text(re.compile(r"^\w+$"))
-        expect(panel.locator(".status")).to_have_text(["ok", "ok", "ok"])
+def open_panel(turn: Locator) -> Locator:
+    panel = turn.locator(".debug")
+    panel.locator("> summary").click()
+    expect(panel.locator(".facts").first).to_be_visible()
+    return panel
 
-        rows = panel.locator(".candidates tbody tr")
-        cells = [row.locator("td").all_inner_texts() for row in rows.all()]
-        assert [row[0] for row in cells if row[0] != "–"][:2] == ["1", "2"]
-        # Both ranks of some passage, and one that only one leg has returned.
-        assert any(row[3].isdigit() and row[6].isdigit() for row in cells)
-        assert any(not row[3].isdigit() or not row[6].isdigit() for row in cells)
-        for row in cells:
-            # Vector, lexical, reranker, and what was added, whose parts stand below the sum.
-            contributions = [float((row[column] or "0").split()[0]) for column in (5, 8, 10, 11)]
-            assert abs(sum(contributions) - float(row[2])) < 0.0003, row
-        assert any(row[0] == "–" and "Dropped:" in row[1] for row in cells)
-        expect(panel.locator(".candidates .terms code").first).to_be_visible()
-        words = panel.locator(".candidates .words").first
-        words.locator("summary").click()
-        expect(words.locator("span").first).to_contain_text("→")
 
-        page.reload()
-        panel = page.locator(".debug")
-        expect(panel).not_to_have_attribute("open", "")
-        panel.locator("summary").click()
-        expect(fact(panel, "Search method")).to_have_text("contrast")
+def number(text: str) -> float:
+    return float((text or "0").split()[0].replace(",", ""))
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[..., Page], size: dict[str, Any]) -> None:
+    page = visitor(**size)
+    site.sign_in(page)
+    turn = ask(page, QUESTION)
+    panel = open_panel(turn)
+    expect(fact(panel, "Search method")).to_have_text("contrast")
+    expect(fact(panel, "Query class")).to_have_text(re.compile(r"^\w+$"))
+    expect(fact(panel, "Passages that match the words")).to_have_text(re.compile(r"^\d+ counted now$"))
+    expect(panel.locator("table .status:not(.sentences .status)")).to_have_text(["ok", "ok", "ok"])
+    expect(panel.locator(".context-in-words")).to_have_text(re.compile(r"^\d+ hits, .+ of 4,000 tokens\.$"))
+
+    # One picture, in the layout of the window, whose words the screen reader has as a list.
+    shown = panel.locator(".pipeline-narrow" if size is PHONE else ".pipeline-wide")
+    expect(shown).to_be_visible()
+    expect(panel.locator(".pipeline svg").locator("visible=true")).to_have_count(1)
+    expect(panel.locator(".pipeline ol li")).to_have_count(11)
+    assert shown.locator(".step-title").all_text_contents()[:5] == [
+        "Question", "Reformulated", "Class and weights", "Vector leg", "Lexical leg",
+    ]  # fmt: skip
+    overflowing = shown.evaluate(
+        """svg => [...svg.querySelectorAll(".step")].flatMap(step => {
+            const box = step.querySelector("rect").getBBox();
+            const title = step.querySelector(".step-title").getBBox();
+            const badge = step.querySelector(".step-badge").getBBox();
+            const overlapping = badge.width && title.x + title.width > badge.x ? [`${step.textContent} overlaps`] : [];
+            return [...step.querySelectorAll("text")].filter(text => {
+                const words = text.getBBox();
+                return words.x + words.width > box.x + box.width || words.y + words.height > box.y + box.height + 1;
+            }).map(text => text.textContent).concat(overlapping);
+        })"""
+    )
+    assert overflowing == []
+    assert shown.locator("text").first.evaluate("node => node.getBoundingClientRect().height") >= 11
+
+    began = [
+        panel.locator(".waterfall tr", has_text=name).locator("td").nth(1).inner_text()
+        for name in ("vector leg", "lexical leg")
+    ]
+    assert began[0] == began[1] != ""
+
+    rows = panel.locator(".candidates tbody tr")
+    expect(rows.locator("visible=true")).to_have_count(rows.and_(page.locator(".kept")).count())
+    panel.locator(".show-dropped").check()
+    expect(rows.and_(page.locator(".kept")).locator("visible=true")).to_have_count(0)
+    expect(rows.locator("visible=true").first).to_contain_text("Dropped:")
+    panel.locator(".show-all").check()
+    expect(rows.locator("visible=true")).to_have_count(rows.count())
+    cells = [row.locator("td").all_inner_texts() for row in rows.all()]
+    assert [row[0] for row in cells if row[0] != "–"][:2] == ["1", "2"]
+    # Both ranks of some passage, and one that only one leg has returned.
+    assert any(row[3].isdigit() and row[6].isdigit() for row in cells)
+    assert any(not row[3].isdigit() or not row[6].isdigit() for row in cells)
+    for row in cells:
+        # Vector, lexical, reranker, and what was added, whose parts stand below the sum.
+        contributions = [number(row[column]) for column in (5, 8, 10, 11)]
+        assert abs(sum(contributions) - number(row[2])) < 0.0003, row
+    assert any(row[0] == "–" and "Dropped:" in row[1] for row in cells)
+    expect(panel.locator(".candidates mark").first).to_be_visible()
+    assert "mx-9920-w" in {mark.lower() for mark in panel.locator(".candidates mark").all_text_contents()}
+    words = panel.locator(".candidates .words").first
+    words.locator("summary").click()
+    expect(words.locator("span").first).to_contain_text("→")
+
+    page.reload()
+    panel = page.locator(".debug")
+    expect(panel).not_to_have_attribute("open", "")
+    open_panel(page.locator(".turn"))
+    expect(fact(panel, "Search method")).to_have_text("contrast")
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_replay_shows_the_difference(
+    site: Site,
+    visitor: Callable[..., Page],
+    complaints: Complaints,
+    size: dict[str, Any],
+    scheme: Literal["light", "dark"],
+) -> None:
+    complaints.expected = ["status of 422"]
+    page = visitor(**size, color_scheme=scheme)
+    site.sign_in(page)
+    panel = open_panel(ask(page, QUESTION))
+    form = panel.locator(".replay-form")
+    result = panel.locator(".replay-result")
+    search = form.get_by_role("button", name="Search again")
+
+    search.click()
+    expect(result).to_contain_text("Nothing was changed")
+    form.get_by_label("Method").select_option("lexical")
+    form.get_by_label("Write the answer too").select_option("quoted")
+    search.click()
+    expect(result.locator(".replay-change")).to_have_text("Method: contrast → lexical")
+    expect(result).not_to_contain_text("Nothing was changed")
+    moves = result.locator(".moves tbody tr")
+    expect(moves.filter(has_text="comes in").first).to_be_visible()
+    expect(moves.filter(has_text="goes out").first).to_be_visible()
+    after = [row.locator("td").nth(1).inner_text() for row in moves.all()]
+    returned = [rank for rank in after if rank != "–"]
+    assert returned == [str(rank) for rank in range(1, len(returned) + 1)]
+    assert set(after[len(returned) :]) <= {"–"}
+    expect(result.locator(".texts section")).to_have_count(2)
+    expect(result.locator(".texts section").first).to_contain_text("as it was given")
+    assert too_wide(page) == []
+    page.set_viewport_size(size["viewport"])
+    assert violations(page) == []
+
+
+def test_a_replay_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(java_script_enabled=False)
+    site.sign_in(page)
+    page.fill("#question", QUESTION)
+    page.click("button.send")
+    page.locator(".debug > summary").click()
+    page.get_by_role("link", name="Open it as a page").click()
+    expect(page.locator(".pipeline-wide")).to_be_visible()
+    page.get_by_label("Passages returned").fill("2")
+    page.get_by_role("button", name="Search again").click()
+    expect(page.locator(".replay-change")).to_have_text("Passages returned: 8 → 2")
+    expect(page.locator("h1")).to_have_text(QUESTION)
+    page.get_by_role("link", name="How these passages were found").click()
+    expect(page.locator(".candidates")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def scores_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scores") / "scores.json"
+
+
+@pytest.fixture(scope="module")
+def judged_site(start_site: Callable[..., Site], scores_file: Path) -> Site:
+    """A site on which a judge gives every answer the scores that stand in a file."""
+    scores_file.write_text("[]")
+    return start_site(DJANGO_SETTINGS_MODULE="tests.support.judged.settings", SCORES_FILE=str(scores_file))
+
+
+def test_scores_appear_as_they_arrive(judged_site: Site, page: Page, scores_file: Path) -> None:
+    def judge(*scores: dict[str, Any]) -> None:
+        scores_file.write_text(json.dumps(scores))
+
+    judge({"name": "faithfulness", "pending": True}, {"name": "relevance", "pending": True})
+    judged_site.sign_in(page)
+    panel = open_panel(ask(page, QUESTION))
+    row = panel.locator(".scores tbody tr")
+    expect(row).to_contain_text(["pending", "pending"])
+    panel.locator(".show-all").check()
+    judge({"name": "faithfulness", "score": 0.93, "reason": "It is true."}, {"name": "relevance", "pending": True})
+    expect(row).to_contain_text(["0.93", "pending"])
+    judge({"name": "faithfulness", "score": 0.93}, {"name": "relevance", "error": "The judge timed out."})
+    expect(row.nth(1)).to_contain_text("failed")
+    expect(row.nth(1)).to_contain_text("The judge timed out.")
+    # Nothing else of the panel was drawn anew.
+    expect(panel.locator(".show-all")).to_be_checked()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(4000)
+    assert asked == []
 
 
 def test_visitors_see_no_debug_panel(site: Site, page: Page) -> None:
@@ -57,7 +199,8 @@ def test_visitors_see_no_debug_panel(site: Site, page: Page) -> None:
     expect(turn.locator(".cite a").first).to_be_visible()
     expect(page.locator(".debug")).to_have_count(0)
     answer_id = (turn.get_attribute("id") or "").removeprefix("answer-")
-    assert page.request.get(f"{site.url}/answers/{answer_id}/debug/").status == 404
+    for path in ("debug", "debug/scores", "replay"):
+        assert page.request.get(f"{site.url}/answers/{answer_id}/{path}/").status == 404
     page.reload()
     expect(page.locator(".cite a").first).to_be_visible()
     expect(page.locator(".debug")).to_have_count(0)

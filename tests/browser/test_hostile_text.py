@@ -29,7 +29,7 @@ def hostile_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
     from retrieval.ingest import pipeline
     from retrieval.models import Collection, Document
 
-    site = start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny")
+    site = start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
     text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\nA quokka weighs 3.2 kg. {ATTACKS} {LINKS}\n"
     with site.data():
         collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", is_public=True)
@@ -59,7 +59,7 @@ def requested(page: Page) -> list[str]:
 def test_hostile_documents_are_shown_as_text(
     hostile_site: Site, page: Page, requested: list[str], model: ModelServer
 ) -> None:
-    model.statuses = [400]
+    model.statuses = [401]
     hostile_site.sign_in(page)
     turn = ask(page, QUESTION)
     expect(turn.locator(".answer")).to_have_class("answer is-complete")

@@ -211,7 +211,7 @@ def test_two_readers_of_one_answer_see_the_same(model_site: Site, page: Page, mo
 def test_a_failing_model_is_announced_and_the_documents_answer(
     model_site: Site, page: Page, model: ModelServer
 ) -> None:
-    model.statuses = [400]
+    model.statuses = [401]
     page.goto(model_site.url)
     turn = ask(page, QUESTION)
     expect(turn.locator(".answer")).to_have_class("answer is-complete")
@@ -273,7 +273,7 @@ def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, page: Page
 def test_the_documents_still_answer_when_model_and_embedder_are_gone(
     other_embedder: Site, page: Page, model: ModelServer
 ) -> None:
-    model.statuses = [400]
+    model.statuses = [401]
     page.goto(other_embedder.url)
     turn = ask(page, QUESTION)
     expect(turn.locator(".answer")).to_have_class("answer is-complete")

@@ -1,5 +1,5 @@
-// What the chat page does beside htmx: keys, the counter, announcements, previews of citations, copying, the drawer.
-// Every text it shows comes from the page, where it is translated; text of documents is set as text, never as HTML.
+// Asking, and reading along while an answer is written: keys, the counter, announcements, how long it takes.
+// Every text that scripts show comes from the page, where it is translated.
 (function () {
   "use strict";
 
@@ -44,6 +44,13 @@
       question.focus();
     }
   }, true);
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, textarea, select, [contenteditable]") || question.closest("[inert]")) return;
+    event.preventDefault();
+    question.focus();
+  });
 
   function say(sentence) {
     const error = document.getElementById("question-error");
@@ -111,171 +118,26 @@
     question.focus();
   });
 
-  // Sources and citations ------------------------------------------------------------------------------------------
+  // A long wait says so, once aloud; the seconds are for the eyes alone.
+  const longWaitSeconds = 6;
+  const shownFromSeconds = 3;
+  const begun = new WeakMap();
 
-  const preview = document.getElementById("preview");
-  const canHover = matchMedia("(hover: hover)");
-  let shownFor = null;
-  let hiding = 0;
-
-  function line(className, text) {
-    const element = document.createElement("p");
-    element.className = className;
-    element.textContent = text;
-    return element;
+  function tellWaiting(status) {
+    const turn = turnOf(status);
+    if (!begun.has(turn)) begun.set(turn, performance.now() - 1000 * Number(status.dataset.waited));
+    const seconds = Math.floor((performance.now() - begun.get(turn)) / 1000);
+    if (seconds >= shownFromSeconds) {
+      status.querySelector("[data-elapsed]").textContent = seconds + "\u00a0" + status.dataset.seconds;
+    }
+    const isSilent = !turn.querySelector(".answer .prose:not(:empty)");
+    const slowness = status.querySelector("[data-slowness]");
+    slowness.textContent = isSilent && seconds >= longWaitSeconds ? status.dataset.slow : "";
+    if (slowness.textContent && !("announcedSlow" in turn.dataset)) {
+      turn.dataset.announcedSlow = "";
+      live.textContent = status.dataset.slow;
+    }
   }
 
-  function showPreview(marker) {
-    const { title, where, quote, support } = marker.dataset;
-    if (!quote) return;
-    clearTimeout(hiding);
-    shownFor = marker;
-    preview.replaceChildren(line("preview-quote", quote), line("preview-title", title));
-    if (where) preview.append(line("preview-where", where));
-    if (support) preview.append(line("preview-support", support));
-    preview.hidden = false;
-    marker.setAttribute("aria-describedby", "preview");
-    const at = marker.getBoundingClientRect();
-    const card = preview.getBoundingClientRect();
-    const left = Math.max(12, Math.min(at.left + at.width / 2 - card.width / 2, innerWidth - card.width - 12));
-    const above = at.top - card.height - 10;
-    preview.style.left = left + "px";
-    preview.style.top = (above > 12 ? above : at.bottom + 10) + "px";
-    source(marker)?.classList.add("is-pointed-at");
-  }
-
-  function hidePreview() {
-    if (!shownFor) return;
-    shownFor.removeAttribute("aria-describedby");
-    source(shownFor)?.classList.remove("is-pointed-at");
-    shownFor = null;
-    preview.hidden = true;
-  }
-
-  function source(marker) {
-    const turn = turnOf(marker);
-    return turn && document.getElementById(turn.id + "-source-" + marker.textContent.trim());
-  }
-
-  const markerAt = (event) => event.target.closest && event.target.closest(".cite > *");
-  body.addEventListener("mouseover", (event) => {
-    if (!canHover.matches) return;
-    const marker = markerAt(event);
-    if (marker && marker !== shownFor) {
-      hidePreview();
-      showPreview(marker);
-    } else if (marker || preview.contains(event.target)) {
-      clearTimeout(hiding);
-    }
-  });
-  body.addEventListener("mouseout", (event) => {
-    if (!shownFor || !(markerAt(event) || preview.contains(event.target))) return;
-    clearTimeout(hiding);
-    hiding = setTimeout(hidePreview, 160);
-  });
-  body.addEventListener("focusin", (event) => {
-    hidePreview();
-    const marker = markerAt(event);
-    if (marker && marker.matches(":focus-visible")) showPreview(marker);
-  });
-  addEventListener("scroll", hidePreview, { passive: true, capture: true });
-
-  body.addEventListener("click", (event) => {
-    const toggle = event.target.closest(".sources-toggle");
-    if (toggle) {
-      toggle.setAttribute("aria-expanded", String(toggle.getAttribute("aria-expanded") !== "true"));
-      return;
-    }
-    const marker = event.target.closest(".is-streaming .cite > a");
-    if (marker) {
-      event.preventDefault();
-      const card = source(marker);
-      if (!card) return;
-      turnOf(marker).querySelector(".sources-toggle")?.setAttribute("aria-expanded", "true");
-      card.scrollIntoView({ block: "nearest" });
-      card.focus({ preventScroll: true });
-    }
-  });
-
-  // Copying --------------------------------------------------------------------------------------------------------
-
-  async function copy(text) {
-    if (navigator.clipboard && isSecureContext) return navigator.clipboard.writeText(text);
-    // Over plain HTTP the clipboard interface is missing.
-    const area = document.createElement("textarea");
-    area.value = text;
-    area.className = "visually-hidden";
-    body.append(area);
-    area.select();
-    const copied = document.execCommand("copy");
-    area.remove();
-    if (!copied) throw new Error("not copied");
-  }
-
-  body.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
-    const label = button.querySelector("[data-label]");
-    const before = label.textContent;
-    try {
-      await copy(button.dataset.copy);
-    } catch (error) {
-      return;
-    }
-    if (before === body.dataset.copied) return;
-    label.textContent = live.textContent = body.dataset.copied;
-    setTimeout(() => (label.textContent = before), 2000);
-  });
-
-  // Feedback -------------------------------------------------------------------------------------------------------
-
-  body.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-feedback]");
-    if (!button) return;
-    const headers = { "Content-Type": "application/json", ...JSON.parse(body.getAttribute("hx-headers")) };
-    const given = JSON.stringify({ helpful: button.dataset.helpful === "true" });
-    try {
-      const response = await fetch(button.dataset.feedback, { method: "POST", headers, body: given });
-      if (!response.ok) throw new Error(response.statusText);
-    } catch (error) {
-      say(body.dataset.refused);
-      return;
-    }
-    for (const choice of button.parentElement.querySelectorAll("[data-feedback]")) {
-      choice.setAttribute("aria-pressed", String(choice === button));
-    }
-    live.textContent = body.dataset.thanks;
-  });
-
-  // The drawer -----------------------------------------------------------------------------------------------------
-
-  const sidebar = document.getElementById("sidebar");
-  const opener = document.getElementById("open-sidebar");
-
-  function setDrawer(open) {
-    body.classList.toggle("drawer-open", open && narrow.matches);
-    opener.setAttribute("aria-expanded", String(open));
-    sidebar.inert = narrow.matches && !open;
-    document.getElementById("main").inert = narrow.matches && open;
-    if (!narrow.matches) return;
-    if (open) document.getElementById("close-sidebar").focus();
-  }
-
-  opener.addEventListener("click", () => setDrawer(true));
-  for (const id of ["close-sidebar", "backdrop"]) {
-    document.getElementById(id).addEventListener("click", () => {
-      setDrawer(false);
-      opener.focus();
-    });
-  }
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    hidePreview();
-    if (body.classList.contains("drawer-open")) {
-      setDrawer(false);
-      opener.focus();
-    }
-  });
-  narrow.addEventListener("change", () => setDrawer(false));
-  setDrawer(false);
+  setInterval(() => document.querySelectorAll(".is-streaming > .progress").forEach(tellWaiting), 1000);
 })();

@@ -1,0 +1,128 @@
+"""Numbered sources and citations as the page shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+
+from chat.models import Citation
+
+_EXCERPT_CHARACTERS = 260
+_PREVIEW_CHARACTERS = 420
+_SIGNS = (
+    (re.compile(r"^[ \t]*(?:```.*|\|?[ \t:|-]*--[ \t:|-]*)$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE), ""),
+    (re.compile(r"[ \t]+\|[ \t]+"), " · "),
+    (re.compile(r"(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A verified citation. ``href`` is empty when its document is gone; the words remain."""
+
+    marker: int
+    href: str
+    title: str
+    section: str
+    page: int | None
+    quote: str
+    support: float | None = None
+
+    @property
+    def where(self) -> str:
+        return place(self.section, self.page)
+
+    @property
+    def preview(self) -> str:
+        return Truncator(plain(self.quote)).chars(_PREVIEW_CHARACTERS)
+
+    @property
+    def name(self) -> str:
+        """What a screen reader says of the marker."""
+        page = f", {page_label(self.page)}" if self.page else ""
+        return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.title} + page
+
+    @property
+    def support_in_words(self) -> str:
+        if self.support is None:
+            return ""
+        return _("Supports the sentence: %(percent)d %%") % {"percent": round(100 * self.support)}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCard:
+    """A numbered source beside the answer."""
+
+    marker: int
+    href: str
+    title: str
+    section: str
+    page: int | None
+    excerpt: str
+    quotes: tuple[Cited, ...] = ()
+
+    @property
+    def where(self) -> str:
+        return place(self.section, self.page)
+
+
+def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
+    """Source cards from the payload of `searched`, each with what was cited of it."""
+    quotes: dict[int, dict[tuple[str, str], Cited]] = {}
+    for cited in citations:
+        quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
+    return tuple(
+        SourceCard(
+            marker=source["marker"],
+            href=passage_url(source["document"]["id"], source["start"], source["end"]),
+            title=source["document"]["title"],
+            section=source["section"],
+            page=source["page"],
+            excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
+            quotes=tuple(quotes.get(source["marker"], {}).values()),
+        )
+        for source in sources
+    )
+
+
+def passage_url(document_id: int | None, start: int, end: int) -> str:
+    """Where the words ``[start:end]`` of a document can be read in their place; empty without a document."""
+    if document_id is None:
+        return ""
+    return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"
+
+
+def page_label(page: int) -> str:
+    return (_("page %(page)d") % {"page": page}).replace(" ", "\u00a0")
+
+
+def place(section: str, page: int | None) -> str:
+    return " · ".join(part for part in (section, page_label(page) if page else "") if part)
+
+
+def plain(text: str) -> str:
+    """The words of Markdown on one line: without the signs of headings, emphasis, code and tables."""
+    for pattern, replacement in _SIGNS:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
+
+
+def saved_citation(citation: Citation) -> Cited:
+    return Cited(
+        marker=citation.marker,
+        href=passage_url(citation.document_id, citation.start, citation.end),
+        title=citation.document_title,
+        section=citation.section,
+        page=citation.page,
+        quote=citation.quote,
+        support=citation.support,
+    )

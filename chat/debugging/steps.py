@@ -1,0 +1,184 @@
+"""The stages of one answer, in words, for the picture of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.debugging.candidates import used_weights
+from chat.debugging.diagram import LEGS, Step, StepState
+from chat.debugging.labels import grouped
+from chat.debugging.sentences import Sentence, supported_count
+from chat.models import Answer
+
+_STATES = {"ok": StepState.OK, "off": StepState.OFF, "failed": StepState.FAILED, "late": StepState.FAILED}
+
+
+def steps_of(
+    answer: Answer, trace: Mapping[str, Any], sentences: Sequence[Sentence], lexical_matches: int | None = None
+) -> tuple[Step, ...]:
+    """A step for each stage that :data:`chat.debugging.diagram.ROWS` names, whether it ran or not."""
+    timings = trace.get("timings_ms", {})
+    return (
+        Step("question", _("Question"), (answer.question,), badge=_total(answer)),
+        _reformulation(trace, timings),
+        _classification(trace, timings),
+        *(_leg(trace, leg, lexical_matches if leg == "lexical" else None) for leg in LEGS),
+        _fusion(trace, timings),
+        _rerank(trace),
+        _support(trace, timings),
+        _context(trace),
+        _generator(answer),
+        _check(answer, sentences),
+    )
+
+
+def _reformulation(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+    title = _("Reformulated")
+    done = trace.get("reformulation")
+    if not done:
+        return Step("reformulation", title, (_("searched as it was asked"),), StepState.OFF, _("off"))
+    badge = _ms(timings.get("reformulate"))
+    if not done["changed"]:
+        return Step("reformulation", title, (_("nothing to change"), _by(done["by"])), StepState.IDLE, badge)
+    state = StepState.FAILED if done.get("notice") else StepState.OK
+    return Step("reformulation", title, (f"“{done['query']}”", _by(done["by"])), state, badge)
+
+
+def _by(name: str) -> str:
+    return _("by %s") % name
+
+
+def _classification(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+    weights = used_weights(trace)
+    shares = _("vector %(vector)s · lexical %(lexical)s") % {
+        leg: number_format(round(weights.get(leg, 0.0), 2)) for leg in LEGS
+    }
+    details = (_("class: %s") % trace["query_class"], shares, trace["rule"])
+    return Step("classification", _("Class and weights"), details, badge=_ms(timings.get("classify")))
+
+
+def _leg(trace: Mapping[str, Any], name: str, matches: int | None) -> Step:
+    title = _("Vector leg") if name == "vector" else _("Lexical leg")
+    leg = next((leg for leg in trace["legs"] if leg["leg"] == name), None)
+    state = _STATES.get(leg["status"], StepState.FAILED) if leg else StepState.OFF
+    if leg is None or state is StepState.OFF:
+        return Step(name, title, (_("not asked by this method"),), StepState.OFF, _("off"))
+    if state is StepState.FAILED:
+        return Step(name, title, (_("did not answer"),), state, _status(leg["status"]))
+    returned = ngettext("%(number)s returned", "%(number)s returned", leg["returned"]) % {
+        "number": grouped(leg["returned"])
+    }
+    details = [returned]
+    if matches is not None:
+        details.append(
+            ngettext("%(number)s passage matches", "%(number)s passages match", matches) % {"number": grouped(matches)}
+        )
+    for typed, meant in leg.get("expansions", {}).items():
+        details.append(f"{typed} → {', '.join(meant)}")
+    if leg.get("error"):
+        details.append(_("its scores are incomplete"))
+    return Step(name, title, tuple(details), state, _ms(leg["milliseconds"]))
+
+
+def _fusion(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+    number = len(trace["candidates"])
+    candidates = ngettext("%(number)s candidate", "%(number)s candidates", number) % {"number": grouped(number)}
+    details = [_("method: %s") % trace["search_method"], candidates]
+    if any(candidate.get("boosts") for candidate in trace["candidates"]):
+        details.append(_("with boosts"))
+    alone = sum(leg["status"] == "ok" for leg in trace["legs"]) < 2
+    return Step(
+        "fusion", _("Fusion"), tuple(details), StepState.IDLE if alone else StepState.OK, _ms(timings.get("fuse"))
+    )
+
+
+def _rerank(trace: Mapping[str, Any]) -> Step:
+    title = _("Reranker")
+    done = trace.get("rerank")
+    if not done:
+        return Step("rerank", title, (_("the fused order stands"),), StepState.OFF, _("off"))
+    state = _STATES.get(done["status"], StepState.FAILED)
+    if state is not StepState.OK:
+        return Step("rerank", title, (done["reranker"], _("the fused order stands")), state, _status(done["status"]))
+    judged = ngettext("%(number)s judged", "%(number)s judged", done["judged"]) % {"number": grouped(done["judged"])}
+    decides = _("decides alone") if done["weight"] is None else _("weight %s") % number_format(done["weight"])
+    return Step("rerank", title, (done["reranker"], f"{judged} · {decides}"), state, _ms(done["milliseconds"]))
+
+
+def _support(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+    title = _("Neighbours")
+    if "support" not in timings:
+        return Step("support", title, (_("nothing added"),), StepState.OFF, _("off"))
+    lifted = sum(bool(candidate.get("support")) for candidate in trace["candidates"])
+    told = ngettext("%(number)s score moved", "%(number)s scores moved", lifted) % {"number": grouped(lifted)}
+    return Step("support", title, (told,), StepState.OK if lifted else StepState.IDLE, _ms(timings["support"]))
+
+
+def _context(trace: Mapping[str, Any]) -> Step:
+    title = _("Context")
+    counted = trace.get("assembly") or {}
+    kept = sum(candidate["rank"] is not None for candidate in trace["candidates"])
+    returned = ngettext("%(number)s passage kept", "%(number)s passages kept", kept) % {"number": grouped(kept)}
+    if not counted.get("blocks"):
+        return Step("context", title, (returned,), StepState.OFF, _("empty"))
+    blocks = ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]) % {"number": counted["blocks"]}
+    tokens = _("%(tokens)s of %(budget)s tokens") % {
+        "tokens": grouped(counted["tokens"]),
+        "budget": grouped(counted["budget_tokens"]),
+    }
+    return Step("context", title, (returned, blocks, tokens))
+
+
+def _generator(answer: Answer) -> Step:
+    title = _("Answer")
+    if answer.status == Answer.Status.FAILED:
+        return Step("generator", title, (_("there is none"),), StepState.FAILED, _("failed"))
+    timings = answer.timings_ms
+    ended = timings.get("written", timings.get("total"))
+    took = ended - timings["searched"] if ended is not None and "searched" in timings else None
+    details = [answer.generator or _("nobody")]
+    if answer.usage:
+        tokens = answer.usage["prompt_tokens"] + answer.usage["completion_tokens"]
+        details.append(ngettext("%(number)s token", "%(number)s tokens", tokens) % {"number": grouped(tokens)})
+    if answer.repeats_id:
+        details.append(_("repeated from an earlier answer"))
+    if answer.refused:
+        return Step("generator", title, (_("refused"), *details), StepState.IDLE, _ms(took))
+    if answer.notice and answer.status != Answer.Status.STOPPED:
+        return Step("generator", title, (*details, answer.notice), StepState.FAILED, _("fallback"))
+    if answer.status == Answer.Status.STOPPED:
+        return Step("generator", title, tuple(details), StepState.IDLE, _("stopped"))
+    return Step("generator", title, tuple(details), badge=_ms(took))
+
+
+def _check(answer: Answer, sentences: Sequence[Sentence]) -> Step:
+    title = _("Sentences")
+    supported, measured = supported_count(sentences)
+    if not measured:
+        return Step("check", title, (_("none were measured"),), StepState.OFF, _("off"))
+    told = _("%(supported)d of %(measured)d supported") % {"supported": supported, "measured": measured}
+    written, total = (answer.timings_ms.get(moment) for moment in ("written", "total"))
+    took = total - written if written is not None and total is not None else None
+    return Step("check", title, (told,), StepState.OK if supported == measured else StepState.FAILED, _ms(took))
+
+
+def _status(status: str) -> str:
+    return {"failed": _("failed"), "late": _("late"), "off": _("off")}.get(status, status)
+
+
+def _total(answer: Answer) -> str:
+    return _ms(answer.timings_ms.get("total"))
+
+
+def _ms(milliseconds: float | None) -> str:
+    """A duration as the picture shows it; empty when it is not known."""
+    if milliseconds is None:
+        return ""
+    if milliseconds >= 10_000:
+        return _("%s s") % number_format(milliseconds / 1000, 1)
+    return _("%s ms") % number_format(milliseconds, 0 if milliseconds >= 10 else 1)

@@ -1,0 +1,50 @@
+"""What people may say of conversations and answers, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Conversation, Feedback
+
+COMMENT_CHARACTERS = 2000
+
+
+class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Conversation
+        fields = ["title"]
+        error_messages = {"title": {"max_length": _("Please keep the title within %(limit_value)d characters.")}}
+
+    def clean_title(self) -> str:
+        title = " ".join(self.cleaned_data["title"].split())
+        if not title:
+            raise forms.ValidationError(_("Please type a title."))
+        return title
+
+
+class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A verdict, with a reason when it is bad. ``has_details`` tells that the reason was asked for."""
+
+    VERDICTS = {"yes": True, "no": False, "none": None}
+
+    verdict = forms.ChoiceField(choices=[(name, name) for name in VERDICTS])
+    has_details = forms.BooleanField(required=False)
+    comment = forms.CharField(
+        max_length=COMMENT_CHARACTERS,
+        required=False,
+        error_messages={"max_length": _("Please keep the comment within %(limit_value)d characters.")},
+    )
+
+    class Meta:
+        model = Feedback
+        fields = ["reason", "comment"]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        helpful = given["helpful"] = self.VERDICTS.get(given.get("verdict", ""))
+        if helpful is not False:
+            given["reason"] = given["comment"] = ""
+        return given

@@ -1,0 +1,44 @@
+"""Conversations that others may read: whoever has the link sees them, as far as they may read the documents."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from django.utils import timezone
+
+from chat.models import Answer, Conversation
+from retrieval.models import Document
+
+
+def share(conversation: Conversation) -> uuid.UUID:
+    """The token in the conversation's link. A conversation that is shared already keeps the one it has."""
+    unshared = Conversation.objects.filter(pk=conversation.pk, share_token=None)
+    unshared.update(share_token=uuid.uuid4(), shared_at=timezone.now())
+    conversation.refresh_from_db(fields=["share_token", "shared_at"])
+    token = conversation.share_token
+    assert token is not None
+    return token
+
+
+def stop_sharing(conversation: Conversation) -> None:
+    """The link leads nowhere from now on, and will not again: sharing anew makes another one."""
+    conversation.share_token = conversation.shared_at = None
+    conversation.save(update_fields=["share_token", "shared_at"])
+
+
+def shared_conversation(token: uuid.UUID) -> Conversation | None:
+    """The conversation that the link leads to; None when its owner has stopped sharing it, or never did."""
+    return Conversation.objects.select_related("collection").filter(share_token=token).first()
+
+
+def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+    """Ids of those answers that rest on a document which ``user`` may not read, or which is there no more.
+
+    All the sources of an answer count, not the cited ones alone: their passages are shown beside it, and a model has
+    read them.
+    """
+    documents = {answer.pk: {source["document"]["id"] for source in answer.sources} for answer in answers}
+    wanted = frozenset().union(*documents.values())
+    readable = set(Document.objects.readable_by(user).filter(pk__in=wanted).values_list("pk", flat=True))
+    return frozenset(answer for answer, needed in documents.items() if not needed <= readable)

@@ -1,0 +1,45 @@
+// The list of conversations, which is a drawer on narrow screens.
+(function () {
+  "use strict";
+
+  const body = document.body;
+  const narrow = matchMedia("(max-width: 60rem)");
+  const sidebar = document.getElementById("sidebar");
+  const opener = document.getElementById("open-sidebar");
+
+  function setDrawer(open) {
+    body.classList.toggle("drawer-open", open && narrow.matches);
+    opener.setAttribute("aria-expanded", String(open));
+    sidebar.inert = narrow.matches && !open;
+    document.getElementById("main").inert = narrow.matches && open;
+    if (!narrow.matches) return;
+    if (open) document.getElementById("close-sidebar").focus();
+  }
+
+  opener.addEventListener("click", () => setDrawer(true));
+  for (const id of ["close-sidebar", "backdrop"]) {
+    document.getElementById(id).addEventListener("click", () => {
+      setDrawer(false);
+      opener.focus();
+    });
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const renaming = event.target.closest(".is-renaming");
+    if (renaming) {
+      renaming.querySelector("[data-escape]").click();
+      return;
+    }
+    if (body.classList.contains("drawer-open")) {
+      setDrawer(false);
+      opener.focus();
+    }
+  });
+  // The list comes whole with every question, so what it was searched for is over.
+  body.addEventListener("htmx:oobAfterSwap", (event) => {
+    if (event.detail.target.id === "conversations") document.getElementById("conversation-search").value = "";
+  });
+
+  narrow.addEventListener("change", () => setDrawer(false));
+  setDrawer(false);
+})();

@@ -1,0 +1,82 @@
+"""An answer's search with one setting changed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from chat.debugging.reach import filters_of_both
+from chat.models import Answer
+from chat.replay import Baseline, baseline_of, replay, writers
+from chat.replay_form import ReplayForm
+from chat.throttling import QuestionThrottle
+from chat.views.access import for_visitors, is_staff, may_debug, readable_answer
+from retrieval.exceptions import InvalidQuery
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_visitors
+def replay_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    """The form, and behind a POST of it the difference: for htmx the result alone, for other browsers a page."""
+    if not may_debug(request):
+        raise Http404
+    answer = readable_answer(request, answer_id)
+    if not answer.trace:
+        raise Http404
+    baseline = baseline_of(answer)
+    if request.method != "POST":
+        return _page(request, answer, baseline, form_for(answer, baseline))
+    form = form_for(answer, baseline, request.POST)
+    if not form.is_valid():
+        return _page(request, answer, baseline, form, status=422)
+    throttle = QuestionThrottle()
+    if not throttle.allow_request(request, replay_answer):  # type: ignore[arg-type]
+        wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
+        return _page(request, answer, baseline, form, wait % {"seconds": round(throttle.wait() or 1)}, status=429)
+    try:
+        filters = filters_of_both(answer, request.user)
+    except InvalidQuery as error:
+        return _page(request, answer, baseline, form, str(error), status=422)
+    if not filters.collections:
+        refused = _("You may not search the documents of this answer any more, so it cannot be searched again.")
+        return _page(request, answer, baseline, form, refused, status=422)
+    writer = writers().get(form.cleaned_data["writer"])
+    done = replay(answer, form.changed_settings, filters, baseline=baseline.profile, writer=writer)
+    return _page(request, answer, baseline, form, replayed=done)
+
+
+def form_for(answer: Answer, baseline: Baseline | None = None, data: Any = None) -> ReplayForm:
+    baseline = baseline or baseline_of(answer)
+    return ReplayForm(
+        data,
+        baseline=baseline.profile.settings,
+        query_class=answer.trace.get("query_class", ""),
+        prefix=f"replay-{answer.pk}",
+    )
+
+
+def _page(
+    request: HttpRequest,
+    answer: Answer,
+    baseline: Baseline,
+    form: ReplayForm,
+    error: str = "",
+    *,
+    replayed: Any = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "answer": answer,
+        "baseline": baseline,
+        "form": form,
+        "error": error,
+        "replay": replayed,
+        "is_staff": is_staff(request),
+    }
+    template = "chat/_replay_result.html" if request.htmx else "chat/replay.html"  # type: ignore[attr-defined]
+    return render(request, template, context, status=status)

@@ -1,0 +1,58 @@
+"""Giving a conversation a link, and reading one that somebody shared."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+from django_htmx.http import trigger_client_event
+
+from chat import sharing
+from chat.models import Conversation
+from chat.turns import turn_of, withheld_turn
+from chat.views.access import for_visitors, is_own, own_conversation
+from chat.views.pages import saved_answers
+
+
+@require_POST
+@for_visitors
+def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = own_conversation(request, conversation_id)
+    sharing.share(conversation)
+    return _shown(request, conversation, _("The conversation is shared. Copy its link."))
+
+
+@require_POST
+@for_visitors
+def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    conversation = own_conversation(request, conversation_id)
+    sharing.stop_sharing(conversation)
+    return _shown(request, conversation, _("The conversation is not shared any more."))
+
+
+def _shown(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("chat:conversation", conversation.pk)
+    response = render(request, "chat/_share.html", {"conversation": conversation, "unfolded": True})
+    return trigger_client_event(response, "announce", {"sentence": said})
+
+
+@require_GET
+@for_visitors
+def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+    """A shared conversation, to read only. Answers from documents that the reader may not read are left out."""
+    conversation = sharing.shared_conversation(token)
+    if conversation is None:
+        response = render(request, "chat/not_shared.html", status=404)
+    else:
+        answers = list(saved_answers(conversation))
+        withheld = sharing.withheld_from(request.user, answers)
+        turns = [withheld_turn(answer) if answer.pk in withheld else turn_of(answer) for answer in answers]
+        context = {"conversation": conversation, "turns": turns, "is_own": is_own(request, conversation)}
+        response = render(request, "chat/shared.html", context)
+    # The link is for those it was given to.
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    return response

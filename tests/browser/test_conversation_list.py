@@ -1,0 +1,139 @@
+"""The list of conversations: searched, renamed, and as long as one wants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import PHONE, Site
+from tests.browser.pages import ask, confirm
+
+SEAL_KIT = "Which seal kit fits the MX-9920-W?"
+ADD_VAR = "What does addVar do?"
+
+
+def open_list(page: Page) -> Locator:
+    """The entries; on narrow screens the list is a drawer."""
+    opener = page.locator("#open-sidebar")
+    if opener.is_visible() and not page.locator("#close-sidebar").is_visible():
+        opener.click()
+        expect(page.locator("#sidebar")).to_be_in_viewport()
+    return page.locator(".conversations li")
+
+
+def entry(page: Page, words: str) -> Locator:
+    return page.locator(".conversations li", has_text=words)
+
+
+@pytest.fixture
+def two_conversations(site: Site, anywhere: Page) -> Page:
+    """The page of the second of two, about variables; the first was about a seal kit."""
+    for question in (SEAL_KIT, ADD_VAR):
+        anywhere.goto(site.url)
+        ask(anywhere, question)
+    return anywhere
+
+
+def test_a_conversation_is_renamed_in_its_place(two_conversations: Page) -> None:
+    page = two_conversations
+    open_list(page)
+    shown, other = entry(page, "addVar"), entry(page, "seal kit")
+    shown.hover()
+    shown.get_by_role("link", name="Rename").click()
+    title = page.get_by_role("textbox", name="Title")
+    expect(title).to_be_focused()
+    expect(title).to_have_value(ADD_VAR)
+    page.keyboard.type("Something else")
+    page.keyboard.press("Escape")
+    expect(title).to_have_count(0)
+    expect(shown.get_by_role("link", name="Rename")).to_be_focused()
+
+    page.keyboard.press("Enter")
+    expect(title).to_be_focused()
+    page.keyboard.type("Variables <b>")
+    page.keyboard.press("Enter")
+    renamed = entry(page, "Variables <b>")
+    expect(renamed.locator(".entry-title")).to_have_attribute("aria-current", "page")
+    expect(renamed.get_by_role("link", name="Rename")).to_be_focused()
+    expect(page).to_have_title("Variables <b> · Ragsite")
+    expect(page.locator("h1")).to_have_text("Variables <b>")
+    expect(page.locator("#live")).to_have_text("Renamed.")
+
+    other.hover()
+    other.get_by_role("link", name="Rename").click()
+    title.fill("Seals")
+    page.get_by_role("button", name="Save").click()
+    expect(entry(page, "Seals").locator("a").first).to_be_visible()
+    expect(page).to_have_title("Variables <b> · Ragsite")
+    page.reload()
+    expect(open_list(page).locator(".entry-title")).to_have_text(["Variables <b>", "Seals"])
+
+
+def test_conversations_are_searched_by_what_was_said(two_conversations: Page) -> None:
+    page = two_conversations
+    entries = open_list(page)
+    # The part's number stands in the answer alone.
+    page.get_by_role("searchbox", name="Search conversations").fill("SK-9920")
+    expect(entries).to_have_count(1)
+    expect(entries).to_contain_text(SEAL_KIT)
+    expect(page.locator("#live")).to_have_text("1 conversation")
+    # What is deleted from a searched list leaves it searched.
+    page.get_by_role("searchbox").fill("no such words")
+    expect(page.locator(".conversations")).to_contain_text("No conversation mentions “no such words”.")
+    page.get_by_role("searchbox").fill("seal")
+    expect(entries).to_have_count(1)
+    confirm(page, accept=True)
+    entries.hover()
+    entries.get_by_role("button", name="Delete").click()
+    expect(page.locator(".conversations")).to_contain_text("No conversation mentions “seal”.")
+    page.get_by_role("searchbox").press("Escape")
+    expect(entries).to_have_count(1)
+    expect(entries).to_contain_text(ADD_VAR)
+    expect(page.locator(".turn")).to_have_count(1)
+
+
+def test_the_list_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(**PHONE, java_script_enabled=False)
+    for question in (SEAL_KIT, ADD_VAR):
+        page.goto(site.url)
+        page.fill("#question", question)
+        page.click(".send")
+        expect(page.locator(".turn")).to_be_visible()
+    page.goto(site.url)
+    page.fill("#conversation-search", "seal kit")
+    page.press("#conversation-search", "Enter")
+    expect(page.locator(".conversations li")).to_have_count(1)
+    expect(page.locator("#conversation-search")).to_have_value("seal kit")
+    page.get_by_role("link", name="Rename").click()
+    page.fill("[name=title]", "Seals")
+    page.get_by_role("button", name="Save").click()
+    expect(page).to_have_title("Seals · Ragsite")
+
+
+def test_older_conversations_are_a_click_away(site: Site, page: Page) -> None:
+    from django.utils import timezone
+
+    from chat.conversations import PAGE
+    from chat.models import Conversation
+
+    page.goto(site.url)
+    ask(page, SEAL_KIT)
+    mine = re.search(r"/c/([0-9a-f-]+)/", page.url)
+    assert mine is not None
+    with site.data():
+        visitor = Conversation.objects.get(pk=mine[1]).visitor
+        Conversation.objects.bulk_create(
+            Conversation(visitor=visitor, title=f"Older {n}", updated_at=timezone.now() - timedelta(days=n))
+            for n in range(1, PAGE + 2)
+        )
+    page.reload()
+    entries = page.locator(".conversations li")
+    expect(entries).to_have_count(PAGE)
+    page.get_by_role("link", name="Show more").click()
+    expect(entries).to_have_count(PAGE + 2)
+    expect(page.get_by_role("link", name="Show more")).to_have_count(0)
+    expect(page.locator(".turn")).to_have_count(1)

@@ -1,0 +1,101 @@
+"""A conversation is shared, read by others, and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.pages import answer_text, ask
+
+SEAL_KIT = "Which seal kit fits the MX-9920-W?"
+ADD_VAR = "What does addVar do?"
+
+
+def share(page: Page) -> str:
+    """The link."""
+    page.get_by_role("button", name="Share", exact=True).click()
+    expect(page.locator("#live")).to_have_text("The conversation is shared. Copy its link.")
+    return page.get_by_label("Link to this conversation").input_value()
+
+
+def test_a_shared_conversation_is_read_by_others(
+    site: Site, visitor: Callable[..., Page], anywhere: Page, complaints: Complaints
+) -> None:
+    mine = anywhere
+    mine.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    mine.goto(site.url)
+    expect(mine.locator("#share button")).to_have_count(0)
+    text = answer_text(ask(mine, SEAL_KIT))
+    link = share(mine)
+    assert link.startswith(f"{site.url}/s/")
+    expect(mine.locator("#share summary")).to_be_focused()
+    mine.get_by_role("button", name="Copy link").click()
+    expect(mine.get_by_role("button", name="Copied")).to_be_visible()
+    assert mine.evaluate("navigator.clipboard.readText()") == link
+    mine.keyboard.press("Escape")
+    expect(mine.locator(".share-panel")).to_be_hidden()
+    expect(mine.locator("#share summary")).to_be_focused()
+
+    theirs = visitor(**PHONE)
+    theirs.goto(link)
+    expect(theirs).to_have_title(f"{SEAL_KIT} · Ragsite")
+    assert answer_text(theirs.locator(".turn")) == text
+    for absent in ("#ask", ".verdict", ".sidebar", "#share"):
+        expect(theirs.locator(absent)).to_have_count(0)
+    expect(theirs.get_by_role("button", name="Stop sharing")).to_have_count(0)
+    toggle = theirs.locator(".sources-toggle")
+    toggle.click()
+    expect(theirs.locator(".source").first).to_be_visible()
+    theirs.locator(".cite a").first.click()
+    expect(theirs.locator("#passage")).to_be_in_viewport()
+
+    mine.reload()
+    mine.locator("#share summary").click()
+    mine.get_by_role("button", name="Stop sharing").click()
+    expect(mine.locator("#live")).to_have_text("The conversation is not shared any more.")
+    expect(mine.get_by_role("button", name="Share", exact=True)).to_be_focused()
+    complaints.expected.append("404")
+    response = theirs.goto(link)
+    assert response is not None
+    assert response.status == 404
+    expect(theirs.locator("h1")).to_have_text("This conversation is not shared")
+
+
+def test_what_a_reader_may_not_read_is_left_out(site: Site, visitor: Callable[..., Page]) -> None:
+    from retrieval.models import Collection
+
+    admins = visitor()
+    site.sign_in(admins)
+    ask(admins, SEAL_KIT)
+    ask(admins, ADD_VAR)
+    link = share(admins)
+    theirs = visitor()
+    with site.data():
+        Collection.objects.filter(slug="lingo").update(is_public=False)
+    try:
+        theirs.goto(link)
+        first, second = theirs.locator(".turn").all()
+        expect(second.locator(".question")).to_have_text(ADD_VAR)
+        expect(first.locator("[data-answer-text]")).to_contain_text("SK-9920-W")
+        expect(second).to_contain_text("This answer quotes documents that you may not read.")
+        expect(second.locator(".source, .cite")).to_have_count(0)
+        admins.goto(link)
+        expect(admins.locator("[data-answer-text]")).to_have_count(2)
+    finally:
+        with site.data():
+            Collection.objects.filter(slug="lingo").update(is_public=True)
+
+
+def test_sharing_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(java_script_enabled=False)
+    page.goto(site.url)
+    page.fill("#question", SEAL_KIT)
+    page.click(".send")
+    page.get_by_role("button", name="Share", exact=True).click()
+    page.locator("#share summary").click()
+    page.get_by_role("link", name="See what others see").click()
+    expect(page.locator(".turn [data-answer-text]")).to_contain_text("SK-9920-W")
+    page.get_by_role("button", name="Stop sharing").click()
+    expect(page.get_by_role("button", name="Share", exact=True)).to_be_visible()

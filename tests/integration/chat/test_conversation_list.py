@@ -1,0 +1,126 @@
+"""The list of one's conversations: searched, renamed, as long as asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from chat.conversations import PAGE, listing, mentioning
+from chat.models import Answer, Conversation
+
+pytestmark = pytest.mark.django_db
+
+HTMX = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+def owner() -> User:
+    return User.objects.create_user("owner")
+
+
+@pytest.fixture
+def mine(owner: User) -> Client:
+    client = Client()
+    client.force_login(owner)
+    return client
+
+
+def conversation(owner: User, title: str, question: str = "q", text: str = "", days: int = 0) -> Conversation:
+    made = Conversation.objects.create(owner=owner, title=title, updated_at=timezone.now() - timedelta(days=days))
+    Answer.objects.create(conversation=made, question=question, text=text, status=Answer.Status.COMPLETED)
+    return made
+
+
+def titles(page: str) -> list[str]:
+    return re.findall(r'<a class="entry-title"[^>]*>([^<]*)</a>', page)
+
+
+def test_words_are_found_in_titles_questions_and_answers(owner: User) -> None:
+    conversation(owner, "Pumps", "Which seal kit?", "SK-9920-W fits.")
+    conversation(owner, "Visiting hours", "When?", "From two to four.")
+    conversation(owner, "100% sure_thing")
+    own = Conversation.objects.of(owner, "")
+
+    def found(wanted: str) -> list[str]:
+        return sorted(str(one) for one in mentioning(own, wanted))
+
+    assert found("sk-9920") == ["Pumps"]
+    assert found("SEAL") == ["Pumps"]
+    assert found("visiting four") == ["Visiting hours"]
+    assert found("visiting seal") == []
+    assert found("% _") == ["100% sure_thing"]
+    assert found("\0 pumps") == ["Pumps"]
+    assert len(found("   ")) == 3
+
+
+def test_a_conversation_is_listed_once_however_often_it_mentions_the_word(owner: User) -> None:
+    made = conversation(owner, "Seals", "Which seal?", "A seal.")
+    Answer.objects.create(conversation=made, question="Another seal?", status=Answer.Status.COMPLETED)
+    assert listing(Conversation.objects.of(owner, ""), "seal").count == 1
+
+
+def test_the_search_looks_into_ones_own_conversations_alone(owner: User, mine: Client) -> None:
+    conversation(owner, "My seals")
+    conversation(User.objects.create_user("other"), "Their seals")
+    assert titles(mine.get("/", {"q": "seals"}).content.decode()) == ["My seals"]
+    page = mine.get("/conversations/", {"q": "seals"}, **HTMX)
+    assert titles(page.content.decode()) == ["My seals"]
+    assert json.loads(page["HX-Trigger"]) == {"announce": {"sentence": "1 conversation"}}
+    assert "No conversation mentions “&lt;b&gt;”." in mine.get("/", {"q": "<b>"}).content.decode()
+    assert mine.get("/conversations/", {"q": "a b"})["Location"] == "/?q=a+b"
+
+
+def test_the_rest_is_shown_when_asked_for(owner: User, mine: Client) -> None:
+    for number in range(PAGE + 3):
+        conversation(owner, f"Number {number}", days=number)
+    page = mine.get("/").content.decode()
+    assert titles(page) == [f"Number {number}" for number in range(PAGE)]
+    more = re.search(r'class="show-more" href="([^"]*)"', page)
+    assert more is not None
+    page = mine.get(more[1].replace("&amp;", "&")).content.decode()
+    assert len(titles(page)) == PAGE + 3
+    assert "show-more" not in page
+    assert re.findall(r"<h2>(.*?)</h2>", page)[:3] == ["Today", "Last seven days", "Earlier"]
+    for nonsense in ("x", "-4", "9" * 30, "²"):
+        assert mine.get("/", {"show": nonsense}).status_code == 200
+
+
+def test_a_title_is_changed(owner: User, mine: Client) -> None:
+    made = conversation(owner, "Old")
+    address = f"/c/{made.pk}/rename/"
+    assert 'value="Old"' in mine.get(address, **HTMX).content.decode()
+    shown = {"HTTP_HX_CURRENT_URL": f"http://testserver/c/{made.pk}/"}
+    page = mine.post(address, {"title": "  A  <new> title "}, **HTMX, **shown).content.decode()
+    assert "A &lt;new&gt; title · Ragsite</title>" in page
+    made.refresh_from_db()
+    assert made.title == "A <new> title"
+    assert "<title>" not in mine.post(address, {"title": "Newer"}, **HTMX).content.decode()
+    assert mine.post(address, {"title": "Newest"})["Location"] == f"/c/{made.pk}/"
+
+
+def test_a_title_that_cannot_be_is_refused_with_a_sentence(owner: User, mine: Client) -> None:
+    made = conversation(owner, "Old")
+    address = f"/c/{made.pk}/rename/"
+    for title, sentence in (("  ", "Please type a title."), ("x" * 201, "within 200 characters")):
+        for headers in (HTMX, {}):
+            refused = mine.post(address, {"title": title}, **headers)
+            assert refused.status_code == 422
+            assert 'role="alert"' in refused.content.decode()
+            assert sentence in refused.content.decode()
+    made.refresh_from_db()
+    assert made.title == "Old"
+
+
+def test_nobody_renames_what_is_not_theirs(owner: User) -> None:
+    made = conversation(owner, "Old")
+    other = Client()
+    other.force_login(User.objects.create_user("other", is_staff=True))
+    for method in (other.get, other.post):
+        assert method(f"/c/{made.pk}/rename/", {"title": "New"}).status_code == 404
+    assert other.get(f"/c/{made.pk}/entry/").status_code == 404

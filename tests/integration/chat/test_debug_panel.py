@@ -1,0 +1,283 @@
+"""What the debug panel tells of a real answer, and whom it tells it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+
+from chat import asking, streams
+from chat.debugging import scores
+from chat.debugging.panel import panel_of
+from chat.debugging.scores import Score
+from chat.models import Answer
+from retrieval import profiles
+from retrieval.access import everything
+from retrieval.exceptions import LegFailed
+from retrieval.lexical.matches import count_matches, matched_spans
+from retrieval.models import Chunk, Collection, Document, SearchProfile
+from retrieval.ranking.profile import ProfileSettings
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+TEXTS = {
+    "pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its seal kits cost 12 euros.",
+    "valve.md": "# Ball valve\n\nThe ball valve weighs 300 grams & more. Its price is 15 euros.",
+    "zoo.md": "# Zoo\n\nThe zoo is open every day. An elephant is heavy, and weighs 5000 kg. <b>Bold</b>",
+}
+QUESTION = "How heavy is the MX-9920-W pump?"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in TEXTS.items():
+        ingest(collection, source, text)
+    return collection
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    return User.objects.create_superuser("admin", password="a long enough one")
+
+
+def answered(question: str = QUESTION, **options: object) -> Answer:
+    answer = asking.begin(question, user=None, visitor="browser-1", **options)  # type: ignore[arg-type]
+    async_to_sync(streams.finish)(answer.pk)
+    return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
+
+
+def client_of(user: User | None = None, visitor: str = "") -> Client:
+    client = Client()
+    if user:
+        client.force_login(user)
+    if visitor:
+        session = client.session
+        session[asking.VISITOR_KEY] = visitor
+        session.save()
+    return client
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def test_the_panel_tells_the_whole_way(library: Collection, staff: User) -> None:
+    answer = answered()
+    panel = panel_of(answer, staff)
+    assert panel is not None
+    states = {step.name: step.state.value for step in panel.steps}
+    assert states["vector"] == states["lexical"] == states["fusion"] == states["rerank"] == "ok"
+    assert [bar.name for _, bar in panel.search_bars][:5] == ["reformulate", "classify", "legs", "vector", "lexical"]
+    assert panel.context[0].endswith(("hit", "hits"))
+    assert re.search(r"\d+ of 4,000 tokens", panel.context[-1])
+    # Passages with a telling word of the question: the pump's and the elephant's.
+    assert panel.lexical_matches == count_matches(answer.trace["query"], everything())
+    assert panel.lexical_matches == 2
+
+    first = panel.rows[0]
+    assert [piece.text for piece in first.shown.pieces if piece.marked][:2] == ["MX-9920-W", "MX-9920-W"]
+    assert "pump" in [piece.text for piece in first.shown.pieces if piece.marked]
+    page = client_of(staff).get(f"/answers/{answer.pk}/debug/", HTTP_HX_REQUEST="true").content.decode()
+    assert "<mark>MX-9920-W</mark>" in page
+    assert "<b>Bold</b>" not in page
+    assert "&lt;b&gt;Bold&lt;/b&gt;" in page
+    assert "style=" not in page
+
+
+def test_other_browsers_get_a_page(library: Collection, staff: User) -> None:
+    answer = answered()
+    page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
+    assert "<!doctype html>" in page
+    assert "chat/debug" in page
+    assert f'action="/answers/{answer.pk}/replay/"' in page
+
+
+def test_only_staff_look_in_unless_the_site_says_otherwise(
+    library: Collection, staff: User, settings: LazySettings
+) -> None:
+    answer = answered()
+    asker, other = client_of(visitor="browser-1"), client_of(visitor="browser-2")
+    paths = [f"/answers/{answer.pk}/{page}/" for page in ("debug", "debug/scores", "replay")]
+    for path in paths:
+        assert [each.get(path).status_code for each in (asker, other, client_of(staff))] == [404, 404, 200]
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    for path in paths:
+        assert [each.get(path).status_code for each in (asker, other)] == [200, 404]
+
+
+def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
+    library: Collection, staff: User, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> object:
+        raise LegFailed("disk /dev/sda1 is full")
+
+    monkeypatch.setattr("retrieval.dense.ranker.VectorRanker.rank", broken)
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    answer = answered()
+    path = f"/answers/{answer.pk}/debug/"
+    for_staff = client_of(staff).get(path).content.decode()
+    for_asker = client_of(visitor="browser-1").get(path).content.decode()
+    assert "sda1" in for_staff
+    assert "sda1" not in for_asker
+    assert 'class="step is-failed"' in for_asker
+    assert "did not answer" in text_of(for_asker)
+
+    Document.objects.filter(source="pump.md").update(title="Renamed")
+    Chunk.objects.filter(document__source="pump.md").update(content="A secret that was added later.")
+    Collection.objects.update(is_public=False)
+    assert "secret" in client_of(staff).get(path).content.decode()
+    closed = client_of(visitor="browser-1").get(path).content.decode()
+    assert "secret" not in closed
+    assert "weighs 3450 grams" in closed
+
+
+def test_a_count_that_takes_too_long_is_announced(
+    library: Collection, staff: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object, **__: object) -> int:
+        raise LegFailed("The lexical search ran past its 2 s.")
+
+    answer = answered()
+    monkeypatch.setattr("chat.debugging.panel.count_matches", late)
+    panel = panel_of(answer, staff)
+    assert panel is not None
+    assert panel.lexical_matches is None
+    assert panel.not_counted == "The lexical search ran past its 2 s."
+
+
+def test_matches_are_counted_within_the_time_and_the_filters(library: Collection, ingest: Ingest) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    ingest(other, "elephant.md", "# Elephants\n\nAn elephant is heavy.")
+    assert count_matches("elephants", everything()) == 2
+    assert count_matches("elephants", everything("other")) == 1
+    assert count_matches("xyzzy plugh", everything(), fuzzy=False) == 0
+    blocker = connection.copy()
+    blocker.set_autocommit(False)
+    try:
+        with blocker.cursor() as cursor:
+            cursor.execute("LOCK TABLE retrieval_chunk IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(LegFailed, match="ran past its 0.2 s"):
+            count_matches("elephants", everything(), timeout_seconds=0.2)
+    finally:
+        blocker.rollback()
+        blocker.close()
+
+
+def test_words_are_found_as_the_index_has_them(library: Collection) -> None:
+    chunk = Chunk.objects.get(document__source="pump.md")
+    texts = {chunk.pk: chunk.content, 10**9: "gone: pump"}
+    spans = matched_spans(texts, {chunk.pk: ["9920", "kit"], 10**9: ["pump"]})
+    assert [chunk.content[start:end] for start, end in spans[chunk.pk]][-1] == "kits"
+    assert "MX-9920-W" in [chunk.content[start:end] for start, end in spans[chunk.pk]]
+    assert 10**9 not in spans
+    assert matched_spans(texts, {}) == {}
+
+
+def statement(start: int, end: int, *, supported: bool, **more: object) -> dict[str, object]:
+    support = 0.97 if supported else 0.1
+    plain = {"markers": [], "reasons": [], "best": None}
+    return {"start": start, "end": end, "support": support, "supported": supported, **plain, **more}
+
+
+def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: User) -> None:
+    profile = SearchProfile.objects.create(slug="parts", name="Parts")
+    version = profiles.add_version(profile, ProfileSettings(top_k=5))
+    answer = answered()
+    source = answer.sources[0]
+    start = source["start"] + source["content"].index("3450")
+    prompt = {"version": 2, "sources_left_out": [4], "sources_with_instructions": [3, 1]}
+    Answer.objects.filter(pk=answer.pk).update(
+        text="The pump weighs 3450 grams. It is red.",
+        profile_version=version,
+        trace={**answer.trace, "prompt": prompt},
+        prompt_version=2,
+        usage={"prompt_tokens": 812, "completion_tokens": 20, "cost": 0.0042, "estimated": True},
+        confidence=0.91,
+        statements=[
+            statement(0, 27, supported=True, markers=[1], best={"marker": 1, "start": start, "end": start + 10}),
+            statement(28, 38, supported=False, reasons=["uncited", "words"]),
+        ],
+    )
+    page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
+    told = text_of(page)
+    assert "812 read, 20 written" in told
+    assert "estimated" in told
+    assert "Sources without room in the prompt 4 Sources that hold instructions ✕ 3, 1" in told
+    assert "0.0042" in told
+    assert "0.91" in told
+    assert "Version of the prompt 2" in told
+    assert f"/admin/retrieval/searchprofile/{profile.pk}/change/" in page
+    assert "1 of 2 supported" in told
+    assert "It is red. – 0.10 ✕ not supported it names no source its words are not in the source" in told
+    assert f"start={start}&amp;end={start + 10}#passage" in page
+    clerk = User.objects.create_user("clerk", password="a long enough one", is_staff=True)
+    assert "/admin/retrieval/" not in client_of(clerk).get(f"/answers/{answer.pk}/debug/").content.decode()
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[Score]:
+    """The scores that a provider of this test gives every answer; there is no other one."""
+    given: list[Score] = []
+    monkeypatch.setattr(scores, "_providers", [])
+
+    def provider(answer: Answer) -> list[Score]:
+        return given
+
+    scores.register(provider)
+    scores.register(provider)
+    return given
+
+
+def test_scores_are_asked_for_until_they_are_there(library: Collection, staff: User, judged: list[Score]) -> None:
+    answer = answered()
+    client = client_of(staff)
+    path = f"/answers/{answer.pk}/debug/scores/"
+    assert "hx-trigger" not in client.get(path).content.decode()
+    judged[:] = [Score("faithfulness", pending=True), Score("relevance", 0.8, reason="It names the pump.")]
+    waiting = client.get(path).content.decode()
+    assert waiting.count("faithfulness") == 1
+    assert f'hx-get="{path}?round=1" hx-trigger="load delay:2s"' in waiting
+    assert 'hx-trigger="load delay:20s"' in client.get(path, {"round": "39"}).content.decode()
+    assert "hx-trigger" not in client.get(path, {"round": "40"}).content.decode()
+    assert client.get(path, {"round": "x" * 500}).status_code == 200
+    judged[:] = [Score("faithfulness", 0.93), Score("relevance", error="judge at 10.0.0.7 timed out")]
+    done = client.get(path).content.decode()
+    assert "0.93" in done
+    assert "10.0.0.7" in done
+    assert "hx-trigger" not in done
+
+
+def test_a_provider_that_breaks_is_announced_and_the_others_are_shown(
+    library: Collection, staff: User, judged: list[Score], settings: LazySettings
+) -> None:
+    answer = answered()
+    judged.append(Score("faithfulness", 0.93))
+
+    def broken(answer: Answer) -> list[Score]:
+        raise RuntimeError("no judge at 10.0.0.7")
+
+    scores.register(broken)
+    path = f"/answers/{answer.pk}/debug/scores/"
+    told = client_of(staff).get(path).content.decode()
+    assert "0.93" in told
+    assert "no judge at 10.0.0.7" in told
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    told = client_of(visitor="browser-1").get(path).content.decode()
+    assert "failed" in told
+    assert "10.0.0.7" not in told
+
+
+def test_an_answer_that_searched_nothing_has_nothing_to_explain(staff: User, library: Collection) -> None:
+    answer = answered()
+    Answer.objects.filter(pk=answer.pk).update(trace={}, status=Answer.Status.FAILED, error="No.")
+    page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
+    assert "nothing to explain" in page
+    assert client_of(staff).get(f"/answers/{answer.pk}/replay/").status_code == 404

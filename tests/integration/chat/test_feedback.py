@@ -1,0 +1,92 @@
+"""What askers say of answers, by the page's form."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from chat.models import Answer, Conversation, Feedback
+
+pytestmark = pytest.mark.django_db
+
+HTMX = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+def owner() -> User:
+    return User.objects.create_user("owner")
+
+
+@pytest.fixture
+def answer(owner: User) -> Answer:
+    conversation = Conversation.objects.create(owner=owner, title="Weights")
+    return Answer.objects.create(conversation=conversation, question="q", text="t", status=Answer.Status.COMPLETED)
+
+
+@pytest.fixture
+def mine(owner: User) -> Client:
+    client = Client()
+    client.force_login(owner)
+    return client
+
+
+def saved() -> list[tuple[bool, str, str]]:
+    return list(Feedback.objects.values_list("helpful", "reason", "comment"))
+
+
+def test_a_verdict_is_kept_changed_and_taken_back(mine: Client, answer: Answer) -> None:
+    address = f"/answers/{answer.pk}/feedback/"
+    said = mine.post(address, {"verdict": "yes"}, **HTMX)
+    assert json.loads(said["HX-Trigger"]) == {"announce": {"sentence": "Thank you, your judgement is saved."}}
+    assert saved() == [(True, "", "")]
+    assert "<details" not in said.content.decode()
+
+    said = mine.post(address, {"verdict": "no"}, **HTMX)
+    assert '<details class="critique" open>' in said.content.decode()
+    details = {"verdict": "no", "has_details": "1", "reason": "outdated", "comment": "See <2026>."}
+    said = mine.post(address, details, **HTMX)
+    assert saved() == [(False, "outdated", "See <2026>.")]
+    assert '<details class="critique">' in said.content.decode()
+    assert "The documents are out of date" in said.content.decode()
+    page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    assert "See &lt;2026&gt;." in page
+    assert 'value="outdated" checked' in page
+
+    mine.post(address, {"verdict": "yes", "reason": "outdated"}, **HTMX)
+    assert saved() == [(True, "", "")]
+    mine.post(address, {"verdict": "none"}, **HTMX)
+    assert saved() == []
+
+
+def test_without_scripts_the_form_leads_back_to_the_answer(mine: Client, answer: Answer) -> None:
+    response = mine.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}, follow=True)
+    assert response.redirect_chain == [
+        (f"/c/{answer.conversation_id}/?unfold={answer.pk}#answer-{answer.pk}-feedback", 302)
+    ]
+    assert '<details class="critique" open>' in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("posted", "sentence"),
+    [
+        ({"verdict": "perhaps"}, "Select a valid choice"),
+        ({"verdict": "no", "reason": "ugly"}, "Select a valid choice"),
+        ({"verdict": "no", "has_details": "1", "comment": "x" * 2001}, "within 2000 characters"),
+    ],
+)
+def test_what_cannot_be_is_refused(mine: Client, answer: Answer, posted: dict[str, str], sentence: str) -> None:
+    response = mine.post(f"/answers/{answer.pk}/feedback/", posted, **HTMX)
+    assert response.status_code == 422
+    assert sentence in response.content.decode()
+    assert saved() == []
+
+
+def test_only_the_asker_judges(answer: Answer) -> None:
+    staff = Client()
+    staff.force_login(User.objects.create_user("staff", is_staff=True))
+    for other in (staff, Client()):
+        assert other.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404
+    assert saved() == []

@@ -1,0 +1,171 @@
+"""Who may read what of a shared conversation."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from chat import sharing
+from chat.models import Answer, Citation, Conversation
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db
+
+Ingest = Callable[..., Document]
+WITHHELD = "This answer quotes documents that you may not read."
+
+
+def source(document: Document) -> dict[str, Any]:
+    return {
+        "marker": 1,
+        "document": {"id": document.pk, "title": document.title, "url": ""},
+        "section": "",
+        "page": None,
+        "content": "The pump weighs 3450 grams.",
+        "start": 0,
+        "end": 27,
+    }
+
+
+def answered(conversation: Conversation, question: str, *documents: Document) -> Answer:
+    answer = Answer.objects.create(
+        conversation=conversation,
+        question=question,
+        text=f"The pump weighs 3450 grams, says {question} [1].",
+        completed_question=f"Completed: {question}",
+        status=Answer.Status.COMPLETED,
+        sources=[source(document) for document in documents],
+    )
+    Citation.objects.create(
+        answer=answer, marker=1, document=documents[0], document_title="Sheet", quote="The pump", start=0, end=8
+    )
+    return answer
+
+
+@pytest.fixture
+def owner() -> User:
+    return User.objects.create_user("owner")
+
+
+@pytest.fixture
+def conversation(owner: User) -> Conversation:
+    return Conversation.objects.create(owner=owner, title="Weights")
+
+
+@pytest.fixture
+def document(collection: Collection, ingest: Ingest) -> Document:
+    return ingest(collection, "sheet.txt", "The pump weighs 3450 grams.")
+
+
+@pytest.fixture
+def private(ingest: Ingest) -> Document:
+    closed = Collection.objects.create(slug="closed", name="Closed", is_public=False)
+    return ingest(closed, "secret.txt", "The secret pump weighs 1 gram.")
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def link_to(conversation: Conversation) -> str:
+    return f"/s/{sharing.share(conversation)}/"
+
+
+def test_whoever_has_the_link_reads_the_conversation(conversation: Conversation, document: Document) -> None:
+    answered(conversation, "one", document)
+    response = Client().get(link_to(conversation))
+    assert response.status_code == 200
+    page = response.content.decode()
+    assert "says one" in page
+    assert f"/documents/{document.pk}/?start=0&amp;end=8#passage" in page
+    assert "<textarea" not in page
+    assert "hx-post" not in page
+    assert "Stop sharing" not in page
+    assert response["X-Robots-Tag"] == "noindex, nofollow"
+    assert '<meta name="robots" content="noindex, nofollow">' in page
+
+
+def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(
+    conversation: Conversation, document: Document, private: Document
+) -> None:
+    answered(conversation, "open", document)
+    answered(conversation, "mixed", document, private)
+    link = link_to(conversation)
+    page = Client().get(link).content.decode()
+    assert "says open" in page
+    assert "says mixed" not in page
+    assert "Completed: mixed" not in page
+    assert page.count("mixed") == page.count(">mixed<")
+    assert page.count(WITHHELD) == 1
+    staff = User.objects.create_user("staff", is_staff=True)
+    assert "says mixed" in signed_in(staff).get(link).content.decode()
+
+
+def test_what_quotes_a_deleted_document_is_left_out(conversation: Conversation, document: Document) -> None:
+    answered(conversation, "one", document)
+    document.delete()
+    assert WITHHELD in Client().get(link_to(conversation)).content.decode()
+
+
+def test_an_answer_without_sources_quotes_nothing(conversation: Conversation) -> None:
+    answer = Answer.objects.create(conversation=conversation, question="x", status=Answer.Status.COMPLETED)
+    assert sharing.withheld_from(None, [answer]) == frozenset()
+
+
+def test_a_link_that_was_taken_back_leads_nowhere(conversation: Conversation) -> None:
+    link = link_to(conversation)
+    sharing.stop_sharing(conversation)
+    for gone in (link, f"/s/{uuid.uuid4()}/"):
+        response = Client().get(gone)
+        assert response.status_code == 404
+        assert "This conversation is not shared" in response.content.decode()
+        assert response["X-Robots-Tag"] == "noindex, nofollow"
+    assert link_to(conversation) != link
+
+
+def test_sharing_twice_keeps_the_link(conversation: Conversation) -> None:
+    assert link_to(conversation) == link_to(Conversation.objects.get())
+
+
+def test_only_the_owner_shares_and_stops(conversation: Conversation, owner: User) -> None:
+    strangers = [Client(), signed_in(User.objects.create_user("staff", is_staff=True))]
+    for stranger in strangers:
+        assert stranger.post(f"/c/{conversation.pk}/share/").status_code == 404
+    conversation.refresh_from_db()
+    assert conversation.share_token is None
+    mine = signed_in(owner)
+    assert mine.post(f"/c/{conversation.pk}/share/").status_code == 302
+    for stranger in strangers:
+        assert stranger.post(f"/c/{conversation.pk}/stop-sharing/").status_code == 404
+    conversation.refresh_from_db()
+    assert conversation.share_token is not None
+    assert "Stop sharing" in mine.get(f"/s/{conversation.share_token}/").content.decode()
+    mine.post(f"/c/{conversation.pk}/stop-sharing/")
+    conversation.refresh_from_db()
+    assert (conversation.share_token, conversation.shared_at) == (None, None)
+
+
+def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation: Conversation, settings: Any) -> None:
+    settings.CHAT_REQUIRES_LOGIN = True
+    link = link_to(conversation)
+    response = Client().get(link)
+    assert response.status_code == 302
+    assert f"next={link}" in response["Location"]
+    assert signed_in(User.objects.create_user("reader")).get(link).status_code == 200
+
+
+def test_what_is_shared_can_be_read_and_nothing_more(conversation: Conversation, document: Document) -> None:
+    answer = answered(conversation, "one", document)
+    link = link_to(conversation)
+    reader = Client()
+    assert reader.get(link).status_code == 200
+    assert reader.get(f"/c/{conversation.pk}/").status_code == 404
+    assert reader.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404
+    assert reader.get(f"/answers/{answer.pk}/stream/").status_code == 404
