@@ -173,6 +173,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
     "close-interrupted-answers": {"task": "chat.tasks.close_interrupted_answers", "schedule": 30.0},
+    "sweep-judgements": {"task": "evaluation.tasks.sweep_judgements", "schedule": 20.0},
+    "judge-forgotten-answers": {"task": "evaluation.tasks.judge_forgotten_answers", "schedule": 600.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 
@@ -290,6 +292,11 @@ OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
+OPENAI_TOTAL_SECONDS = env.number("OPENAI_TOTAL_SECONDS", 300.0)
+OPENAI_MAX_TOKENS = env.integer("OPENAI_MAX_TOKENS", 1000)
+OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 16000)
+OPENAI_PRICE_PROMPT = env.number("OPENAI_PRICE_PROMPT", 0.0)
+OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 _HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: dict[str, Any] = (
@@ -347,6 +354,24 @@ CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
+CHAT_INJECTION_CHECK = env.flag("CHAT_INJECTION_CHECK", True)
+ANSWER_CACHE_SECONDS = env.number("ANSWER_CACHE_SECONDS", 7 * 24 * 3600.0)
+
+# Evaluation ----------------------------------------------------------------------------------------------------------
+
+# Every answer is judged in the background: by rules, which cost nothing, and by a language model if one is named here.
+# It is named on its own, because a model that judges its own answers flatters itself.
+EVALUATE_ANSWERS = env.flag("EVALUATE_ANSWERS", True)
+JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
+JUDGE_API_KEY = env.text("JUDGE_API_KEY")
+JUDGE_MODEL = env.text("JUDGE_MODEL")
+JUDGE_RESPONSE_FORMAT = env.text("JUDGE_RESPONSE_FORMAT", "json_schema")
+JUDGE_TIMEOUT_SECONDS = env.number("JUDGE_TIMEOUT_SECONDS", 60.0)
+JUDGE_MAX_TOKENS = env.integer("JUDGE_MAX_TOKENS", 4096)
+JUDGE_ATTEMPTS = env.integer("JUDGE_ATTEMPTS", 5)
+JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
+JUDGE_DAILY_BUDGET_TOKENS = env.integer("JUDGE_DAILY_BUDGET_TOKENS", 0)
+EVALUATE_WITH_MODEL = env.flag("EVALUATE_WITH_MODEL", bool(JUDGE_BASE_URL and JUDGE_MODEL))
 
 # Logging -------------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from django.views.decorators.cache import never_cache
 
 from retrieval import profiles
 from retrieval.access import filters_for
-from retrieval.admin.comparison import compare
 from retrieval.admin.profile_form import differences
+from retrieval.comparison import compare
 from retrieval.models import Collection, SearchProfileVersion
 from retrieval.profiles import BUILT_IN, NamedProfile
 from retrieval.ranking.profile import ImproperProfile

@@ -452,12 +452,12 @@ def test_a_bad_question_is_told_at_its_field(admin, query, field):
 
 
 def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, monkeypatch):
-    from retrieval.admin import comparison
+    from retrieval import comparison
 
-    def search(question, filters, *, profile, top_k):
+    def search(question, filters, *, profile, **options):
         if profile.name == "built-in":
             raise SearchUnavailable("The search cannot answer at the moment.")
-        return search_module.search(question, filters, profile=profile, top_k=top_k)
+        return search_module.search(question, filters, profile=profile, **options)
 
     monkeypatch.setattr(comparison, "search", search)
     response = try_out(admin, question="pump", a="built-in", b=version.pk)
