@@ -5,15 +5,18 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from chat.follow_up import documents_to_mend, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.admin.base import ReadOnlyAdmin, badge
 
 MOST_CANDIDATES = 20
+# The page that makes test cases belongs to an app that the chat does not know.
+MAKE_CASE = "admin:evaluation_make_case"
 
 
 class ChatAdmin(ReadOnlyAdmin):
@@ -45,8 +48,21 @@ class CitationInline(ReadOnlyInline):
 
 class FeedbackInline(ReadOnlyInline):
     model = Feedback
-    fields = ["helpful", "comment", "updated_at"]
+    fields = ["helpful", "reason", "comment", "updated_at"]
     readonly_fields = ["updated_at"]
+
+
+class DegradedFilter(admin.SimpleListFilter):
+    title = _("search")
+    parameter_name = "degraded"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("degraded")), ("no", _("whole"))]
+
+    def queryset(self, request: HttpRequest, answers: QuerySet[Answer]) -> QuerySet[Answer]:
+        if self.value() == "yes":
+            return answers.exclude(degraded=[])
+        return answers.filter(degraded=[]) if self.value() == "no" else answers
 
 
 @admin.register(Answer)
@@ -61,7 +77,17 @@ class AnswerAdmin(ChatAdmin):
         "helpful",
         "created_at",
     ]
-    list_filter = ["status", "refused", "feedback__helpful", "search_method", "generator", "created_at"]
+    list_filter = [
+        "status",
+        "refused",
+        "feedback__helpful",
+        "feedback__reason",
+        "conversation__collection",
+        DegradedFilter,
+        "search_method",
+        "generator",
+        "created_at",
+    ]
     list_select_related = ["feedback"]
     list_per_page = 50
     search_fields = ["question", "text"]
@@ -69,6 +95,7 @@ class AnswerAdmin(ChatAdmin):
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
         (None, {"fields": ["question", "state", "answer_text", "refused", "error", "notice"]}),
+        (_("Mend it"), {"fields": ["trace_link", "documents", "test_case"]}),
         (
             _("How it came about"),
             {"fields": ["conversation", "generator", "search", "legs", "timings", "created_at", "completed_at"]},
@@ -102,6 +129,32 @@ class AnswerAdmin(ChatAdmin):
     @admin.display(description=_("answer"))
     def answer_text(self, answer: Answer) -> SafeString:
         return format_html('<div class="ragsite-text">{}</div>', answer.text)
+
+    @admin.display(description=_("trace"))
+    def trace_link(self, answer: Answer) -> SafeString:
+        return format_html('<a href="{}">{}</a>', trace_address(answer), _("Why these passages were found"))
+
+    @admin.display(description=_("documents it came from"))
+    def documents(self, answer: Answer) -> SafeString | str:
+        rows = (
+            (document.address, document.title, _("cited") if document.cited else _("found, not cited"))
+            for document in documents_to_mend([answer])[answer.pk]
+        )
+        return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a> ({})', rows) or "-"
+
+    @admin.display(description=_("test case"))
+    def test_case(self, answer: Answer) -> SafeString | str:
+        try:
+            address = reverse(MAKE_CASE)
+        except NoReverseMatch:
+            return "-"
+        # The page is a form, and a form cannot stand in another one: the button sends this one elsewhere.
+        return format_html(
+            '<button type="submit" class="button" formmethod="post" formaction="{}" name="answer" value="{}">{}</button>',
+            address,
+            answer.pk,
+            _("Make a test case"),
+        )
 
     @admin.display(description=_("search"))
     def search(self, answer: Answer) -> str:

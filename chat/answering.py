@@ -23,7 +23,7 @@ from chat.weighing import evidence_for
 from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.passages import load_neighbours
-from retrieval.profiles import active_profile
+from retrieval.profiles import profile_for
 from retrieval.search import search
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
@@ -37,12 +37,14 @@ async def answer(
     method: SearchMethod | None = None,
     history: Sequence[Turn] = (),
     draft: Draft | None = None,
+    subject: str = "",
 ) -> AsyncIterator[AnswerEvent]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
     and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
-    Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle.
+    Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
+    the visitor, for whom a search profile may be chosen; empty: the one in force.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
@@ -56,7 +58,7 @@ async def answer(
     # Nor does one that was turned away before come back as something that was said.
     history = tuple(turn for turn in history if not instruction(turn.question))
     try:
-        searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method, history)
+        searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method, history, subject)
     except InvalidQuery as error:
         yield Failed(str(error))
         return
@@ -149,9 +151,11 @@ def _fallback_notice(draft: Draft) -> str:
     return _("The language model did not answer. This answer is quoted from the documents instead.")
 
 
-def _search(question: str, filters: SearchFilters, method: SearchMethod | None, history: Sequence[Turn]) -> Searched:
+def _search(
+    question: str, filters: SearchFilters, method: SearchMethod | None, history: Sequence[Turn], subject: str
+) -> Searched:
     try:
-        profile = active_profile()
+        profile = profile_for(subject)
         result = search(question, filters, method=method, profile=profile, history=history)
         context = assemble(
             result.hits,

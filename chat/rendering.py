@@ -23,6 +23,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from chat.cards import Cited
 from chat.citations import MARKER
 from chat.doubts import Doubt
+from chat.record_paragraphs import record_paragraphs
 from retrieval import markdown_marks
 from retrieval.markdown_marks import Mark
 from retrieval.safe_markdown import SafeRenderer, safe_markdown
@@ -208,7 +209,7 @@ def _markdown() -> MarkdownIt:
     markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_Renderer)
     markdown.inline.ruler.before("link", "citation", _citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
-    return markdown
+    return markdown.use(record_paragraphs)
 
 
 _MARKDOWN = _markdown()

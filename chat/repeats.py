@@ -27,7 +27,7 @@ from chat.prompts import PROMPT_VERSION
 from chat.protocols import ModelGenerator
 from retrieval.lexical.terms import ANALYSIS_VERSION
 from retrieval.models import CollectionStatistics, Embedder
-from retrieval.profiles import active_profile
+from retrieval.profiles import profile_for
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
@@ -55,7 +55,9 @@ class Repeated:
         return (piece.group() for piece in _WHITE_SPACE_AFTER.finditer(self.original.text))
 
 
-def key_of(question: str, filters: SearchFilters, *, method: str = "", history: Sequence[Turn] = ()) -> str:
+def key_of(
+    question: str, filters: SearchFilters, *, method: str = "", history: Sequence[Turn] = (), subject: str = ""
+) -> str:
     """What an answer to the question depends on, as a SHA-256 in hexadecimal; empty when no answer serves twice.
 
     Made before the search: when a document changes after that, the answer is kept under a key that nobody asks for any
@@ -63,7 +65,7 @@ def key_of(question: str, filters: SearchFilters, *, method: str = "", history: 
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
-    profile = active_profile()
+    profile = profile_for(subject)
     generator = conf.generator()
     asks_model = isinstance(generator, ModelGenerator)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
@@ -126,7 +128,8 @@ def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn]) -> 
 
     Raises: SearchUnavailable.
     """
-    key = key_of(answer.question, filters, method=answer.method, history=history)
+    subject = answer.conversation.subject
+    key = key_of(answer.question, filters, method=answer.method, history=history, subject=subject)
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None

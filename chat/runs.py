@@ -222,7 +222,12 @@ async def _events(claim: Claim, record: Record) -> AsyncIterator[AnswerEvent | R
         yield repeated
         return
     async for event in answering.answer(
-        claim.answer.question, claim.filters, method=method, history=claim.history, draft=record.draft
+        claim.answer.question,
+        claim.filters,
+        method=method,
+        history=claim.history,
+        draft=record.draft,
+        subject=claim.answer.conversation.subject,
     ):
         yield event
 

@@ -28,7 +28,7 @@ class Turn:
     ``completed_question`` is what the question was understood as, empty when it stood for itself. ``checked`` counts
     the sentences that were held against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the
     answer was first given, None when it was made for this question. ``unfolded`` opens the form that asks what was
-    wrong.
+    wrong. ``was_searched`` is false for a question that was turned away unread.
     """
 
     id: uuid.UUID
@@ -53,6 +53,7 @@ class Turn:
     debug: bool = False
     unfolded: bool = False
     is_withheld: bool = False
+    was_searched: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -149,6 +150,7 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> T
         waited_seconds=int((timezone.now() - answer.created_at).total_seconds()),
         debug=debug,
         unfolded=unfolded,
+        was_searched=bool(answer.search_method),
     )
 
 

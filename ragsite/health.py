@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from itertools import product
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
+from evaluation.models import Judgement
 from ragsite.celery import app as celery_app
 from retrieval import conf
 from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
@@ -50,6 +52,7 @@ DOCUMENTS = Gauge("ragsite_documents", "Documents, by status.", ["status"])
 INCONSISTENCIES = Gauge(
     "ragsite_index_inconsistencies", "What the last index check found and nobody has mended, by kind.", ["kind"]
 )
+JUDGEMENTS = Gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
 
 
 class State(StrEnum):
@@ -236,12 +239,21 @@ def metrics(request: HttpRequest) -> HttpResponse:
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in last_counts().items():
         INCONSISTENCIES.labels(kind=kind).set(number)
+    for (judge, status), number in _judgements().items():
+        JUDGEMENTS.labels(judge=judge, status=status).set(number)
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 
 def _documents_by_status() -> dict[str, int]:
     counted = dict(Document.objects.order_by().values_list("status").annotate(Count("pk")))
     return {status: counted.get(status, 0) for status in Document.Status.values}
+
+
+def _judgements() -> dict[tuple[str, str], int]:
+    """How many there are for every pair of judge and status, also where there are none."""
+    rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
+    counted = {(judge, status): number for judge, status, number in rows}
+    return {pair: counted.get(pair, 0) for pair in product(Judgement.Judge.values, Judgement.Status.values)}
 
 
 def _from_this_machine(request: HttpRequest) -> bool:

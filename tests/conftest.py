@@ -27,6 +27,9 @@ for _name in list(os.environ):
             "CELERY_",
             "DATABASE_",
             "CACHE_",
+            "EVALUATE_",
+            "JUDGE_",
+            "ANSWER_",
         )
     ):
         del os.environ[_name]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from asgiref.sync import sync_to_async
@@ -65,8 +65,13 @@ class ExtractiveGenerator:
     async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
         """The excerpts, verbatim, one piece each. Raises: NoAnswer."""
         excerpts = await sync_to_async(self.excerpts, thread_sensitive=False)(question, sources)
-        for number, excerpt in enumerate(excerpts):
-            yield ("\n\n" if number else "") + _shown(excerpt)
+        before: Excerpt | None = None
+        for excerpt in excerpts:
+            if before is not None and _is_of_same_table(before, excerpt):
+                yield "\n" + _shown(replace(excerpt, lead=""))
+            else:
+                yield ("\n\n" if before else "") + _shown(excerpt)
+            before = excerpt
 
     def excerpts(self, question: str, sources: Sequence[Source]) -> list[Excerpt]:
         """What is shown: the best excerpt first, as an answer begins, then the others in the order of the sources.
@@ -145,6 +150,16 @@ def _without_overlap(excerpts: Sequence[Excerpt]) -> list[Excerpt]:
         ):
             kept.append(excerpt)
     return kept
+
+
+def _is_of_same_table(one: Excerpt, other: Excerpt) -> bool:
+    """Whether the two are rows of one Markdown table, so that its head need not be said again."""
+    if not one.lead or one.lead != other.lead or one.source is not other.source:
+        return False
+    first, second = sorted([one, other], key=lambda excerpt: excerpt.start)
+    block = first.source.block
+    lines = block.content[first.start - block.start : second.end - block.start].split("\n")
+    return all(line.strip().startswith("|") and line.strip().endswith("|") for line in lines)
 
 
 def _shown(excerpt: Excerpt) -> str:

@@ -50,3 +50,10 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
+
+    @property
+    def subject(self) -> str:
+        """Whose it is, as "user:ID" or "visitor:ID"; empty for a program that keeps no cookies."""
+        if self.owner_id is not None:
+            return f"user:{self.owner_id}"
+        return f"visitor:{self.visitor}" if self.visitor else ""

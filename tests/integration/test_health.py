@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.utils import timezone
 
+from chat.models import Answer, Conversation
+from evaluation.models import Judgement
 from ragsite import health
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
@@ -172,6 +174,15 @@ def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
     assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 403
     client.force_login(User.objects.create_user("editor", is_staff=True))
     assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 200
+
+
+@pytest.mark.django_db
+def test_metrics_count_judgements_by_judge_and_status(client, collection):
+    answer = Answer.objects.create(conversation=Conversation.objects.create(), question="?")
+    Judgement.objects.create(answer=answer, judge="offline", status="failed", error="No embedder.")
+    shown = client.get("/metrics").content.decode()
+    assert 'ragsite_judgements{judge="offline",status="failed"} 1.0' in shown
+    assert 'ragsite_judgements{judge="model",status="done"} 0.0' in shown
 
 
 @pytest.mark.django_db

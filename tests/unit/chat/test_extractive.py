@@ -53,6 +53,30 @@ def test_a_row_comes_with_the_head_of_its_table_and_the_marker_in_its_last_cell(
     )
 
 
+def test_rows_of_one_table_are_shown_as_one() -> None:
+    shown = answer("exists: LNG-102, LNG-103, spelling, variable, such", source(TABLE))
+    assert shown.count("|---|---|---|") == 1
+    assert shown.count("[1] |\n| LNG-10") == 1, shown
+
+
+def test_rows_of_two_tables_with_the_same_head_stay_apart() -> None:
+    shown = answer(
+        "exists: LNG-102, LNG-103, spelling, variable, such",
+        source(
+            TABLE.replace(
+                "| LNG-103",
+                """
+Words between.
+
+| Code | Meaning | What to do |
+|---|---|---|
+| LNG-103""",
+            )
+        ),
+    )
+    assert shown.count("|---|---|---|") == 2, shown
+
+
 def test_a_row_without_a_closing_bar_has_its_marker_below() -> None:
     text = "| a | b |\n|---|---|\n| LNG-102 | exists already \\|\n"
     assert answer("LNG-102 exists", source(text)).endswith("exists already \\|\n\n[1]")
