@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 _NAME = b"content-type"
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([^\s;\"']*)", re.IGNORECASE)
+# WhiteNoise's files, which are the site's own and small, are read at once; originals of documents are not its business.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 _django = get_asgi_application()
 
 
