@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
@@ -15,8 +15,6 @@ from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.admin.base import ReadOnlyAdmin, badge
 
 MOST_CANDIDATES = 20
-# The page that makes test cases belongs to an app that the chat does not know.
-MAKE_CASE = "admin:evaluation_make_case"
 
 
 class ChatAdmin(ReadOnlyAdmin):
@@ -95,7 +93,7 @@ class AnswerAdmin(ChatAdmin):
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
         (None, {"fields": ["question", "state", "answer_text", "refused", "error", "notice"]}),
-        (_("Mend it"), {"fields": ["trace_link", "documents", "test_case"]}),
+        (_("Mend it"), {"fields": ["trace_link", "documents"]}),
         (
             _("How it came about"),
             {"fields": ["conversation", "generator", "search", "legs", "timings", "created_at", "completed_at"]},
@@ -141,20 +139,6 @@ class AnswerAdmin(ChatAdmin):
             for document in documents_to_mend([answer])[answer.pk]
         )
         return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a> ({})', rows) or "-"
-
-    @admin.display(description=_("test case"))
-    def test_case(self, answer: Answer) -> SafeString | str:
-        try:
-            address = reverse(MAKE_CASE)
-        except NoReverseMatch:
-            return "-"
-        # The page is a form, and a form cannot stand in another one: the button sends this one elsewhere.
-        return format_html(
-            '<button type="submit" class="button" formmethod="post" formaction="{}" name="answer" value="{}">{}</button>',
-            address,
-            answer.pk,
-            _("Make a test case"),
-        )
 
     @admin.display(description=_("search"))
     def search(self, answer: Answer) -> str:

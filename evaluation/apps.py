@@ -4,3 +4,14 @@ from django.apps import AppConfig
 class EvaluationConfig(AppConfig):
     name = "evaluation"
     verbose_name = "Evaluation"
+
+    def ready(self) -> None:
+        from chat.debugging import scores
+        from evaluation import checks, signals  # noqa: F401  (they register themselves)
+        from evaluation.experiments import signals as experiment_signals  # noqa: F401
+        from evaluation.gates import objections_to
+        from evaluation.panel_scores import scores_of_answer
+        from retrieval.gates import register_gate
+
+        scores.register(scores_of_answer)
+        register_gate(objections_to)

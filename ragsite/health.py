@@ -27,6 +27,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
+from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite.celery import app as celery_app
 from retrieval import conf
@@ -51,6 +52,9 @@ BROKER_TIMEOUT_SECONDS = 3
 DOCUMENTS = Gauge("ragsite_documents", "Documents, by status.", ["status"])
 INCONSISTENCIES = Gauge(
     "ragsite_index_inconsistencies", "What the last index check found and nobody has mended, by kind.", ["kind"]
+)
+ALERTS = Gauge(
+    "ragsite_evaluation_alerts", "Watched sets that do significantly worse since documents changed, not yet seen."
 )
 JUDGEMENTS = Gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
 
@@ -241,6 +245,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         INCONSISTENCIES.labels(kind=kind).set(number)
     for (judge, status), number in _judgements().items():
         JUDGEMENTS.labels(judge=judge, status=status).set(number)
+    ALERTS.set(open_alerts().count())
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -175,6 +175,9 @@ CELERY_BEAT_SCHEDULE = {
     "close-interrupted-answers": {"task": "chat.tasks.close_interrupted_answers", "schedule": 30.0},
     "sweep-judgements": {"task": "evaluation.tasks.sweep_judgements", "schedule": 20.0},
     "judge-forgotten-answers": {"task": "evaluation.tasks.judge_forgotten_answers", "schedule": 600.0},
+    "sweep-evaluation-runs": {"task": "evaluation.tasks.sweep_evaluation_runs", "schedule": 20.0},
+    "watch-documents": {"task": "evaluation.tasks.watch_documents", "schedule": 300.0},
+    "sweep-exposures": {"task": "evaluation.tasks.sweep_exposures", "schedule": 300.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 
@@ -192,6 +195,8 @@ DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
+# Before the catalogues of other apps, which translate some of the same words for uses of their own.
+LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
 

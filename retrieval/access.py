@@ -13,6 +13,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Collate, Left
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual, Regex
 from django.utils.timezone import make_aware
+from django.utils.translation import gettext as _
 
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection
@@ -34,7 +35,7 @@ def filters_for(user: object, collection: str = "", **wanted: object) -> SearchF
         readable = readable.filter(slug=collection)
     ids = tuple(readable.order_by("pk").values_list("pk", flat=True))
     if collection and not ids:
-        raise InvalidQuery(f"There is no collection named {collection!r}.")
+        raise InvalidQuery(_("There is no collection named %r.") % collection)
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
@@ -43,7 +44,7 @@ def everything(collection: str = "", **wanted: object) -> SearchFilters:
     rows = Collection.objects.filter(slug=collection) if collection else Collection.objects.all()
     ids = tuple(rows.order_by("pk").values_list("pk", flat=True))
     if collection and not ids:
-        raise InvalidQuery(f"There is no collection named {collection!r}.")
+        raise InvalidQuery(_("There is no collection named %r.") % collection)
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 

@@ -26,3 +26,7 @@ QUESTION_FAILURES = Counter(
 PROFILE_FAILURES = Counter(
     "ragsite_search_profile_failures", "Searches for which the published profile could not be read."
 )
+PROFILE_CHOICE_FAILURES = Counter(
+    "ragsite_search_profile_choice_failures",
+    "Questions for which a visitor's search profile could not be chosen; the one in force served.",
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from retrieval.exceptions import SearchUnavailable
-from retrieval.metrics import PROFILE_FAILURES
-from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.gates import PublicationRefused, objections_to
+from retrieval.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
+from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.ranking.plans import METHOD_WEIGHTS
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings, from_json, to_json
 from retrieval.types import SearchMethod, SearchPlan
@@ -58,6 +61,11 @@ class NamedProfile:
         return self.name
 
 
+# What a visitor ("user:ID" or "visitor:ID") is to be searched with; None: nothing of its own.
+Chooser = Callable[[str], NamedProfile | None]
+_choosers: list[Chooser] = []
+
+
 def built_in_profile() -> ProfileSettings:
     """What the site searches with before an admin has published a profile: the settings' defaults."""
     return ProfileSettings(
@@ -81,7 +89,7 @@ def active_profile() -> NamedProfile:
             row = cursor.fetchone()
     except DatabaseError as error:
         logger.exception("The search profile in force cannot be looked up.")
-        raise SearchUnavailable("The search cannot answer at the moment. Please try again in a minute.") from error
+        raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute.")) from error
     if row is None:
         return NamedProfile(BUILT_IN, built_in_profile())
     version_id, name, stored = row
@@ -91,6 +99,30 @@ def active_profile() -> NamedProfile:
         PROFILE_FAILURES.inc()
         logger.error("The search profile in force, %s, cannot be used; the built-in one is: %s", name, error)
         return NamedProfile(f"{BUILT_IN} (instead of {name})", built_in_profile(), error=f"{name}: {error}")
+
+
+def register_chooser(chooser: Chooser) -> None:
+    """Have ``chooser`` asked which profile a visitor gets; registering it again changes nothing."""
+    if chooser not in _choosers:
+        _choosers.append(chooser)
+
+
+def profile_for(subject: str) -> NamedProfile:
+    """What the visitor's questions are searched with: the first chooser's choice, else as :func:`active_profile`.
+
+    Without identity (an empty subject) nobody is asked. A chooser that fails chooses nothing, in the log and in a
+    metric. Raises: SearchUnavailable when the database does not answer.
+    """
+    for chooser in _choosers if subject else ():
+        try:
+            chosen = chooser(subject)
+        except Exception:
+            PROFILE_CHOICE_FAILURES.inc()
+            logger.exception("A visitor's search profile could not be chosen; the one in force serves.")
+            continue
+        if chosen is not None:
+            return chosen
+    return active_profile()
 
 
 @functools.lru_cache(maxsize=16)
@@ -145,16 +177,40 @@ def add_version(
         )
 
 
-def publish(version: SearchProfileVersion, published_by: AbstractBaseUser | AnonymousUser | None = None) -> None:
-    """Put the version in force, in place of the one that was. Raises: ImproperProfile when it cannot be read."""
+def publish(
+    version: SearchProfileVersion,
+    published_by: AbstractBaseUser | AnonymousUser | None = None,
+    *,
+    override: str = "",
+) -> Publication:
+    """Put the version in force, in place of the one that was, and return the record of it.
+
+    The gates are asked first. What they object to is published only with ``override``, a reason to do so all the same,
+    which is recorded with the objections; without objections it is not needed, and not recorded.
+
+    Raises: ImproperProfile when the version cannot be read, PublicationRefused when a gate objects.
+    """
     version.read()
+    by = published_by.pk if published_by else None
     with transaction.atomic():
         _take_turns()
+        objections = objections_to(version)
+        if objections and not override.strip():
+            raise PublicationRefused(objections)
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
         SearchProfileVersion.objects.filter(pk=version.pk).update(
-            is_published=True, published_at=timezone.now(), published_by=published_by.pk if published_by else None
+            is_published=True, published_at=timezone.now(), published_by=by
+        )
+        publication = Publication.objects.create(
+            version=version,
+            published_by_id=by,
+            objections=[objection.as_json() for objection in objections],
+            override=override.strip() if objections else "",
         )
         version.refresh_from_db()
+    if objections:
+        logger.warning("%s was published against objections, because: %s", version, publication.override)
+    return publication
 
 
 def withdraw() -> SearchProfileVersion | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from retrieval import conf
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -84,7 +85,7 @@ def search(
     watch = Stopwatch()
     searched = " ".join((query or question).replace("\x00", " ").split())
     if not searched:
-        raise InvalidQuery("The question is empty.")
+        raise InvalidQuery(_("The question is empty."))
     used = active_profile() if profile is None else profile
     if isinstance(used, ProfileSettings):
         used = NamedProfile("", used)
@@ -113,7 +114,7 @@ def search(
     watch.lap("legs")
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
-        raise SearchUnavailable("The search cannot answer at the moment. Please try again in a minute.")
+        raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
     scores = missing_scores(results)
     encodings = encodings_read(results)
     watch.lap("scores")

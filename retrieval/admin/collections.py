@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -57,7 +58,7 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
 
     @admin.display(description=_("mean length of a passage, in words that are indexed"))
     def mean_length(self, collection: Collection) -> str:
-        return f"{_statistics(collection).mean_length:.1f}"
+        return str(number_format(_statistics(collection).mean_length, 1))
 
     def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
         with transaction.atomic():

@@ -193,7 +193,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
         for file in form.cleaned_data["file"]:
             try:
                 if file.name in seen:
-                    raise DocumentRejected(f"{file.name} was sent twice: give the files different names.")
+                    raise DocumentRejected(_t("%s was sent twice: give the files different names.") % file.name)
                 seen.add(file.name)
                 submission = accept(
                     form.cleaned_data["collection"],

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.formats import number_format
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
@@ -31,12 +32,13 @@ class IndexCheckAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("found"))
     def findings(self, check: IndexCheck) -> SafeString:
+        described = {kind: _t(description) for kind, description in DESCRIPTIONS.items()}
         lines = (
-            (one["count"], DESCRIPTIONS[Kind(one["kind"])], one["collection"] or "-", ", ".join(one["examples"]))
+            (one["count"], described[Kind(one["kind"])], one["collection"] or "-", ", ".join(one["examples"]))
             for one in check.inconsistencies
         )
         return format_html_join(mark_safe("<br>"), "{} {} ({}): {}", lines) or mark_safe("-")
 
     @admin.display(description=_("seconds"))
     def duration(self, check: IndexCheck) -> str:
-        return f"{check.seconds:.1f}"
+        return str(number_format(check.seconds, 1))

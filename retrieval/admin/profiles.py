@@ -12,6 +12,7 @@ from django.db.models import Max, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
@@ -22,7 +23,8 @@ from retrieval import profiles
 from retrieval.admin.base import badge
 from retrieval.admin.playground import playground
 from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
-from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.gates import PublicationRefused
+from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
 
 
@@ -143,6 +145,7 @@ class SearchProfileAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
         context = {
             **_in_force(),
             "versions": _version_rows(profile) if profile else [],
+            "overrides": _overrides(profile) if profile else [],
             "started_from": _wanted_version(request, profile) if profile else None,
             "may_change": self.has_change_permission(request, profile),
         }
@@ -181,13 +184,34 @@ class SearchProfileAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
+        may_override = request.user.has_perm("retrieval.override_gate")
+        override = request.POST.get("override", "") if may_override else ""
         try:
-            profiles.publish(version, request.user)
+            publication = profiles.publish(version, request.user, override=override)
         except ImproperProfile as error:
             told = _t("Not published: %(version)s. %(error)s") % {"version": version, "error": error}
             self.message_user(request, told, messages.ERROR)
+        except PublicationRefused as refusal:
+            context = {
+                **self.admin_site.each_context(request),
+                "title": _t("Not published: %s") % version,
+                "opts": self.opts,
+                "media": self.media,
+                "version": version,
+                "objections": refusal.objections,
+                "may_override": may_override,
+                "has_no_reason": "override" in request.POST,
+                "next": request.POST.get("next", ""),
+            }
+            return TemplateResponse(request, "admin/retrieval/searchprofile/refused.html", context, status=409)
         else:
-            self.log_change(request, version.profile, _t("Published version %d.") % version.number)
+            told = _t("Published version %d.") % version.number
+            if publication.override:
+                told = _t("Published version %(number)d against objections, because: %(reason)s") % {
+                    "number": version.number,
+                    "reason": publication.override,
+                }
+            self.log_change(request, version.profile, told)
             self.message_user(request, _t("In force: %s.") % version, messages.SUCCESS)
         return _back(request, version.profile)
 
@@ -239,6 +263,12 @@ def _version_rows(profile: SearchProfile) -> list[VersionRow]:
         except ImproperProfile as error:
             rows.append(VersionRow(version, state, None, str(error)))
     return rows
+
+
+def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
+    """The publications against objections, the newest first."""
+    found = Publication.objects.filter(version__profile=profile).exclude(override="")
+    return found.select_related("version__profile", "published_by")
 
 
 def _to_profile(profile: SearchProfile) -> HttpResponseRedirect:

@@ -5,6 +5,7 @@ from retrieval.models.embedding import ChunkEmbedding, Embedder
 from retrieval.models.index_check import IndexCheck
 from retrieval.models.lexeme import Lexeme
 from retrieval.models.profile import SearchProfile, SearchProfileVersion
+from retrieval.models.publication import Publication
 
 __all__ = [
     "Chunk",
@@ -16,6 +17,7 @@ __all__ = [
     "Embedder",
     "IndexCheck",
     "Lexeme",
+    "Publication",
     "SearchProfile",
     "SearchProfileVersion",
 ]

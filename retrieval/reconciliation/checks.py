@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext_noop as _
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
@@ -51,19 +52,19 @@ class Kind(StrEnum):
 
 
 DESCRIPTIONS: dict[Kind, str] = {
-    Kind.MISPLACED_CHUNKS: "passages in another collection than their document",
-    Kind.MISPLACED_VECTORS: "vectors in another document or collection than their passage",
-    Kind.ORPHANED_VECTORS: "vectors without a passage",
-    Kind.MISSING_VECTORS: "passages without vectors of the embedder that is searched",
-    Kind.STATISTICS: "number or length of passages, as counted again",
-    Kind.LEXEMES: "words whose document frequency is not the one counted again",
-    Kind.TERM_WEIGHTS: "term weights of other settings than the present ones",
-    Kind.STALE_TEXT: "ready documents whose text is missing or of another version of the file",
-    Kind.UNREADABLE_OFFSETS: "documents with passages that are not where they say in the text",
-    Kind.EMPTY_DOCUMENTS: "ready documents without a passage",
-    Kind.CHUNK_COUNTS: "documents with more or fewer passages than were written",
-    Kind.MISSING_FILES: "documents whose file is gone from the storage",
-    Kind.ORPHANED_FILES: "stored files that no document names",
+    Kind.MISPLACED_CHUNKS: _("passages in another collection than their document"),
+    Kind.MISPLACED_VECTORS: _("vectors in another document or collection than their passage"),
+    Kind.ORPHANED_VECTORS: _("vectors without a passage"),
+    Kind.MISSING_VECTORS: _("passages without vectors of the embedder that is searched"),
+    Kind.STATISTICS: _("number or length of passages, as counted again"),
+    Kind.LEXEMES: _("words whose document frequency is not the one counted again"),
+    Kind.TERM_WEIGHTS: _("term weights of other settings than the present ones"),
+    Kind.STALE_TEXT: _("ready documents whose text is missing or of another version of the file"),
+    Kind.UNREADABLE_OFFSETS: _("documents with passages that are not where they say in the text"),
+    Kind.EMPTY_DOCUMENTS: _("ready documents without a passage"),
+    Kind.CHUNK_COUNTS: _("documents with more or fewer passages than were written"),
+    Kind.MISSING_FILES: _("documents whose file is gone from the storage"),
+    Kind.ORPHANED_FILES: _("stored files that no document names"),
 }
 
 

@@ -1,0 +1,148 @@
+"""The admin's dashboard: how answers fare, which are bad, and what the documents lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+
+from evaluation.admin.dashboard_charts import day_charts, score_chart
+from evaluation.admin.dashboard_rows import answer_rows, heading, kinds, make_case_address, score_rows, tiles
+from evaluation.dashboard.activity import activity
+from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.scope import PERIODS, Scope, scope_of
+from evaluation.dashboard.scores import distributions
+from evaluation.dashboard.unanswered import MOST_QUESTIONS
+from evaluation.dashboard.unused import documents_never_cited
+from evaluation.dashboard.worst import UNHELPFUL, Wanted, low_scores, rated_answers, wanted_of
+from evaluation.models import Dashboard
+from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.models import Collection
+
+# Of each list the dashboard shows the beginning.
+SHOWN = 5
+ROWS_PER_PAGE = 25
+DOCUMENTS_PER_PAGE = 100
+
+
+@admin.register(Dashboard)
+class DashboardAdmin(ReadOnlyAdmin):
+    """Pages of figures, for whoever may see answers."""
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/dashboard.css"]}
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("chat.view_answer")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Instead of the pages of a model, which has no rows of its own here."""
+
+        def page(route: str, view: Callable[..., HttpResponse], name: str) -> URLPattern:
+            @wraps(view)
+            def guarded(request: HttpRequest) -> HttpResponse:
+                if not self.has_view_permission(request):
+                    raise PermissionDenied
+                return view(request)
+
+            shown = self.admin_site.admin_view(never_cache(guarded))
+            return path(route, shown, name=f"evaluation_dashboard_{name}")
+
+        return [
+            page("", self.changelist_view, "changelist"),
+            page("answers/", self.answers_view, "answers"),
+            page("gaps/", self.gaps_view, "gaps"),
+            page("documents/", self.documents_view, "documents"),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        scope = scope_of(request.GET)
+        days, total = activity(scope)
+        scores = distributions(scope)
+        ungrounded = low_scores(scope, Wanted("groundedness"))
+        never_cited = documents_never_cited(scope)
+        found_gaps = find_gaps(scope, patiently=False)
+        context = {
+            "tiles": tiles(scope, total),
+            "charts": day_charts(scope, days),
+            "score_charts": [score_chart(scope, found) for found in scores],
+            "score_errors": sum(found.errors for found in scores),
+            "errors_address": f"{reverse('admin:evaluation_judgement_changelist')}?status__exact=failed",
+            "worst": [
+                (
+                    _("Not helpful"),
+                    scope.address("answers", kind=UNHELPFUL),
+                    answer_rows(list(rated_answers(scope, UNHELPFUL)[:SHOWN])),
+                    _("Nobody marked an answer of this period as not helpful."),
+                ),
+                (
+                    _("Least grounded"),
+                    scope.address("answers", kind="groundedness"),
+                    score_rows(list(ungrounded[:SHOWN])),
+                    _("No answer of this period has a low groundedness.")
+                    if any(found.metric == "groundedness" and found.measured for found in scores)
+                    else _("No answer was judged in this period, so groundedness is unknown."),
+                ),
+            ],
+            "found": found_gaps,
+            "shown_gaps": found_gaps.gaps[:SHOWN],
+            "gaps_address": scope.address("gaps"),
+            "never_cited": list(never_cited[:SHOWN]),
+            "never_cited_count": never_cited.count(),
+            "documents_address": scope.address("documents"),
+            **(extra_context or {}),
+        }
+        return self._page(request, "dashboard", _("Dashboard"), scope, context)
+
+    def answers_view(self, request: HttpRequest) -> HttpResponse:
+        """Bad answers of one kind, each with all that leads to mending it."""
+        scope, wanted = scope_of(request.GET), wanted_of(request.GET)
+        found: Any = low_scores(scope, wanted) if wanted.is_metric else rated_answers(scope, wanted.kind)
+        page = Paginator(found, ROWS_PER_PAGE).get_page(request.GET.get("p"))
+        rows = score_rows(list(page)) if wanted.is_metric else answer_rows(list(page))
+        kept = {name: request.GET[name] for name in ("kind", "judge", "low", "high") if name in request.GET}
+        context = {"rows": rows, "page": page, "kinds": kinds(scope, wanted), "kept": kept}
+        return self._page(request, "dashboard_answers", heading(wanted), scope, context)
+
+    def gaps_view(self, request: HttpRequest) -> HttpResponse:
+        scope = scope_of(request.GET)
+        context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
+        return self._page(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
+
+    def documents_view(self, request: HttpRequest) -> HttpResponse:
+        if not request.user.has_perm("retrieval.view_document"):
+            raise PermissionDenied
+        scope = scope_of(request.GET)
+        page = Paginator(documents_never_cited(scope), DOCUMENTS_PER_PAGE).get_page(request.GET.get("p"))
+        return self._page(request, "dashboard_documents", _("Documents never cited"), scope, {"page": page})
+
+    def _page(
+        self, request: HttpRequest, template: str, title: str, scope: Scope, context: dict[str, Any]
+    ) -> HttpResponse:
+        shared = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "media": self.media,
+            "scope": scope,
+            "periods": PERIODS,
+            "collections": Collection.objects.all(),
+            "zone": timezone.get_current_timezone_name(),
+            "dashboard_address": scope.address(),
+            "make_case_address": make_case_address(request.user),
+            "may_see_documents": request.user.has_perm("retrieval.view_document"),
+        }
+        return TemplateResponse(request, f"admin/evaluation/{template}.html", {**shared, **context})

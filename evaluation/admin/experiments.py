@@ -1,0 +1,235 @@
+"""Experiments: written down, started, looked at, ended, and their winner published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import ForeignKey
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.admin.experiment_page import draft_page, started_page
+from evaluation.experiments import lifecycle
+from evaluation.experiments.lifecycle import ExperimentRefused
+from evaluation.models import Experiment
+from retrieval import profiles
+from retrieval.admin.base import badge
+from retrieval.gates import PublicationRefused
+from retrieval.models import SearchProfileVersion
+from retrieval.ranking.profile import ImproperProfile
+
+_COLOURS = {
+    Experiment.State.DRAFT: "pending",
+    Experiment.State.RUNNING: "processing",
+    Experiment.State.ENDED: "ready",
+}
+
+
+class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("treatment") and cleaned.get("control") == cleaned["treatment"]:
+            raise ValidationError(_t("Control and treatment are the same version."))
+        return cleaned
+
+    def _post_clean(self) -> None:
+        """What cannot be planned is told while it is written down."""
+        super()._post_clean()  # type: ignore[misc]  # Django's own hook
+        if not self.errors:
+            try:
+                lifecycle.plan(self.instance)
+            except ExperimentRefused as error:
+                self.add_error(None, str(error))
+
+
+@admin.register(Experiment)
+class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    form = ExperimentForm
+    list_display = [
+        "name",
+        "state_badge",
+        "control_name",
+        "treatment",
+        "metric",
+        "started_at",
+        "ended_at",
+        "conclusion",
+    ]
+    list_filter = ["state", "metric", "design"]
+    list_select_related = ["control__profile", "treatment__profile"]
+    search_fields = ["name", "hypothesis"]
+    change_form_template = "admin/evaluation/experiment/change_form.html"
+    fieldsets = [
+        (None, {"fields": ["name", "hypothesis"]}),
+        (_("Arms"), {"fields": ["control", "treatment", "traffic_share", "treatment_share"]}),
+        (_("What is measured"), {"fields": ["metric", "better", "observation_hours"]}),
+        (
+            _("Stopping rule, written down before the start"),
+            {"fields": ["design", "baseline", "standard_deviation", "smallest_effect", "alpha", "power"]},
+        ),
+    ]
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/experiments.css"]}
+
+    # Only a draft can be changed or deleted ------------------------------------------------------------------------
+
+    def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
+        is_draft = obj is None or obj.state == Experiment.State.DRAFT
+        return is_draft and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
+        is_draft = obj is None or obj.state == Experiment.State.DRAFT
+        return is_draft and super().has_delete_permission(request, obj)
+
+    def has_view_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
+        """Also for whoever could have changed it while it was a draft."""
+        return super().has_view_permission(request, obj) or super().has_change_permission(request, obj)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without deletion of several at once, which does not ask whether one of them has started."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    # The list and the form -------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("state"), ordering="state")
+    def state_badge(self, experiment: Experiment) -> SafeString:
+        return badge(_COLOURS[Experiment.State(experiment.state)], experiment.get_state_display())
+
+    @admin.display(description=_("control"), ordering="control")
+    def control_name(self, experiment: Experiment) -> str:
+        return str(experiment.control or _t("the built-in profile"))
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> forms.ModelChoiceField[Any] | None:
+        if db_field.name in ("control", "treatment"):
+            kwargs["queryset"] = SearchProfileVersion.objects.select_related("profile").order_by("-created_at")
+        if db_field.name == "control":
+            kwargs["empty_label"] = _t("the built-in profile")
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        published = profiles.published_version()
+        initial: dict[str, Any] = {"control": published.pk if published else None}
+        return {**initial, **super().get_changeform_initial_data(request)}
+
+    def save_model(self, request: HttpRequest, obj: Experiment, form: Any, change: bool) -> None:
+        if not change:
+            obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
+        """To its page, where it is started."""
+        self.message_user(request, _t("Saved: %s. It starts when you start it.") % obj, messages.SUCCESS)
+        return _to_page(obj)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        experiment = self.get_object(request, object_id) if object_id else None
+        context: dict[str, Any] = {}
+        if experiment is not None and self.has_view_permission(request, experiment):
+            is_draft = experiment.state == Experiment.State.DRAFT
+            context = {
+                "draft": draft_page(experiment) if is_draft else None,
+                "started": started_page(experiment) if not is_draft else None,
+                "may_steer": _may_steer(request),
+                "may_publish": _may_publish(request),
+                "objections": request.session.pop(_objections_key(experiment), []),
+            }
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    # Start, end, publish ---------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        return [
+            path("<int:pk>/start/", guard(self.start_view), name="evaluation_experiment_start"),
+            path("<int:pk>/end/", guard(self.end_view), name="evaluation_experiment_end"),
+            path("<int:pk>/publish/", guard(self.publish_view), name="evaluation_experiment_publish"),
+            *super().get_urls(),
+        ]
+
+    def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        experiment = _asked(request, pk, allowed=_may_steer(request))
+        if isinstance(experiment, HttpResponse):
+            return experiment
+        try:
+            lifecycle.start(experiment, request.user)
+        except ExperimentRefused as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.log_change(request, experiment, _t("Started."))
+            self.message_user(request, _t("Running: %s.") % experiment, messages.SUCCESS)
+        return _to_page(experiment)
+
+    def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        experiment = _asked(request, pk, allowed=_may_steer(request))
+        if isinstance(experiment, HttpResponse):
+            return experiment
+        try:
+            ended = lifecycle.end(experiment, request.user)
+        except ExperimentRefused as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.log_change(request, experiment, _t("Ended. %s") % ended.conclusion)
+            self.message_user(request, _t("Ended: %s.") % experiment, messages.SUCCESS)
+        return _to_page(experiment)
+
+    def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
+        if isinstance(experiment, HttpResponse):
+            return experiment
+        override = request.POST.get("override", "").strip()
+        try:
+            in_force = lifecycle.publish_winner(experiment, request.user, override=override)
+        except PublicationRefused as refused:
+            request.session[_objections_key(experiment)] = [one.as_json() for one in refused.objections]
+            self.message_user(request, _t("Not published, and not ended: there are objections."), messages.ERROR)
+        except (ExperimentRefused, ImproperProfile) as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            told = _t("Ended, and its winner published: %s.") % in_force
+            self.log_change(request, experiment, f"{told} {override}".strip())
+            self.message_user(request, told, messages.SUCCESS)
+        return _to_page(experiment)
+
+
+def _asked(request: HttpRequest, pk: int, *, allowed: bool) -> Experiment | HttpResponseNotAllowed:
+    """The experiment that a button was pressed for. Raises: PermissionDenied, Http404."""
+    if not allowed:
+        raise PermissionDenied
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    return get_object_or_404(Experiment, pk=pk)
+
+
+def _may_steer(request: HttpRequest) -> bool:
+    return request.user.has_perm("evaluation.change_experiment")
+
+
+def _may_publish(request: HttpRequest) -> bool:
+    return request.user.has_perm("retrieval.change_searchprofile")
+
+
+def _objections_key(experiment: Experiment) -> str:
+    """Where the objections wait for the page that shows them."""
+    return f"experiment-{experiment.pk}-objections"
+
+
+def _to_page(experiment: Experiment) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:evaluation_experiment_change", args=[experiment.pk]))

@@ -1,0 +1,182 @@
+"""Questions of evaluation sets, and the passages they should find: written, picked or searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.admin.set_forms import ExpectedPassageForm
+from evaluation.models import EvaluationQuestion, ExpectedPassage
+from evaluation.sets import building
+from evaluation.sets.resolution import resolve
+from retrieval.admin.base import badge
+from retrieval.exceptions import RetrievalError
+from retrieval.models import Chunk
+from retrieval.search import search
+from retrieval.types import SearchFilters
+
+PREVIEW_WORDS = 60
+# Passages offered to be picked, of the answer and of a search.
+MOST_OFFERED = 10
+LARGEST_QUERY_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A passage that may be what the question should find. ``is_expected`` when somebody has said so already."""
+
+    chunk: Chunk
+    preview: str
+    is_expected: bool
+
+
+class IsDraft(admin.SimpleListFilter):
+    title = _("draft")
+    parameter_name = "draft"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("Yes")), ("no", _("No"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        to_find = Exists(ExpectedPassage.objects.filter(question=OuterRef("pk"), grade__gt=0))
+        wanted = {"yes": ~to_find, "no": to_find}.get(self.value() or "")
+        return queryset if wanted is None else queryset.filter(wanted)
+
+
+class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    model = ExpectedPassage
+    form = ExpectedPassageForm
+    extra = 0
+    fields = ["source", "quote", "grade", "found_now"]
+    readonly_fields = ["found_now"]
+
+    @admin.display(description=_("found in the documents"))
+    def found_now(self, expected: ExpectedPassage) -> SafeString | str:
+        if expected._state.adding:
+            return "–"
+        found = resolve(expected.question.evaluation_set.collection_id, [expected])[expected.pk]
+        if found.is_resolved:
+            return badge("ready", _t("yes"))
+        return badge("failed", _t("no") if found.document_id is not None else _t("no such document"))
+
+
+@admin.register(EvaluationQuestion)
+class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
+    list_filter = ["evaluation_set", "origin", IsDraft]
+    list_select_related = ["evaluation_set"]
+    list_per_page = 50
+    search_fields = ["text", "expected_answer", "expected_passages__source"]
+    autocomplete_fields = ["evaluation_set"]
+    fields = ["evaluation_set", "text", "expected_answer", "origin_shown"]
+    readonly_fields = ["origin_shown"]
+    inlines = [ExpectedPassageInline]
+    change_form_template = "admin/evaluation/evaluationquestion/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/sets.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationQuestion]:
+        questions: QuerySet[EvaluationQuestion] = super().get_queryset(request)
+        return questions.annotate(expected_count=Count("expected_passages", distinct=True))
+
+    @admin.display(description=_("question"), ordering="text")
+    def excerpt(self, question: EvaluationQuestion) -> str:
+        return Truncator(question.text).chars(120)
+
+    @admin.display(description=_("expected passages"), ordering="expected_count")
+    def state(self, question: EvaluationQuestion) -> SafeString | str:
+        number = getattr(question, "expected_count", 0)
+        return str(number) if number else badge("pending", _t("draft"))
+
+    @admin.display(description=_("origin"))
+    def origin_shown(self, question: EvaluationQuestion) -> SafeString | str:
+        if question.answer_id is None:
+            return question.get_origin_display()
+        address = reverse("admin:chat_answer_change", args=[question.answer_id])
+        return format_html('<a href="{}">{}</a>', address, question.get_origin_display())
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        question = self.get_object(request, object_id) if object_id else None
+        context: dict[str, Any] = {}
+        if isinstance(question, EvaluationQuestion) and self.has_change_permission(request, question):
+            context = self._offers(request, question)
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    def _offers(self, request: HttpRequest, question: EvaluationQuestion) -> dict[str, Any]:
+        """What may be picked: the passages that the answer was made from, and what a search finds."""
+        wanted = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
+        found: list[int] = []
+        problem = ""
+        if wanted:
+            filters = SearchFilters(collections=(question.evaluation_set.collection_id,))
+            try:
+                result = search(wanted, filters)
+                found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
+            except RetrievalError as error:
+                problem = str(error)
+        of_answer = [] if question.answer is None else [source["chunk_id"] for source in question.answer.sources]
+        return {
+            "searched": wanted,
+            "search_problem": problem,
+            "found": self._offered(question, found),
+            "of_answer": self._offered(question, of_answer[:MOST_OFFERED]),
+        }
+
+    def _offered(self, question: EvaluationQuestion, chunk_ids: list[int]) -> list[Offer]:
+        chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
+        by_id = chunks.select_related("document").in_bulk(chunk_ids)
+        passages = question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash")
+        expected = set(passages)
+        return [
+            Offer(
+                chunk,
+                Truncator(" ".join(chunk.content.split())).words(PREVIEW_WORDS),
+                (chunk.document.source, chunk.content_hash) in expected,
+            )
+            for pk in chunk_ids
+            if (chunk := by_id.get(pk)) is not None
+        ]
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        return [
+            path("<int:question_id>/expect/", guard(self.expect_view), name="evaluation_evaluationquestion_expect"),
+            *super().get_urls(),
+        ]
+
+    def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
+        """The passage named by ``chunk`` as one that the question should find."""
+        question = get_object_or_404(EvaluationQuestion.objects.select_related("evaluation_set"), pk=question_id)
+        if not self.has_change_permission(request, question):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        wanted = request.POST.get("chunk", "")
+        chunks = Chunk.objects.select_related("document").filter(collection=question.evaluation_set.collection_id)
+        chunk = chunks.filter(pk=wanted).first() if wanted.isdecimal() and len(wanted) < 19 else None
+        if chunk is None:
+            self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)
+        else:
+            building.expect(question, chunk)
+            self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
+            self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))

@@ -1,0 +1,209 @@
+"""How runs, their results and their differences look in the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format, number_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _t
+
+from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
+from evaluation.metrics import Interval
+from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
+from evaluation.runs.results import FIELDS, Comparison, QuestionPair, interval_of
+from retrieval.admin.base import badge
+from retrieval.profiles import BUILT_IN
+
+METRIC_NAMES = dict(GatePolicy.Metric.choices)
+# The newest runs that the chart over time shows, and the profiles that get a line.
+MOST_RUNS = 40
+MOST_LINES = 6
+# Of the questions that got better, and of those that got worse, so many are shown.
+MOST_PAIRS = 100
+
+# The admin's colours are named for what happens to documents.
+_COLOURS = {
+    EvaluationRun.Status.QUEUED: "pending",
+    EvaluationRun.Status.RUNNING: "processing",
+    EvaluationRun.Status.DONE: "ready",
+    EvaluationRun.Status.FAILED: "failed",
+    EvaluationRun.Status.CANCELLED: "stopped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """A question in two runs, with where the search explains what each of them did."""
+
+    pair: QuestionPair
+    ranks_before: str
+    ranks_after: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    metric: str
+    before: Interval | None
+    after: Interval | None
+    difference: Interval
+    verdict: str
+
+
+def run_badge(run: EvaluationRun) -> SafeString:
+    """The run's status with its progress; an attempt that failed shows before the next one."""
+    if run.status == EvaluationRun.Status.QUEUED and run.error:
+        return badge("failed", _t("failed, will be tried again"))
+    if run.distrust:
+        return badge("failed", _t("not to be relied on"))
+    label: Any = run.get_status_display()
+    if run.status == EvaluationRun.Status.RUNNING:
+        label = format_html('{0} <progress max="100" value="{1}">{1} %</progress> {1} %', label, run.percent)
+    return badge(_COLOURS[EvaluationRun.Status(run.status)], label)
+
+
+def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
+    """A mean with its bounds; a dash for None."""
+    if interval is None:
+        return "–"
+    numbers = [number_format(f"{value:+.3f}" if signed else f"{value:.3f}") for value in _three(interval)]
+    return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
+
+
+def _three(interval: Interval) -> tuple[float, float, float]:
+    # A rounded zero has no sign.
+    first, second, third = (round(value, 3) + 0.0 for value in (interval.mean, interval.low, interval.high))
+    return first, second, third
+
+
+def metric_chart(run: EvaluationRun) -> Markup:
+    """The run's metrics as bars with their intervals."""
+    bars = []
+    for metric, name in METRIC_NAMES.items():
+        found = interval_of(run, metric)
+        bars.append(Bar(name, found.mean, found.low, found.high) if found else Bar(name, None))
+    caption = Caption(
+        "metrics",
+        _t("Results"),
+        _t("Means over the questions, with 95-percent intervals."),
+        _t("metric"),
+        _t("As a table"),
+    )
+    return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
+
+
+def trend_chart(evaluation_set: EvaluationSet, metric: str) -> Markup:
+    """The metric of the set's runs over time, a line for each profile, the newest MOST_RUNS runs."""
+    done = evaluation_set.runs.filter(status=EvaluationRun.Status.DONE, distrust="").order_by("-pk")[:MOST_RUNS]
+    runs = list(reversed(done))
+    names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
+    series = [_series(name, runs, metric) for name in names]
+    caption = Caption(
+        "trend",
+        _t("%s over time") % METRIC_NAMES[metric],
+        _t("Runs of this set that can be relied on, with 95-percent intervals; a line for each search profile."),
+        _t("run"),
+        _t("As a table"),
+        _t("No run of this set is done yet."),
+    )
+    labels = [f"#{run.pk} {date_format(localtime(run.created_at), 'j M H:i')}" for run in runs]
+    return line_chart(caption, labels, series, most=1.0, number=three_digits, links=[address_of(run) for run in runs])
+
+
+def _series(name: str, runs: Sequence[EvaluationRun], metric: str) -> Series:
+    found = [interval_of(run, metric) if run.profile_name == name else None for run in runs]
+    return Series(
+        name,
+        [one.mean if one else None for one in found],
+        [one.low if one else None for one in found],
+        [one.high if one else None for one in found],
+    )
+
+
+def three_digits(value: float) -> str:
+    return str(number_format(f"{value:.3f}"))
+
+
+def address_of(run: EvaluationRun) -> str:
+    return reverse("admin:evaluation_evaluationrun_change", args=[run.pk])
+
+
+def ranks_text(expected: Iterable[dict[str, Any]]) -> str:
+    """Where the expected passages stand, the best first, in words for those that were not found or are gone."""
+    wanted = [one for one in expected if one["grade"] > 0]
+    ranks = sorted(one["rank"] for one in wanted if one["rank"] is not None)
+    told = [f"#{rank}" for rank in dict.fromkeys(ranks)]
+    if gone := sum(not one["resolved"] for one in wanted):
+        told.append(_t("gone: %d") % gone)
+    if missing := sum(one["rank"] is None and one["resolved"] for one in wanted):
+        told.append(_t("not found: %d") % missing)
+    return ", ".join(told)
+
+
+def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
+    """The playground with the question and both profiles; empty when one of them is no more."""
+    sides = [_side(first), _side(second)]
+    if not all(sides):
+        return ""
+    collection = first.evaluation_set.collection.slug
+    wanted = {"question": question, "a": sides[0], "b": sides[1], "collection": collection}
+    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(wanted)}"
+
+
+def _side(run: EvaluationRun) -> str:
+    if run.profile_version_id is not None:
+        return str(run.profile_version_id)
+    return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""
+
+
+def comparison_context(comparison: Comparison, request: HttpRequest) -> dict[str, Any]:
+    """What the template `_comparison.html` shows."""
+    run, baseline = comparison.run, comparison.baseline
+    may_explain = request.user.has_perm("retrieval.view_searchprofile")
+
+    def rows(pairs: Sequence[QuestionPair]) -> list[PairRow]:
+        return [
+            PairRow(
+                pair,
+                ranks_text(pair.before.expected),
+                ranks_text(pair.after.expected),
+                explanation_address(pair.text, baseline, run) if may_explain else "",
+            )
+            for pair in pairs[:MOST_PAIRS]
+        ]
+
+    return {
+        "comparison": comparison,
+        "metric_name": METRIC_NAMES[comparison.metric],
+        "differences": [
+            DifferenceRow(
+                METRIC_NAMES[metric],
+                interval_of(baseline, metric),
+                interval_of(run, metric),
+                comparison.differences[metric],
+                _verdict(comparison.differences[metric]),
+            )
+            for metric in FIELDS
+            if metric in comparison.differences
+        ],
+        "groups": [
+            (_t("Worse"), "worse", rows(comparison.worse), len(comparison.worse)),
+            (_t("Better"), "better", rows(comparison.better), len(comparison.better)),
+        ],
+    }
+
+
+def _verdict(difference: Interval) -> str:
+    if difference.high < 0:
+        return _t("significantly worse")
+    if difference.low > 0:
+        return _t("significantly better")
+    return _t("not significantly different")

@@ -1,0 +1,181 @@
+"""Runs of evaluation sets: their progress, their results, and how two of them differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from evaluation.admin.run_presentation import (
+    METRIC_NAMES,
+    comparison_context,
+    explanation_address,
+    interval_text,
+    metric_chart,
+    ranks_text,
+    run_badge,
+)
+from evaluation.models import EvaluationRun
+from evaluation.runs import queue
+from evaluation.runs.results import FIELDS, compare, interval_of
+from retrieval.admin.base import ReadOnlyAdmin
+
+RESULTS_PER_PAGE = 50
+# Runs of the same set that a run can be compared with by a click.
+MOST_OTHERS = 20
+
+
+@admin.register(EvaluationRun)
+class EvaluationRunAdmin(ReadOnlyAdmin):
+    list_display = [
+        "name",
+        "evaluation_set",
+        "profile_name",
+        "trigger",
+        "state",
+        "ndcg",
+        "hit",
+        "questions",
+        "created_at",
+    ]
+    list_filter = ["evaluation_set", "status", "trigger", "profile_name"]
+    list_select_related = ["evaluation_set"]
+    list_per_page = 50
+    search_fields = ["profile_name", "evaluation_set__name"]
+    actions = ["compare_two", "cancel_runs"]
+    change_form_template = "admin/evaluation/evaluationrun/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/charts.css", "evaluation/sets.css"]}
+        js = ["evaluation/live.js"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_evaluationrun")
+
+    # The list --------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("run"), ordering="pk")
+    def name(self, run: EvaluationRun) -> str:
+        return f"#{run.pk}"
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, run: EvaluationRun) -> SafeString:
+        return format_html('<span id="state-{}"{}>{}</span>', run.pk, _live(run), run_badge(run))
+
+    @admin.display(description="nDCG@10")
+    def ndcg(self, run: EvaluationRun) -> str:
+        return interval_text(interval_of(run, "ndcg@10"))
+
+    @admin.display(description="hit@10")
+    def hit(self, run: EvaluationRun) -> str:
+        return interval_text(interval_of(run, "hit@10"))
+
+    @admin.display(description=_("questions"))
+    def questions(self, run: EvaluationRun) -> str:
+        return f"{run.asked} / {run.total}"
+
+    @admin.action(description=_("Compare two runs"), permissions=["view"])
+    def compare_two(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> HttpResponse | None:
+        chosen = list(runs.order_by("pk"))
+        if len(chosen) != 2 or chosen[0].evaluation_set_id != chosen[1].evaluation_set_id:
+            self.message_user(request, _t("Choose two runs of the same set."), messages.ERROR)
+            return None
+        return HttpResponseRedirect(_comparison_address(chosen[1], chosen[0]))
+
+    @admin.action(description=_("Cancel"), permissions=["cancel"])
+    def cancel_runs(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> None:
+        number = queue.cancel(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
+        message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+
+    # One run ---------------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        compared = self.admin_site.admin_view(self.compare_view)
+        return [
+            path("<int:run_id>/compare/<int:baseline_id>/", compared, name="evaluation_evaluationrun_compare"),
+            *super().get_urls(),
+        ]
+
+    def get_fields(self, request: HttpRequest, obj: EvaluationRun | None = None) -> list[Any]:
+        return []
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        run = self.get_object(request, object_id) if object_id else None
+        context = self._run_context(request, run) if isinstance(run, EvaluationRun) else {}
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    def _run_context(self, request: HttpRequest, run: EvaluationRun) -> dict[str, Any]:
+        worst_first = run.results.order_by("ndcg", "reciprocal_rank", "pk")
+        page = Paginator(worst_first, RESULTS_PER_PAGE).get_page(request.GET.get("p"))
+        may_explain = request.user.has_perm("retrieval.view_searchprofile")
+        others = EvaluationRun.objects.filter(evaluation_set=run.evaluation_set, status=EvaluationRun.Status.DONE)
+        return {
+            "run": run,
+            "state": run_badge(run),
+            "is_live": not run.is_finished,
+            "chart": metric_chart(run) if run.summary else "",
+            "page": page,
+            "rows": [
+                (
+                    result,
+                    ranks_text(result.expected),
+                    explanation_address(result.text, run, run) if may_explain else "",
+                )
+                for result in page
+            ],
+            "others": [
+                (other, interval_text(interval_of(other, "ndcg@10")), _comparison_address(run, other))
+                for other in others.exclude(pk=run.pk)[:MOST_OTHERS]
+            ]
+            if run.status == EvaluationRun.Status.DONE
+            else [],
+        }
+
+    def compare_view(self, request: HttpRequest, run_id: int, baseline_id: int) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        runs = EvaluationRun.objects.select_related("evaluation_set__collection")
+        run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
+        if run.evaluation_set_id != baseline.evaluation_set_id:
+            raise Http404
+        metric = request.GET.get("metric", "ndcg@10")
+        comparison = compare(run, baseline, metric if metric in FIELDS else "ndcg@10")
+        context = {
+            **self.admin_site.each_context(request),
+            **comparison_context(comparison, request),
+            "title": _t("Compare runs"),
+            "opts": self.opts,
+            "media": self.media,
+            "metrics": METRIC_NAMES.items(),
+        }
+        return TemplateResponse(request, "admin/evaluation/evaluationrun/compare.html", context)
+
+
+def _comparison_address(run: EvaluationRun, baseline: EvaluationRun) -> str:
+    return reverse("admin:evaluation_evaluationrun_compare", args=[run.pk, baseline.pk])
+
+
+def _live(run: EvaluationRun) -> SafeString:
+    return SafeString("" if run.is_finished else " data-live")

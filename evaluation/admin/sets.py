@@ -1,0 +1,269 @@
+"""Evaluation sets: made by a click, filled, measured, and taken elsewhere."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.forms import Form, ModelForm
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Answer
+from evaluation.admin.run_presentation import METRIC_NAMES, interval_text, run_badge, trend_chart
+from evaluation.admin.set_forms import CanonicalForm, ImportForm, RunForm
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EvaluationSet, ExpectedPassage
+from evaluation.runs import queue
+from evaluation.runs.results import FIELDS, interval_of
+from evaluation.sets import building, importing
+from retrieval.admin.collections import CollectionAdmin
+from retrieval.models import Collection
+
+NEWEST_RUNS = 10
+_FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
+    "csv": ("text/csv; charset=utf-8", importing.as_csv),
+    "jsonl": ("application/jsonl; charset=utf-8", importing.as_json_lines),
+}
+
+
+@admin.register(EvaluationSet)
+class EvaluationSetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    list_display = ["name", "collection", "questions", "drafts", "last_result", "created_at"]
+    list_filter = ["collection"]
+    list_select_related = ["collection"]
+    search_fields = ["name", "slug", "description"]
+    prepopulated_fields = {"slug": ["name"]}
+    fields = ["name", "slug", "collection", "description"]
+    change_list_template = "admin/evaluation/evaluationset/change_list.html"
+    change_form_template = "admin/evaluation/evaluationset/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/charts.css", "evaluation/sets.css"]}
+        js = ["evaluation/live.js"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
+        sets: QuerySet[EvaluationSet] = super().get_queryset(request)
+        to_find = Exists(ExpectedPassage.objects.filter(question=OuterRef("questions"), grade__gt=0))
+        return sets.annotate(
+            question_count=Count("questions", distinct=True),
+            measured_count=Count("questions", filter=Q(to_find), distinct=True),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
+        # The expected passages are documents of this collection.
+        return ["collection"] if obj else []
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> dict[str, Any]:
+        return {} if obj else dict(self.prepopulated_fields)
+
+    def save_model(self, request: HttpRequest, obj: EvaluationSet, form: ModelForm[Any], change: bool) -> None:
+        if not change:
+            obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+    # The list --------------------------------------------------------------------------------------------------------
+
+    @admin.display(description=_("questions"), ordering="question_count")
+    def questions(self, evaluation_set: EvaluationSet) -> SafeString:
+        address = reverse("admin:evaluation_evaluationquestion_changelist")
+        count = getattr(evaluation_set, "question_count", 0)
+        return format_html('<a href="{}?evaluation_set__id__exact={}">{}</a>', address, evaluation_set.pk, count)
+
+    @admin.display(description=_("drafts"))
+    def drafts(self, evaluation_set: EvaluationSet) -> int:
+        return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "measured_count", 0))
+
+    @admin.display(description=_("last result (nDCG@10)"))
+    def last_result(self, evaluation_set: EvaluationSet) -> str:
+        run = evaluation_set.runs.filter(status="done").first()
+        return f"{run.profile_name}: {interval_text(interval_of(run, 'ndcg@10'))}" if run else "–"
+
+    # One set ---------------------------------------------------------------------------------------------------------
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        evaluation_set = self.get_object(request, object_id) if object_id else None
+        context = self._set_context(request, evaluation_set) if isinstance(evaluation_set, EvaluationSet) else {}
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    def _set_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
+        metric = request.GET.get("metric", "ndcg@10")
+        metric = metric if metric in FIELDS else "ndcg@10"
+        runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
+        return {
+            "counts": (self.questions(evaluation_set), self.drafts(evaluation_set)),
+            "run_form": RunForm() if request.user.has_perm("evaluation.add_evaluationrun") else None,
+            "runs": [(run, run_badge(run), interval_text(interval_of(run, metric))) for run in runs],
+            "is_live": any(not run.is_finished for run in runs),
+            "metric": metric,
+            "metric_name": METRIC_NAMES[metric],
+            "metrics": METRIC_NAMES.items(),
+            "chart": trend_chart(evaluation_set, metric),
+            "formats": list(_FORMATS),
+        }
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        return [
+            path("canonical/", guard(self.canonical_view), name="evaluation_evaluationset_canonical"),
+            path("import/", guard(self.import_view), name="evaluation_evaluationset_import"),
+            path("make-case/", guard(self.make_case_view), name="evaluation_make_case"),
+            path("<int:set_id>/run/", guard(self.run_view), name="evaluation_evaluationset_run"),
+            path("<int:set_id>/export.<str:form>", guard(self.export_view), name="evaluation_evaluationset_export"),
+            *super().get_urls(),
+        ]
+
+    def canonical_view(self, request: HttpRequest) -> HttpResponse:
+        """A set of canonical questions of a collection."""
+
+        def make(form: Form) -> EvaluationSet:
+            wanted = form.cleaned_data
+            return building.set_from_canonical_questions(
+                wanted["collection"],
+                wanted["number"],
+                seed=wanted["seed"],
+                name=wanted["name"],
+                created_by=request.user,
+            )
+
+        form = CanonicalForm(
+            request.POST if request.method == "POST" else None, initial={"collection": request.GET.get("collection")}
+        )
+        notes = [
+            _t(
+                "These questions are indexed with their own passages, so any search finds them easily, by words most "
+                "of all. There is no way to leave them out of the index that is measured, and no other words are made "
+                "up for them: compare profiles with such a set, and do not take its figures for those of visitors."
+            )
+        ]
+        return self._make(request, form, make, _t("Make a set of canonical questions"), notes)
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """A set from files in BEIR's form."""
+
+        def make(form: Form) -> EvaluationSet:
+            wanted = form.cleaned_data
+            assert isinstance(form, ImportForm)
+            return importing.import_beir(
+                form.contents, wanted["collection"], slug=wanted["slug"], name=wanted["name"], created_by=request.user
+            )
+
+        form = ImportForm(*((request.POST, request.FILES) if request.method == "POST" else ()))
+        return self._make(request, form, make, _t("Import a set"), [])
+
+    def _make(
+        self, request: HttpRequest, form: Form, make: Callable[[Form], EvaluationSet], title: str, notes: list[str]
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        if form.is_valid():
+            try:
+                made = make(form)
+            except EvaluationError as error:
+                form.add_error(None, str(error))
+            else:
+                self.log_addition(request, made, [{"added": {}}])
+                told = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
+                self.message_user(request, told, messages.SUCCESS)
+                return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[made.pk]))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "media": self.media,
+            "form": form,
+            "notes": notes,
+        }
+        return TemplateResponse(request, "admin/evaluation/evaluationset/make.html", context)
+
+    def make_case_view(self, request: HttpRequest) -> HttpResponse:
+        """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
+        if not request.user.has_perm("evaluation.add_evaluationquestion"):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            wanted = uuid.UUID(request.POST.get("answer", ""))
+        except ValueError as error:
+            raise Http404 from error
+        answer = get_object_or_404(Answer.objects.select_related("conversation__collection"), pk=wanted)
+        collection = building.collection_asked(answer)
+        if collection is None:
+            self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:chat_answer_change", args=[answer.pk]))
+        question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
+        told = (
+            _t("A draft: say below what it should have found.") if is_new else _t("This answer is a test case already.")
+        )
+        self.message_user(request, told, messages.SUCCESS if is_new else messages.INFO)
+        return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))
+
+    def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
+        """A run of the set with the profile chosen."""
+        if not request.user.has_perm("evaluation.add_evaluationrun"):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
+        form = RunForm(request.POST)
+        if not form.is_valid():
+            self.message_user(request, " ".join(map(str, form.errors["profile"])), messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
+        run = queue.request_run(evaluation_set, form.cleaned_data["profile"], by=request.user)
+        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:evaluation_evaluationrun_change", args=[run.pk]))
+
+    def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:
+        evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
+        if not self.has_view_permission(request, evaluation_set):
+            raise PermissionDenied
+        if form not in _FORMATS:
+            raise Http404
+        content_type, write = _FORMATS[form]
+        response = HttpResponse("".join(write(evaluation_set)), content_type=content_type)
+        response["Content-Disposition"] = f'attachment; filename="{evaluation_set.slug}.{form}"'
+        return response
+
+
+admin.site.unregister(Collection)
+
+
+@admin.register(Collection)
+class EvaluatedCollectionAdmin(CollectionAdmin):
+    """Collections, from which an evaluation set can be made. Retrieval's own page knows no evaluation."""
+
+    actions = ["make_set"]
+
+    def has_make_set_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.add_evaluationset")
+
+    @admin.action(description=_("Make an evaluation set of canonical questions"), permissions=["make_set"])
+    def make_set(self, request: HttpRequest, collections: QuerySet[Collection]) -> HttpResponse | None:
+        chosen = collections[:2]
+        if len(chosen) != 1:
+            self.message_user(request, _t("Choose one collection."), messages.ERROR)
+            return None
+        address = reverse("admin:evaluation_evaluationset_canonical")
+        return HttpResponseRedirect(f"{address}?collection={chosen[0].pk}")

@@ -1,0 +1,50 @@
+"""What judging with a language model may consume, and what it has."""
+
+from __future__ import annotations
+
+import time
+from datetime import date
+
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+
+from evaluation.judges.exceptions import BudgetSpent, ClaimLost, JudgeUnavailable
+from evaluation.models import Judgement, JudgeUsage
+
+# A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
+LONGEST_SECONDS = 15 * 60.0
+
+
+def tokens_spent(day: date | None = None) -> int:
+    """Tokens consumed on a day, by default today."""
+    usage = JudgeUsage.objects.filter(day=day or timezone.localdate()).first()
+    return usage.total_tokens if usage is not None else 0
+
+
+class JudgementMeter:
+    """Implements ``Meter``: counts on the judgement and on the day, at once, so that a killed worker's calls count."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        self._judgement = judgement
+        self._deadline = time.monotonic() + LONGEST_SECONDS
+
+    def check(self) -> None:
+        if not Judgement.objects.filter(pk=self._judgement.pk, claim=self._judgement.claim).exists():
+            raise ClaimLost(f"Judgement {self._judgement.pk} is no longer claimed by this worker.")
+        if time.monotonic() > self._deadline:
+            raise JudgeUnavailable(f"The judge was not done within {LONGEST_SECONDS / 60:g} minutes.")
+        budget = settings.JUDGE_DAILY_BUDGET_TOKENS
+        if budget and tokens_spent() >= budget:
+            raise BudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
+
+    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
+        consumed = {
+            "prompt_tokens": F("prompt_tokens") + prompt_tokens,
+            "completion_tokens": F("completion_tokens") + completion_tokens,
+        }
+        day = timezone.localdate()
+        if not JudgeUsage.objects.filter(day=day).update(**consumed):
+            JudgeUsage.objects.get_or_create(day=day)
+            JudgeUsage.objects.filter(day=day).update(**consumed)
+        Judgement.objects.filter(pk=self._judgement.pk, claim=self._judgement.claim).update(**consumed)

@@ -1,0 +1,169 @@
+"""Bars that stand on one another, and bars that lie beside their names. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.charts.figure import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Caption,
+    Markup,
+    Number,
+    colour,
+    element,
+    figure,
+    label_axis,
+    linked,
+    plain_number,
+    same_lengths,
+    svg,
+    value_axis,
+)
+from evaluation.charts.lines import UNKNOWN, Series
+from evaluation.charts.scale import linear
+
+ROW = 40
+# A longer name would run into the value; the tip and the table have it whole.
+MOST_NAME_CHARACTERS = 36
+_GAP_SHARE = 0.18
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A name and its value, with the bounds of its interval where there are some. None: unknown."""
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    link: str | None = None
+
+
+def stacked_bars(
+    caption: Caption,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    *,
+    number: Number = plain_number,
+    whole: bool = True,
+    links: Sequence[str | None] | None = None,
+) -> Markup:
+    """A column for each label: the values of all series on one another, the first at the bottom.
+
+    ``links`` lead from each column to the list behind it. Without values, or with nothing but zeros, a sentence says
+    that there is nothing. Raises: ValueError for a negative value, and as :func:`line_chart`.
+    """
+    for one in series:
+        same_lengths(labels, one.values)
+        if any(value is not None and value < 0 for value in one.values):
+            raise ValueError("Bars that stand on one another cannot be negative.")
+    same_lengths(labels, links if links is not None else labels)
+    totals = [sum(one.values[index] or 0 for one in series) for index in range(len(labels))]
+    scale = linear(totals, BOTTOM, TOP, whole=whole)
+    slot = (RIGHT - LEFT) / max(1, len(labels))
+    shapes = value_axis(scale, number)
+    for index, label in enumerate(labels):
+        below = 0.0
+        column = []
+        for order, one in enumerate(series):
+            value = one.values[index]
+            if not value:
+                continue
+            top, bottom = scale(below + value), scale(below)
+            below += value
+            said = element("title", f"{label}: {number(value)} ({one.name})")
+            column.append(
+                element(
+                    "rect",
+                    said,
+                    x=LEFT + (index + _GAP_SHARE / 2) * slot,
+                    width=slot * (1 - _GAP_SHARE),
+                    y=top,
+                    height=bottom - top,
+                    class_=f"chart-bar {colour(order)}",
+                )
+            )
+        if column:
+            shapes.append(linked(element("g", *column), links[index] if links is not None else None))
+    shapes += label_axis(labels, [LEFT + (index + 0.5) * slot for index in range(len(labels))])
+    rows = [
+        [label, *(UNKNOWN if (value := one.values[index]) is None else number(value) for one in series)]
+        for index, label in enumerate(labels)
+    ]
+    names = [one.name for one in series]
+    return figure(caption, svg(caption, shapes), [caption.axis, *names], rows if any(totals) else [], names)
+
+
+def interval_bars(
+    caption: Caption,
+    bars: Sequence[Bar],
+    *,
+    heading: str = "",
+    most: float | None = None,
+    reference: float | None = None,
+    number: Number = plain_number,
+) -> Markup:
+    """A bar under each name, with a whisker from the lower to the upper bound of its interval.
+
+    ``heading`` heads the table's column of values; ``reference`` draws a line to compare with. A bar without a value
+    shows a dash. Without bars a sentence says that there is nothing. Raises: ValueError for values that cannot be
+    drawn.
+    """
+    numbers = [value for bar in bars for value in (bar.value, bar.low, bar.high, reference) if value is not None]
+    scale = linear(numbers, 8, WIDTH - 16, most=most)
+    bottom = 4 + ROW * len(bars)
+    zero = scale(0.0)
+    shapes = []
+    for value in scale.ticks:
+        at = scale(value)
+        shapes.append(element("line", x1=at, x2=at, y1=4, y2=bottom, class_="chart-grid" if value else "chart-zero"))
+        anchor = "start" if at < 20 else "end" if at > WIDTH - 30 else "middle"
+        shapes.append(element("text", number(value), x=at, y=bottom + 20, class_="chart-label", text_anchor=anchor))
+    for order, bar in enumerate(bars):
+        top = 4 + ROW * order
+        shapes.append(element("text", _shortened(bar.name), x=10, y=top + 15, class_="chart-name"))
+        said = _told(bar, number)
+        shapes.append(element("text", said, x=WIDTH - 16, y=top + 15, class_="chart-value", text_anchor="end"))
+        if bar.value is None:
+            continue
+        at = scale(bar.value)
+        drawn = [
+            element(
+                "rect",
+                element("title", f"{bar.name}: {said}"),
+                x=min(zero, at),
+                width=abs(at - zero),
+                y=top + 21,
+                height=13,
+                class_=f"chart-bar {colour(order)}",
+            )
+        ]
+        if bar.low is not None and bar.high is not None:
+            low, high, middle = scale(bar.low), scale(bar.high), top + 27.5
+            drawn.append(element("line", x1=low, x2=high, y1=middle, y2=middle, class_="chart-whisker"))
+            drawn += [
+                element("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="chart-whisker") for x in (low, high)
+            ]
+        shapes.append(linked(element("g", *drawn), bar.link))
+    if reference is not None:
+        at = scale(reference)
+        shapes.append(element("line", x1=at, x2=at, y1=4, y2=bottom, class_="chart-reference"))
+    rows = [[bar.name, _told(bar, number)] for bar in bars]
+    return figure(caption, svg(caption, shapes, bottom + 30), [caption.axis, heading], rows)
+
+
+def _told(bar: Bar, number: Number) -> str:
+    if bar.value is None:
+        return UNKNOWN
+    if bar.low is None or bar.high is None:
+        return number(bar.value)
+    return f"{number(bar.value)} ({number(bar.low)} – {number(bar.high)})"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= MOST_NAME_CHARACTERS else f"{name[: MOST_NAME_CHARACTERS - 1]}…"

@@ -1,0 +1,162 @@
+"""Values over days, or over runs. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.charts.figure import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    Caption,
+    Markup,
+    Number,
+    colour,
+    element,
+    figure,
+    label_axis,
+    linked,
+    plain_number,
+    same_lengths,
+    svg,
+    value_axis,
+)
+from evaluation.charts.scale import Scale, linear
+
+UNKNOWN = "–"
+# Dots on more points than this would hide the line.
+MOST_DOTS = 45
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A name and one value for each label; None where it is unknown.
+
+    ``low`` and ``high``, where given, are the bounds of an interval around each value.
+    """
+
+    name: str
+    values: Sequence[float | None]
+    low: Sequence[float | None] | None = None
+    high: Sequence[float | None] | None = None
+    area: bool = False
+
+    def bounds(self, index: int) -> tuple[float, float] | None:
+        if self.low is None or self.high is None:
+            return None
+        low, high = self.low[index], self.high[index]
+        return None if low is None or high is None else (low, high)
+
+
+def line_chart(
+    caption: Caption,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    *,
+    most: float | None = None,
+    whole: bool = False,
+    number: Number = plain_number,
+    links: Sequence[str | None] | None = None,
+) -> Markup:
+    """A line, or an area, for each series, broken where a value is unknown.
+
+    The axis reaches at least to ``most``, such as 1 for shares; ``links`` lead from each label's points to the list
+    behind them. Without a known value a sentence says that there is nothing. Raises: ValueError for series of other
+    lengths than ``labels``, and for values that cannot be drawn.
+    """
+    for one in series:
+        same_lengths(labels, one.values, *(bound for bound in (one.low, one.high) if bound is not None))
+    same_lengths(labels, links if links is not None else labels)
+    numbers = [value for one in series for value in one.values if value is not None]
+    bounds = [bound for one in series for index in range(len(labels)) for bound in one.bounds(index) or ()]
+    scale = linear([*numbers, *bounds], BOTTOM, TOP, whole=whole, most=most)
+    places = [_place(index, len(labels)) for index in range(len(labels))]
+    shapes = [*value_axis(scale, number), *label_axis(labels, places)]
+    for order, one in enumerate(series):
+        shapes += _band(one, places, scale, colour(order))
+        shapes += _line(one, places, scale, colour(order))
+        if len(labels) <= MOST_DOTS or links is not None:
+            shapes += _dots(one, labels, places, scale, colour(order), number, links)
+    rows = (
+        [[label, *(_told(one, index, number) for one in series)] for index, label in enumerate(labels)]
+        if numbers
+        else []
+    )
+    return figure(
+        caption, svg(caption, shapes), [caption.axis, *(one.name for one in series)], rows, [one.name for one in series]
+    )
+
+
+def _place(index: int, number: int) -> float:
+    width = RIGHT - LEFT - 20
+    return LEFT + 10 + (width / 2 if number == 1 else index * width / (number - 1))
+
+
+def _runs(series: Series) -> list[list[int]]:
+    """The stretches of indexes between unknown values."""
+    runs: list[list[int]] = [[]]
+    for index, value in enumerate(series.values):
+        if value is None:
+            runs.append([])
+        else:
+            runs[-1].append(index)
+    return [run for run in runs if run]
+
+
+def _line(series: Series, places: Sequence[float], scale: Scale, kind: str) -> list[Markup]:
+    shapes = []
+    for run in _runs(series):
+        points = [(places[index], scale(series.values[index] or 0.0)) for index in run]
+        if series.area:
+            base = scale(0.0)
+            corners = [(points[0][0], base), *points, (points[-1][0], base)]
+            shapes.append(element("polygon", points=_points(corners), class_=f"chart-area {kind}"))
+        if len(points) == 1:
+            # A known value between two unknown ones is no line.
+            (x, y), *_ = points
+            shapes.append(element("circle", cx=x, cy=y, r=2.5, class_=f"chart-dot {kind}"))
+        else:
+            shapes.append(element("polyline", points=_points(points), class_=f"chart-line {kind}"))
+    return shapes
+
+
+def _band(series: Series, places: Sequence[float], scale: Scale, kind: str) -> list[Markup]:
+    shapes = []
+    for index, at in enumerate(places):
+        if (bounds := series.bounds(index)) is not None:
+            low, high = bounds
+            shapes.append(element("line", x1=at, x2=at, y1=scale(low), y2=scale(high), class_=f"chart-whisker {kind}"))
+    return shapes
+
+
+def _dots(
+    series: Series,
+    labels: Sequence[str],
+    places: Sequence[float],
+    scale: Scale,
+    kind: str,
+    number: Number,
+    links: Sequence[str | None] | None,
+) -> list[Markup]:
+    shapes = []
+    for index, value in enumerate(series.values):
+        if value is None:
+            continue
+        said = element("title", f"{labels[index]}: {_told(series, index, number)} ({series.name})")
+        dot = element("circle", said, cx=places[index], cy=scale(value), r=2.5, class_=f"chart-dot {kind}")
+        shapes.append(linked(dot, links[index] if links is not None else None))
+    return shapes
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+
+
+def _told(series: Series, index: int, number: Number) -> str:
+    value = series.values[index]
+    if value is None:
+        return UNKNOWN
+    bounds = series.bounds(index)
+    return number(value) if bounds is None else f"{number(value)} ({number(bounds[0])} – {number(bounds[1])})"

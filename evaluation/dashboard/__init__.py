@@ -1,0 +1,1 @@
+"""What the admin's dashboard shows: each module reads one thing, with one statement."""

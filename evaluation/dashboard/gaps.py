@@ -1,0 +1,99 @@
+"""The gaps in the documents: unanswered questions, embedded and grouped."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.core.cache import cache
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.unanswered import nearest_documents, unanswered
+from evaluation.gaps import Gap, Trend, gaps, wordings
+from retrieval import conf
+from retrieval.exceptions import RetrievalError
+from retrieval.models import Document
+
+logger = logging.getLogger(__name__)
+
+MOST_GAPS = 30
+# So many questions are embedded while somebody waits for the dashboard; for more there is a page of its own.
+AT_ONCE = 60
+KEPT_SECONDS = 900
+# The answers of a gap whose sources are looked at.
+_SAMPLE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGap:
+    """A gap with the documents that were found most often for its questions."""
+
+    gap: Gap
+    documents: list[Document]
+
+    @property
+    def trend(self) -> str:
+        """In words, for people."""
+        return {
+            Trend.GROWING: _("growing"),
+            Trend.STEADY: _("steady"),
+            Trend.FADING: _("fading"),
+            Trend.UNKNOWN: _("too few to tell"),
+        }[self.gap.trend]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups``.
+
+    ``error`` says why there are none although there are questions; ``is_left`` that grouping takes too long for now.
+    """
+
+    gaps: list[FoundGap] = field(default_factory=list)
+    groups: int = 0
+    read: int = 0
+    total: int = 0
+    found_at: datetime | None = None
+    error: str = ""
+    is_left: bool = False
+
+
+def find_gaps(scope: Scope, *, patiently: bool = True) -> Found:
+    """The gaps of the scope; they are kept for 15 minutes, or until another question stays unanswered.
+
+    Unless ``patiently``, many questions that were not grouped lately are left for the page that is. An embedder that
+    does not answer is announced in the log and in the result.
+    """
+    asked, total = unanswered(scope)
+    if not asked:
+        return Found()
+    name = conf.embedder().name
+    key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{total}:{asked[0].answer}:{name}"
+    key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
+    kept: Found | None = cache.get(key)
+    if kept is not None:
+        return kept
+    words = wordings(asked)
+    if not patiently and len(words) > AT_ONCE:
+        return Found(read=len(asked), total=total, is_left=True)
+    try:
+        vectors = conf.embedder().embed_documents(words)
+    except RetrievalError as error:
+        logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
+        return Found(read=len(asked), total=total, error=str(error))
+    grouped = gaps(asked, vectors, scope.since, scope.until)
+    shown = grouped[:MOST_GAPS]
+    near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown])
+    found = Found(
+        [FoundGap(gap, documents) for gap, documents in zip(shown, near, strict=True)],
+        len(grouped),
+        len(asked),
+        total,
+        timezone.now(),
+    )
+    cache.set(key, found, KEPT_SECONDS)
+    return found

@@ -1,0 +1,88 @@
+"""The rows that say which answers were given within an experiment: one an answer, however often it is recorded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from chat.models import Answer
+from evaluation.experiments.assignment import pseudonym
+from evaluation.experiments.choice import arm_of
+from evaluation.models import Experiment, Exposure
+
+logger = logging.getLogger(__name__)
+
+SWEPT_BACK = timedelta(days=1)
+BATCH = 1000
+_FINISHED = (Answer.Status.COMPLETED, Answer.Status.STOPPED, Answer.Status.FAILED)
+
+
+def record(answer: Answer) -> Exposure | None:
+    """The answer's exposure, saved; None for an answer outside every experiment.
+
+    Asked before the start or after the end; by somebody who takes no part; with a search method of the asker's own, or
+    without any search, so that no profile had a say.
+    """
+    experiment = _during(answer.created_at)
+    exposure = _exposure(experiment, answer) if experiment is not None else None
+    if exposure is not None:
+        Exposure.objects.bulk_create([exposure], ignore_conflicts=True)
+    return exposure
+
+
+def sweep() -> int:
+    """Record what nobody recorded: answers whose process died right after them, and those that failed.
+
+    Returns how many answers that were, of those asked within ``SWEPT_BACK``.
+    """
+    since = timezone.now() - SWEPT_BACK
+    recent = Q(state=Experiment.State.RUNNING) | Q(ended_at__gt=since)
+    found = 0
+    for experiment in Experiment.objects.filter(recent, started_at__isnull=False):
+        assert experiment.started_at is not None
+        answers = Answer.objects.filter(
+            exposure=None, status__in=_FINISHED, created_at__gte=max(experiment.started_at, since)
+        )
+        if experiment.ended_at is not None:
+            answers = answers.filter(created_at__lt=experiment.ended_at)
+        wanted = answers.select_related("conversation").only(
+            "created_at", "status", "method", "search_method", "conversation__owner", "conversation__visitor"
+        )
+        found += _save(
+            exposure
+            for answer in wanted.iterator(chunk_size=BATCH)
+            if (exposure := _exposure(experiment, answer)) is not None
+        )
+    if found:
+        logger.info("Recorded %d answers of experiments that had not been recorded.", found)
+    return found
+
+
+def _during(moment: datetime) -> Experiment | None:
+    """The experiment that ran then; at most one did."""
+    return (
+        Experiment.objects.filter(started_at__lte=moment)
+        .filter(Q(ended_at=None) | Q(ended_at__gt=moment))
+        .order_by("-started_at")
+        .first()
+    )
+
+
+def _exposure(experiment: Experiment, answer: Answer) -> Exposure | None:
+    if answer.method or (answer.status == Answer.Status.COMPLETED and not answer.search_method):
+        return None
+    subject = answer.conversation.subject
+    arm = arm_of(experiment, subject)
+    if arm is None:
+        return None
+    return Exposure(experiment=experiment, answer=answer, subject=pseudonym(experiment.salt, subject), arm=arm.value)
+
+
+def _save(exposures: Iterable[Exposure]) -> int:
+    rows = list(exposures)
+    Exposure.objects.bulk_create(rows, ignore_conflicts=True, batch_size=BATCH)
+    return len(rows)

@@ -1,0 +1,190 @@
+"""What the page of an experiment says: sizes, rates, intervals, warnings, and the verdict in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from django.utils.translation import gettext as _t
+
+from evaluation.experiments import measures, outcomes
+from evaluation.experiments.assignment import Arm
+from evaluation.experiments.measures import Measure
+from evaluation.experiments.outcomes import Visitors
+from evaluation.experiments.statistics import balance, sequential
+from evaluation.experiments.statistics.conclusion import Conclusion, at_fixed_horizon, by_sequential_test
+from evaluation.experiments.statistics.planning import Plan
+from evaluation.experiments.statistics.samples import ArmSummary, Effect
+from evaluation.models import Experiment
+
+
+class Verdict(StrEnum):
+    WAITING = "waiting"
+    TREATMENT = "treatment"
+    CONTROL = "control"
+    NO_DIFFERENCE = "no difference"
+    STOPPED_EARLY = "stopped early"
+    UNSOUND = "unsound"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSize:
+    """An arm's visitors; ``observed`` are those whose time of observation is not over, and who are not counted yet."""
+
+    arm: Arm
+    profile: str
+    visitors: int
+    observed: int
+    answers: int
+    with_outcome: int
+    planned: int
+
+    @property
+    def without_outcome(self) -> int:
+        return self.visitors - self.with_outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A metric in both arms. The effect is None before there are enough visitors for an interval."""
+
+    measure: Measure
+    control: ArmSummary
+    treatment: ArmSummary
+    effect: Effect | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``primary`` is None while the stopping rule keeps it from sight.
+
+    ``imbalance`` says how many times likelier the sizes of the arms are if something loses visitors of one of them.
+    ``outcomes_differ`` says that one arm's visitors have an outcome more often than the other's.
+    """
+
+    experiment: Experiment
+    arms: tuple[ArmSize, ArmSize]
+    conclusion: Conclusion
+    primary: Comparison | None
+    guards: tuple[Comparison, ...]
+    imbalance: float
+    is_imbalanced: bool
+    outcomes_differ: bool
+    astray: int
+    verdict: Verdict
+
+    @property
+    def winner(self) -> Arm | None:
+        return Arm(self.verdict.value) if self.verdict in (Verdict.TREATMENT, Verdict.CONTROL) else None
+
+
+def report(experiment: Experiment) -> Report:
+    """The report of a started experiment, from the visitors until now, or until it ended."""
+    visitors = outcomes.visitors_of(experiment)
+    measure = measures.primary(experiment)
+    conclusion = _conclude(experiment, visitors)
+    arms = (_size(experiment, visitors, Arm.CONTROL), _size(experiment, visitors, Arm.TREATMENT))
+    everybody = [size.visitors + size.observed for size in arms]
+    imbalance = balance.evidence_of_imbalance(everybody[0], everybody[1], experiment.treatment_share)
+    is_imbalanced = imbalance >= 1 / balance.ALPHA
+    shown = None
+    if conclusion.control is not None and conclusion.treatment is not None:
+        shown = Comparison(measure, conclusion.control, conclusion.treatment, conclusion.effect)
+    return Report(
+        experiment=experiment,
+        arms=arms,
+        conclusion=conclusion,
+        primary=shown,
+        guards=tuple(_guards(experiment, visitors)),
+        imbalance=imbalance,
+        is_imbalanced=is_imbalanced,
+        outcomes_differ=measure.is_partial and _differs(visitors, measure),
+        astray=visitors.astray,
+        verdict=Verdict.UNSOUND if is_imbalanced else _verdict(experiment, conclusion),
+    )
+
+
+def sentence(told: Report) -> str:
+    """The verdict in words."""
+    experiment = told.experiment
+    if told.verdict is Verdict.UNSOUND:
+        return _t(
+            "The arms do not have the sizes they should have: something loses visitors of one of them, and no "
+            "difference can be trusted."
+        )
+    if told.verdict is Verdict.STOPPED_EARLY:
+        return _t("Ended before its stopping rule allowed a conclusion: nothing can be said of the difference.")
+    if told.verdict is Verdict.WAITING:
+        return (
+            _t("The primary metric is hidden until both arms have their planned visitors.")
+            if experiment.is_fixed_horizon
+            else _t("No decision yet: the difference may still be none.")
+        )
+    assert told.primary is not None
+    assert told.primary.effect is not None
+    effect, measure = told.primary.effect, told.primary.measure
+    said = {
+        "metric": measure.label,
+        "difference": measure.difference(effect.difference),
+        "low": measure.difference(effect.low),
+        "high": measure.difference(effect.high),
+    }
+    if told.verdict is Verdict.TREATMENT:
+        return _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s).") % said
+    if told.verdict is Verdict.CONTROL:
+        return _t("The control is better: the treatment's %(metric)s %(difference)s (%(low)s to %(high)s).") % said
+    return _t("No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s).") % said
+
+
+def _conclude(experiment: Experiment, visitors: Visitors) -> Conclusion:
+    sample = visitors.sample(experiment.metric)
+    plan = Plan(experiment.planned_control, experiment.planned_treatment)
+    if experiment.is_fixed_horizon:
+        return at_fixed_horizon(sample, plan, alpha=experiment.alpha)
+    return by_sequential_test(sample, plan, alpha=experiment.alpha, tau=measures.effect_scale(experiment))
+
+
+def _verdict(experiment: Experiment, conclusion: Conclusion) -> Verdict:
+    if not conclusion.is_final:
+        is_over = experiment.state == Experiment.State.ENDED
+        return Verdict.STOPPED_EARLY if is_over else Verdict.WAITING
+    if conclusion.effect is None or not conclusion.is_decided:
+        return Verdict.NO_DIFFERENCE
+    is_higher = conclusion.effect.difference > 0
+    return Verdict.TREATMENT if is_higher == (experiment.better == Experiment.Better.HIGHER) else Verdict.CONTROL
+
+
+def _guards(experiment: Experiment, visitors: Visitors) -> list[Comparison]:
+    """Always with intervals that may be looked at at any time; together they err no more often than the test does."""
+    watched = measures.guards(experiment)
+    compared = []
+    for measure in watched:
+        sample = visitors.sample(measure.outcome)
+        path = sequential.follow(sample, alpha=experiment.alpha / len(watched), tau=measure.guard_tau)
+        compared.append(Comparison(measure, sample.control, sample.treatment, path.last))
+    return compared
+
+
+def _differs(visitors: Visitors, measure: Measure) -> bool:
+    presence = visitors.presence(measure.outcome)
+    return sequential.follow(presence, alpha=balance.ALPHA, tau=measure.guard_tau).decided_at is not None
+
+
+def _size(experiment: Experiment, visitors: Visitors, arm: Arm) -> ArmSize:
+    is_treatment = arm is Arm.TREATMENT
+    version = experiment.treatment if is_treatment else experiment.control
+    sample = visitors.sample(experiment.metric)
+    return ArmSize(
+        arm=arm,
+        profile=str(version) if version is not None else _t("the built-in profile"),
+        visitors=visitors.count(arm),
+        observed=_observed(visitors, arm),
+        answers=visitors.answers_of(arm),
+        with_outcome=int(np.count_nonzero(sample.treated == is_treatment)),
+        planned=experiment.planned_treatment if is_treatment else experiment.planned_control,
+    )
+
+
+def _observed(visitors: Visitors, arm: Arm) -> int:
+    return visitors.observed_treatment if arm is Arm.TREATMENT else visitors.observed_control

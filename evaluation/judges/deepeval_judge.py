@@ -1,0 +1,164 @@
+"""DeepEval's metrics, judged by a language model, with a guard at every place where no judgement becomes a number.
+
+Measured with DeepEval 4.3.1: when the judge names no claims, no statements or no verdicts, faithfulness and answer
+relevancy are 1 and context relevancy is 0; verdicts it does not understand are dropped, and the rest counts alone; a
+TypeError in the judge is swallowed and the question asked again without a form; `[DEEPEVAL:IMAGE:path]` in a document
+has it read that file or address.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evaluation.judges.deepeval_cases import deepeval_case
+from evaluation.judges.exceptions import JudgeError, UnusableJudgement
+from evaluation.judges.judge_model import Form, JudgeModel
+from evaluation.judges.muted_deepeval import (
+    AnswerRelevancyMetric,
+    ContextualPrecisionMetric,
+    ContextualRecallMetric,
+    ContextualRelevancyMetric,
+    DeepEvalBaseLLM,
+    FaithfulnessMetric,
+)
+from evaluation.judges.types import Case, Measured, Meter
+
+logger = logging.getLogger(__name__)
+
+THRESHOLD = 0.5
+_METRICS: dict[str, Any] = {
+    "faithfulness": FaithfulnessMetric,
+    "answer_relevancy": AnswerRelevancyMetric,
+    "contextual_relevancy": ContextualRelevancyMetric,
+    "contextual_precision": ContextualPrecisionMetric,
+    "contextual_recall": ContextualRecallMetric,
+}
+
+
+class DeepEvalJudge:
+    """Implements ``Judge`` with a language model."""
+
+    def __init__(self, model: JudgeModel, meter: Meter) -> None:
+        self.name = model.name
+        self._llm = _JudgeLLM(model, meter)
+
+    def metrics(self, case: Case) -> tuple[str, ...]:
+        """Of a refusal, only what was found is judged: were there passages that could have answered?"""
+        if not case.sources:
+            return ()
+        if case.refused:
+            return ("contextual_relevancy",)
+        always = ("faithfulness", "answer_relevancy", "contextual_relevancy")
+        return (*always, "contextual_precision", "contextual_recall") if case.reference else always
+
+    def measure(self, metric: str, case: Case) -> Measured:
+        measuring = _METRICS[metric](
+            model=self._llm, threshold=THRESHOLD, async_mode=False, eval_mode="llm", include_reason=True
+        )
+        test_case = deepeval_case(case)
+        if not test_case.retrieval_context or test_case.multimodal:
+            raise UnusableJudgement("There are no passages that could be judged.")
+        try:
+            # Not evaluate(), which phones home and writes files.
+            measuring.measure(test_case, _show_indicator=False)
+        except Exception as error:
+            raise _judge_error(metric, error) from error
+        details = _verdicts(metric, measuring, case)
+        score = measuring.score
+        if measuring.error or score is None or not math.isfinite(score) or not 0 <= score <= 1:
+            raise UnusableJudgement(f"DeepEval gave no score between 0 and 1 but {score!r}. {measuring.error or ''}")
+        return Measured(float(score), str(measuring.reason or ""), THRESHOLD, details)
+
+
+class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
+    """The judge as DeepEval wants it."""
+
+    def __init__(self, model: JudgeModel, meter: Meter) -> None:
+        self._model, self._meter = model, meter
+        super().__init__(model.name)
+
+    def load_model(self) -> DeepEvalBaseLLM:
+        return self
+
+    def get_model_name(self) -> str:
+        return self._model.name
+
+    def generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
+        if schema is None:
+            raise UnusableJudgement("DeepEval asked the judge without saying what form the answer must have.")
+        try:
+            return self._model.ask(prompt, schema, self._meter)
+        except TypeError as error:
+            # As a TypeError it would be swallowed, and the question asked again without a form.
+            raise UnusableJudgement(f"Asking the judge failed: {error}") from error
+
+    async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
+        raise UnusableJudgement("The judge is asked one thing after the other; nothing here awaits it.")
+
+
+def _judge_error(metric: str, error: Exception) -> JudgeError:
+    """What went wrong first: DeepEval and its retries wrap errors in errors."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, JudgeError):
+            return cause
+    logger.error("DeepEval could not measure %s.", metric, exc_info=error)
+    return UnusableJudgement(f"DeepEval could not measure it: {type(causes[-1]).__name__}: {causes[-1]}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and what lies behind it, outermost first."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
+    """What the score was counted from, an object a verdict.
+
+    Raises: UnusableJudgement when there are none, or not as many as things to judge.
+    """
+    if metric == "contextual_relevancy":
+        judged = list(measured.verdicts_list)
+        _same_number("passages", len(case.sources), "judgements", len(judged))
+        for number, passage in enumerate(judged, start=1):
+            if not passage.verdicts:
+                raise UnusableJudgement(f"The judge said nothing about passage {number}.")
+        return [
+            {"marker": source.marker, "statement": verdict.statement, **_verdict(verdict)}
+            for source, passage in zip(case.sources, judged, strict=True)
+            for verdict in passage.verdicts
+        ]
+    verdicts = list(measured.verdicts)
+    if metric == "faithfulness":
+        if not measured.truths:
+            raise UnusableJudgement("The judge found no facts in the passages.")
+        return _paired("claim", measured.claims, verdicts)
+    if metric == "answer_relevancy":
+        return _paired("statement", measured.statements, verdicts)
+    if metric == "contextual_precision":
+        return _paired("marker", [source.marker for source in case.sources], verdicts)
+    if not verdicts:
+        raise UnusableJudgement("The judge said nothing about the expected answer.")
+    return [_verdict(verdict) for verdict in verdicts]
+
+
+def _paired(name: str, judged: Sequence[Any], verdicts: Sequence[Any]) -> list[Mapping[str, Any]]:
+    if not judged:
+        raise UnusableJudgement(f"The judge named no {name}s, so there is nothing to score.")
+    _same_number(f"{name}s", len(judged), "verdicts", len(verdicts))
+    return [{name: what, **_verdict(verdict)} for what, verdict in zip(judged, verdicts, strict=True)]
+
+
+def _same_number(things: str, wanted: int, given: str, got: int) -> None:
+    if wanted != got:
+        raise UnusableJudgement(f"The judge gave {got} {given} for {wanted} {things}.")
+
+
+def _verdict(verdict: Any) -> dict[str, str]:
+    return {"verdict": str(verdict.verdict), "reason": str(verdict.reason or "")}

@@ -1,0 +1,29 @@
+"""Why there is no score. Each message is stored beside the metric, for the admin who reads the judgements."""
+
+from __future__ import annotations
+
+from evaluation.exceptions import EvaluationError
+
+
+class JudgeError(EvaluationError):
+    """Base of everything that keeps a judge from giving a score."""
+
+
+class UnusableJudgement(JudgeError):
+    """The judge answered, but with nothing that a score can be made of. The other metrics can still be measured."""
+
+
+class NotMeasurable(UnusableJudgement):
+    """The metric cannot tell anything of this answer, however often it is tried."""
+
+
+class JudgeUnavailable(JudgeError):
+    """The judge cannot be asked now: not configured, away, late, or without vectors. No other metric fares better."""
+
+
+class BudgetSpent(JudgeError):
+    """The day's tokens are consumed. Trying again today does not help."""
+
+
+class ClaimLost(JudgeError):
+    """Another worker, or an admin, took the judgement over. For the log; the work is dropped."""

@@ -1,0 +1,122 @@
+"""The language model that judges: asked for JSON of a given form, its every token counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from evaluation.judges.exceptions import JudgeUnavailable, UnusableJudgement
+from retrieval.chat_model import ChatModel
+from retrieval.exceptions import ModelFailed
+
+if TYPE_CHECKING:
+    from evaluation.judges.types import Meter
+
+Form = TypeVar("Form", bound=BaseModel)
+
+# For servers that count nothing: a budget that takes every request for free holds nobody back.
+CHARACTERS_PER_TOKEN = 4
+_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
+
+
+class JudgeModel(ChatModel):
+    """A model on an OpenAI-compatible server. Raises: ImproperModel.
+
+    ``response_format`` is what the server understands: `json_schema`, `json_object`, or `none`, where the prompt alone
+    asks for JSON.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        timeout_seconds: float,
+        *,
+        max_tokens: int,
+        response_format: str = "json_schema",
+    ) -> None:
+        super().__init__(base_url, api_key, model, timeout_seconds)
+        self._max_tokens = max_tokens
+        self._response_format = response_format
+
+    def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
+        """The model's answer in the form asked for.
+
+        Raises: JudgeUnavailable when the server gives none; UnusableJudgement when it was cut off, is of another form,
+        or has an empty list: a judge that found nothing to judge has not judged. What ``meter`` raises.
+        """
+        meter.check()
+        body: dict[str, Any] = {
+            "model": self.name,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0,
+            "max_tokens": self._max_tokens,
+            "stream": False,
+        }
+        if self._response_format == "json_schema":
+            schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif self._response_format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        try:
+            completion = json.loads(self._post(body))
+            choice = completion["choices"][0]
+            content = choice["message"]["content"] or ""
+        except ModelFailed as error:
+            raise JudgeUnavailable(str(error)) from error
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise JudgeUnavailable("The judge's server sent something that is not a chat completion.") from None
+        meter.count(*_tokens(completion, prompt, str(content)))
+        finish_reason = choice.get("finish_reason")
+        if finish_reason == "length":
+            raise UnusableJudgement(f"The judge's answer was cut off after {self._max_tokens} tokens.")
+        if finish_reason != "stop":
+            raise UnusableJudgement(f"The judge did not finish its answer (finish_reason {finish_reason!r}).")
+        return _parsed(str(content), form)
+
+
+def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema as OpenAI's strict mode takes it: every property required, none beside those named."""
+    changed: dict[str, Any] = {}
+    for key, value in schema.items():
+        if isinstance(value, Mapping):
+            changed[key] = strict(value)
+        elif isinstance(value, list):
+            changed[key] = [strict(one) if isinstance(one, Mapping) else one for one in value]
+        elif key != "default":
+            changed[key] = value
+    if schema.get("type") == "object" and "properties" in schema:
+        changed["required"] = list(schema["properties"])
+        changed["additionalProperties"] = False
+    return changed
+
+
+def _parsed(content: str, form: type[Form]) -> Form:
+    content = _THOUGHTS.sub("", content)
+    start, end = content.find("{"), content.rfind("}")
+    try:
+        parsed = form.model_validate_json(content[start : end + 1])
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        where = f" ({place}: {problem['msg']})" if place else ""
+        raise UnusableJudgement(f"The judge's answer does not have the form that was asked for{where}.") from None
+    for name in form.model_fields:
+        if getattr(parsed, name) == []:
+            raise UnusableJudgement(f"The judge named no {name}, so there is nothing to score.")
+    return parsed
+
+
+def _tokens(completion: Mapping[str, Any], prompt: str, content: str) -> tuple[int, int]:
+    usage = completion.get("usage")
+    counted = usage if isinstance(usage, Mapping) else {}
+    read, written = counted.get("prompt_tokens"), counted.get("completion_tokens")
+    return (
+        read if isinstance(read, int) and read >= 0 else len(prompt) // CHARACTERS_PER_TOKEN,
+        written if isinstance(written, int) and written >= 0 else len(content) // CHARACTERS_PER_TOKEN,
+    )

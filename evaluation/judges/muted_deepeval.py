@@ -1,0 +1,68 @@
+"""DeepEval without what it does unasked: the one module that imports it, and only a worker's task imports this one.
+
+Unless told otherwise before its first import, DeepEval sends telemetry, reads `.env` and a key file of its own from the
+current folder into the environment, writes files there, and offers to open a browser. Importing it takes over a second
+and 95 MiB and patches asyncio, which is why no web process may do it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+
+# Set, not defaulted: an environment that says otherwise has not been asked.
+_SILENCE = {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
+    "DEEPEVAL_DISABLE_DOTENV": "1",
+    "DEEPEVAL_DISABLE_LEGACY_KEYFILE": "1",
+    "DEEPEVAL_FILE_SYSTEM": "READ_ONLY",
+    "DEEPEVAL_NO_INSPECT_PROMPT": "1",
+    "DEEPEVAL_EVAL_MODE": "llm",
+    "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0",
+    "CONFIDENT_OPEN_BROWSER": "0",
+    "CONFIDENT_TRACE_FLUSH": "0",
+    "CONFIDENT_TRACE_SAMPLE_RATE": "0",
+}
+
+if "deepeval" not in sys.modules:
+    os.environ.update(_SILENCE)
+    # With a key, results would go to its maker's platform.
+    os.environ.pop("CONFIDENT_API_KEY", None)
+    # It prints and warns that it may not write files, which is what was asked for.
+    _said, _level = io.StringIO(), logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(_said), contextlib.redirect_stderr(_said):
+            import deepeval  # noqa: F401
+    finally:
+        logging.disable(_level)
+
+from deepeval.config.settings import get_settings  # noqa: E402
+from deepeval.metrics import (  # noqa: E402
+    AnswerRelevancyMetric,
+    BaseMetric,
+    ContextualPrecisionMetric,
+    ContextualRecallMetric,
+    ContextualRelevancyMetric,
+    FaithfulnessMetric,
+)
+from deepeval.models import DeepEvalBaseLLM  # noqa: E402
+from deepeval.test_case import LLMTestCase, SingleTurnParams  # noqa: E402
+
+if not get_settings().DEEPEVAL_TELEMETRY_OPT_OUT:
+    raise ImportError("DeepEval was imported before its telemetry was turned off.")
+
+__all__ = [
+    "AnswerRelevancyMetric",
+    "BaseMetric",
+    "ContextualPrecisionMetric",
+    "ContextualRecallMetric",
+    "ContextualRelevancyMetric",
+    "DeepEvalBaseLLM",
+    "FaithfulnessMetric",
+    "LLMTestCase",
+    "SingleTurnParams",
+]

@@ -1,0 +1,55 @@
+"""What is judged, by whom, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chat.types import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer with what it was made from. ``answer`` has its markers; ``reference`` is the expected answer, or empty.
+
+    ``refused`` says that the answer is none: it tells that the documents do not hold one.
+    """
+
+    question: str
+    answer: str
+    sources: tuple[Source, ...]
+    refused: bool = False
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A score in [0, 1] with its reason in words. ``details``: an object for each sentence, claim or passage."""
+
+    score: float
+    reason: str
+    threshold: float | None
+    details: Sequence[Mapping[str, Any]] = ()
+
+
+class Judge(Protocol):
+    """Measures one case. An instance serves one judgement."""
+
+    name: str
+
+    def metrics(self, case: Case) -> tuple[str, ...]:
+        """The metrics that can be told of this case, in the order of measuring; none when there is nothing to judge."""
+
+    def measure(self, metric: str, case: Case) -> Measured:
+        """Raises: JudgeError, whatever goes wrong; never a score that was not judged."""
+
+
+class Meter(Protocol):
+    """Watches what a judge consumes."""
+
+    def check(self) -> None:
+        """Called before each request. Raises: BudgetSpent, ClaimLost or JudgeUnavailable when it must not be made."""
+
+    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """Called after each request, also one whose answer is of no use."""

@@ -1,0 +1,25 @@
+from evaluation.models.dashboard import Dashboard
+from evaluation.models.experiment import Experiment, ExperimentIsFixed, Exposure
+from evaluation.models.gates import CorpusAlert, GatePolicy
+from evaluation.models.judgement import Judgement
+from evaluation.models.runs import EvaluationRun, QuestionResult
+from evaluation.models.score import Score
+from evaluation.models.sets import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.models.usage import JudgeUsage
+
+__all__ = [
+    "CorpusAlert",
+    "Dashboard",
+    "EvaluationQuestion",
+    "EvaluationRun",
+    "EvaluationSet",
+    "ExpectedPassage",
+    "Experiment",
+    "ExperimentIsFixed",
+    "Exposure",
+    "GatePolicy",
+    "JudgeUsage",
+    "Judgement",
+    "QuestionResult",
+    "Score",
+]

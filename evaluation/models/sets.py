@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Answer
+from retrieval.models import Collection
+
+
+class EvaluationSet(models.Model):
+    """Questions to one collection with what they should find: the yardstick of search."""
+
+    slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands and in exported files."))
+    name = models.CharField(_("name"), max_length=200)
+    description = models.TextField(_("description"), blank=True, help_text=_("Where the questions come from."))
+    collection = models.ForeignKey(
+        Collection, models.CASCADE, related_name="evaluation_sets", verbose_name=_("collection")
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("made by"),
+    )
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = _("evaluation set")
+        verbose_name_plural = _("evaluation sets")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
+    def measurable(self) -> EvaluationQuestionQuerySet:
+        """Questions with a passage to find. The others are drafts, which no run asks."""
+        return self.filter(Exists(ExpectedPassage.objects.filter(question=OuterRef("pk"), grade__gt=0)))
+
+    def drafts(self) -> EvaluationQuestionQuerySet:
+        return self.exclude(Exists(ExpectedPassage.objects.filter(question=OuterRef("pk"), grade__gt=0)))
+
+
+class EvaluationQuestion(models.Model):
+    """A question of a set. Without an expected passage it is a draft."""
+
+    class Origin(models.TextChoices):
+        MANUAL = "manual", _("written by hand")
+        CANONICAL = "canonical", _("canonical question")
+        FEEDBACK = "feedback", _("answer that did not help")
+        IMPORTED = "imported", _("imported")
+
+    evaluation_set = models.ForeignKey(
+        EvaluationSet, models.CASCADE, related_name="questions", verbose_name=_("evaluation set")
+    )
+    text = models.TextField(_("question"))
+    expected_answer = models.TextField(
+        _("expected answer"), blank=True, help_text=_("What a right answer says; for whoever judges answers.")
+    )
+    origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.MANUAL)
+    external_id = models.CharField(_("identifier where it comes from"), max_length=1000, blank=True, editable=False)
+    answer = models.ForeignKey(
+        Answer,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="evaluation_questions",
+        verbose_name=_("answer that did not help"),
+    )
+    created_at = models.DateTimeField(_("added"), auto_now_add=True)
+
+    objects = EvaluationQuestionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name = _("question")
+        verbose_name_plural = _("questions")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["evaluation_set", "answer"], condition=~Q(answer=None), name="one_question_per_answer"
+            ),
+            models.UniqueConstraint(
+                fields=["evaluation_set", "external_id"],
+                condition=~Q(external_id=""),
+                name="one_question_per_external_id",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ExpectedPassage(models.Model):
+    """What a question should find: quoted words of a document, or, without a quote, any passage of it.
+
+    The document is named by its source and the passage by its words, so that both are found again after the document
+    was read anew, or deleted and added again.
+    """
+
+    question = models.ForeignKey(
+        EvaluationQuestion, models.CASCADE, related_name="expected_passages", verbose_name=_("question")
+    )
+    source = models.CharField(_("document"), max_length=1000, help_text=_("The document's source, as its page says."))
+    quote = models.TextField(
+        _("words of the passage"), blank=True, help_text=_("Left empty, any passage of the document will do.")
+    )
+    content_hash = models.CharField(max_length=64, blank=True, editable=False)
+    grade = models.PositiveSmallIntegerField(
+        _("grade"), default=1, help_text=_("How well it answers: 1 or more; 0 for a passage known not to answer.")
+    )
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name = _("expected passage")
+        verbose_name_plural = _("expected passages")
+
+    def __str__(self) -> str:
+        return self.source

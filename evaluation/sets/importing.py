@@ -1,0 +1,124 @@
+"""Sets that come from files, and go into them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from evaluation.exceptions import EvaluationError, UnreadableTestSet
+from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.sets.beir_files import ImportedQuestion, read_questions
+from retrieval.models import Collection, Document
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+COLUMNS = ("id", "question", "expected_answer", "origin", "source", "grade", "quote")
+
+
+def import_beir(
+    files: Mapping[str, bytes],
+    collection: Collection,
+    *,
+    slug: str,
+    name: str = "",
+    judgements: str = "",
+    created_by: AbstractBaseUser | AnonymousUser | None = None,
+) -> EvaluationSet:
+    """A new set of the queries and judgements in ``files``, whose document ids are sources of the collection.
+
+    All of it is there, or nothing. Raises: UnreadableTestSet, naming file and line, also for a document that the
+    collection does not have; EvaluationError when there is a set of that short name.
+    """
+    if slug != slugify(slug) or not slug:
+        raise EvaluationError(f"{slug!r} is no short name: it is made of letters, digits and hyphens.")
+    if EvaluationSet.objects.filter(slug=slug).exists():
+        raise EvaluationError(f"There is an evaluation set named {slug!r} already.")
+    questions = read_questions(files, judgements)
+    _check_documents(questions, collection)
+    try:
+        with transaction.atomic():
+            evaluation_set = EvaluationSet.objects.create(
+                slug=slug,
+                name=name or slug,
+                description=f"{len(questions)} questions, imported from files in BEIR's form.",
+                collection=collection,
+                created_by_id=created_by.pk if created_by else None,
+            )
+            rows = EvaluationQuestion.objects.bulk_create(
+                EvaluationQuestion(
+                    evaluation_set=evaluation_set,
+                    text=one.text,
+                    expected_answer=one.expected_answer,
+                    origin=EvaluationQuestion.Origin.IMPORTED,
+                    external_id=one.id,
+                )
+                for one in questions
+            )
+            ExpectedPassage.objects.bulk_create(
+                ExpectedPassage(question=row, source=judged.source, grade=judged.grade)
+                for row, one in zip(rows, questions, strict=True)
+                for judged in one.judged
+            )
+    except IntegrityError as error:
+        raise EvaluationError(f"There is an evaluation set named {slug!r} already.") from error
+    return evaluation_set
+
+
+def _check_documents(questions: list[ImportedQuestion], collection: Collection) -> None:
+    known = set(Document.objects.filter(collection=collection).values_list("source", flat=True))
+    unknown = [judged for one in questions for judged in one.judged if judged.grade > 0 and judged.source not in known]
+    if unknown:
+        more = f", and {len(unknown) - 1} lines more name others" if len(unknown) > 1 else ""
+        raise UnreadableTestSet(
+            f"{unknown[0].where}: the collection {collection.slug} has no document {unknown[0].source!r}{more}."
+        )
+
+
+def as_json_lines(evaluation_set: EvaluationSet) -> Iterator[str]:
+    """A line for each question, with its expected passages; those of drafts are empty."""
+    for question in _questions(evaluation_set):
+        described: dict[str, Any] = {
+            "id": question.external_id or str(question.pk),
+            "question": question.text,
+            "expected_answer": question.expected_answer,
+            "origin": question.origin,
+            "expected": [
+                {"source": one.source, "grade": one.grade, "quote": one.quote}
+                for one in question.expected_passages.all()
+            ],
+        }
+        yield json.dumps(described, ensure_ascii=False) + "\n"
+
+
+def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
+    """A heading, and a row for each expected passage; a draft has one row without any.
+
+    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    yield _csv_row(COLUMNS)
+    for question in _questions(evaluation_set):
+        start = [
+            question.external_id or str(question.pk), question.text, question.expected_answer, question.origin,
+        ]  # fmt: skip
+        passages = [[one.source, str(one.grade), one.quote] for one in question.expected_passages.all()]
+        for row in passages or [["", "", ""]]:
+            yield _csv_row(
+                [f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t")) else cell for cell in start + row]
+            )
+
+
+def _csv_row(cells: Any) -> str:
+    written = io.StringIO()
+    csv.writer(written).writerow(cells)
+    return written.getvalue()
+
+
+def _questions(evaluation_set: EvaluationSet) -> Iterator[EvaluationQuestion]:
+    return evaluation_set.questions.prefetch_related("expected_passages").order_by("pk").iterator(chunk_size=500)

@@ -1,0 +1,179 @@
+"""An administrator measures search: makes sets, runs them, turns a bad answer into a test case, and meets a gate."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.pages import ask
+from tests.support.databases import url_of
+from tests.support.site import SiteProcess
+
+QUESTION = "Which seal kit fits the MX-9920-W?"
+WORKER = "celery --app ragsite worker --loglevel INFO --concurrency 1 --without-gossip --without-mingle"
+# A worker starts and reads its models on a machine that does other things as well.
+ARRIVE_MILLISECONDS = 90_000
+NUMBER = 15
+# Where pictures of the pages are kept, when somebody wants to look at them.
+PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
+
+
+@dataclass(frozen=True)
+class Measured:
+    site: Site
+    set_address: str
+
+
+def look(page: Page, name: str) -> None:
+    """The page as it is keeps the rules that a program can check, and fits its window."""
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
+    # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label.
+    # Preloaded style sheets would be put into the page, which the security policy refuses.
+    options = {"rules": {"link-in-text-block": {"enabled": False}}, "preload": False}
+    found = Axe().run(page, context={"exclude": [["td.delete"]]}, options=options).response["violations"]
+    serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+    assert serious == []
+    size = page.viewport_size
+    assert size is not None
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+@pytest.fixture(scope="module")
+def own_site(start_site: Callable[..., Site], tmp_path_factory: pytest.TempPathFactory) -> object:
+    """A site of this module's own, with a worker."""
+    site = start_site()
+    log = tmp_path_factory.mktemp("evaluation") / "worker.log"
+    worker = SiteProcess(WORKER.split(), log, DATABASE_URL=url_of(site.database))
+    yield site
+    worker.stop()
+
+
+@pytest.fixture(scope="module")
+def library(own_site: Site) -> int:
+    """The collection with most documents."""
+    from django.db.models import Count
+
+    from retrieval.models import Collection
+
+    with own_site.data():
+        return Collection.objects.annotate(size=Count("documents")).order_by("-size")[0].pk
+
+
+def make_set(own_site: Site, page: Page, library: int, name: str) -> str:
+    """A set of canonical questions, made on the pages; returns its address."""
+    page.goto(f"{own_site.url}/admin/retrieval/collection/")
+    page.locator(f"input.action-select[value='{library}']").check()
+    page.select_option("select[name=action]", "make_set")
+    page.get_by_role("button", name=re.compile("Go|Run")).first.click()
+    expect(page.locator(".ragsite-announcement")).to_contain_text("indexed with their own passages")
+    page.fill("#id_number", str(NUMBER))
+    page.fill("#id_name", name)
+    look(page, "canonical")
+    page.get_by_role("button", name="Make a set of canonical questions").click()
+    expect(page.locator(".messagelist")).to_contain_text(f"{name} has {NUMBER} questions.")
+    return page.url
+
+
+def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
+    own_site: Site, library: int, visitor: Callable[..., Page]
+) -> None:
+    page = visitor(**WIDE)
+    own_site.sign_in(page)
+    address = make_set(own_site, page, library, "Canonical")
+    look(page, "set-empty")
+    page.select_option("#id_profile", "built-in")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}", timeout=ARRIVE_MILLISECONDS)
+    expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
+    expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
+    expect(page.locator("figure#metrics")).to_contain_text("nDCG@10")
+    look(page, "run")
+    page.get_by_role("link", name="Explain").first.click()
+    expect(page.locator(".ragsite-hits").first).to_be_visible()
+    page.goto(address)
+    expect(page.locator("figure#trend svg")).to_be_visible()
+    page.get_by_role("link", name="hit@10").click()
+    expect(page.locator("figure#trend")).to_contain_text("hit@10 over time")
+    look(page, "set")
+    phone = visitor(**PHONE)
+    own_site.sign_in(phone)
+    for place in (address, f"{own_site.url}/admin/evaluation/evaluationrun/1/change/"):
+        phone.goto(place)
+        look(phone, f"phone-{'set' if place == address else 'run'}")
+
+
+def test_a_bad_answer_becomes_a_test_case(own_site: Site, page: Page) -> None:
+    from chat.models import Answer
+    from evaluation.models import EvaluationQuestion
+
+    own_site.sign_in(page)
+    ask(page, QUESTION)
+    with own_site.data():
+        answer = Answer.objects.filter(question=QUESTION).latest("created_at")
+    page.goto(f"{own_site.url}/admin/chat/answer/{answer.pk}/change/")
+    make = page.get_by_role("button", name="Make a test case")
+    expect(make).to_be_visible()
+    look(page, "answer")
+    make.click()
+    expect(page.locator(".messagelist")).to_contain_text("say below what it should have found")
+    look(page, "draft")
+    page.fill("#passages", "seal kit")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator(".ragsite-offers").last.locator("li").first).to_contain_text("seal", ignore_case=True)
+    page.get_by_role("button", name=re.compile("This passage answers it")).first.click()
+    expect(page.locator(".messagelist")).to_contain_text("Expected: a passage of")
+    expect(page.locator(".ragsite-offers .ragsite-status-ready").first).to_have_text("expected")
+    look(page, "test-case")
+    with own_site.data():
+        assert EvaluationQuestion.objects.measurable().filter(answer=answer).exists()
+
+
+def test_a_gate_refuses_what_is_worse_and_an_override_is_kept(
+    own_site: Site, library: int, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    from retrieval.ranking.profile import ProfileSettings
+    from retrieval.types import SearchMethod
+    from tests.support.evaluation_sets import version_of
+
+    # A refusal is answered with 409, which a browser reports.
+    complaints.expected.append("409")
+    page = visitor(**WIDE)
+    own_site.sign_in(page)
+    make_set(own_site, page, library, "Gate")
+    with own_site.data():
+        # It finds nothing, because no passage reaches its threshold.
+        version = version_of(ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=1000, reranker="none"))
+    page.goto(f"{own_site.url}/admin/evaluation/gatepolicy/add/")
+    page.locator(".select2-selection").click()
+    page.locator(".select2-results__option", has_text="Gate").click()
+    look(page, "gate")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto(f"{own_site.url}/admin/retrieval/searchprofile/{version.profile_id}/change/")
+    page.get_by_role("button", name=re.compile("Publish")).click()
+    expect(page.locator(".ragsite-announcement")).to_contain_text("have not both been measured")
+    look(page, "refused")
+    page.get_by_role("link", name="Look and measure").click()
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#gate")).to_contain_text("is significantly worse than built-in", timeout=ARRIVE_MILLISECONDS)
+    expect(page.locator("#worse tbody tr")).not_to_have_count(0)
+    look(page, "gate-worse")
+    page.get_by_role("button", name=re.compile("Publish")).click()
+    page.fill("#override", "To see what happens.")
+    look(page, "override")
+    page.get_by_role("button", name="Publish all the same").click()
+    expect(page.locator(".messagelist")).to_contain_text("In force: default v1")
+    page.goto(f"{own_site.url}/admin/retrieval/searchprofile/{version.profile_id}/change/")
+    history = page.locator("section", has_text="Published against objections").last
+    expect(history).to_contain_text("To see what happens.")
+    expect(history).to_contain_text("is significantly worse than built-in")
+    expect(history).to_contain_text("admin")
+    look(page, "history")

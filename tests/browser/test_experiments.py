@@ -1,0 +1,105 @@
+"""An experiment in the admin: written down, started, asked within, looked at, and its winner published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from evaluation.experiments import lifecycle
+from evaluation.experiments.assignment import Arm
+from evaluation.models import Experiment, Exposure
+from retrieval import profiles
+from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.pages import ask
+from tests.browser.test_accessibility import violations
+from tests.support.experiments import LONG_AGO, draft, simulate, versions
+
+QUESTION = "Which seal kit fits the MX-9920-W?"
+
+
+@pytest.fixture
+def own_site(start_site: Callable[..., Site], settings: LazySettings) -> Site:
+    # The answers of simulated visitors are not judged, neither by the site nor by this process.
+    settings.EVALUATE_ANSWERS = False
+    return start_site(EVALUATE_ANSWERS="false")
+
+
+def begin_long_ago() -> Experiment:
+    """As if the running experiment had begun long ago, so that the visitors to be simulated came within it."""
+    Experiment.objects.filter(state="running").update(started_at=timezone.now() - LONG_AGO)
+    return Experiment.objects.get(state="running")
+
+
+def test_an_experiment_from_its_plan_to_its_winner(
+    own_site: Site, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    # Axe tries both in the admin, and the policy keeps it from them; the other test hears what the pages do.
+    complaints.expected += ["Applying inline style", "preload assets"]
+    page = visitor()
+    own_site.sign_in(page)
+    with own_site.data():
+        control, treatment = versions()
+    page.goto(f"{own_site.url}/admin/evaluation/experiment/add/")
+    page.fill("#id_name", "More passages")
+    page.select_option("#id_control", str(control.pk))
+    page.select_option("#id_treatment", str(treatment.pk))
+    page.fill("#id_baseline", "0.5")
+    page.fill("#id_smallest_effect", "0")
+    page.click("[name=_save]")
+    expect(page.locator(".errorlist")).to_contain_text("a number above 0")
+    page.fill("#id_smallest_effect", "0.3")
+    page.click("[name=_save]")
+    expect(page.locator(".experiment")).to_contain_text("The interval may be looked at after every visitor")
+    assert violations(page) == []
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.locator(".experiment-verdict")).to_contain_text("No decision yet")
+
+    asker = visitor()
+    asker.goto(own_site.url)
+    ask(asker, QUESTION)
+    with own_site.data():
+        exposure = Exposure.objects.select_related("answer").get()
+        expected = treatment.pk if exposure.arm == "treatment" else control.pk
+        assert exposure.answer.profile_version_id == expected
+        simulate(begin_long_ago(), 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
+    page.reload()
+    expect(page.locator(".experiment-verdict")).to_contain_text("The treatment is better")
+    expect(page.locator(".chart-drawing")).to_be_visible()
+    rows = page.locator(".experiment-table tbody tr")
+    expect(rows.filter(has_text="treatment").first).to_contain_text(str(treatment))
+    expect(rows.filter(has_text="primary metric")).to_contain_text("differs")
+    assert violations(page) == []
+
+    page.get_by_role("button", name=f"End and publish the winner, {treatment}").click()
+    expect(page.locator(".messagelist")).to_contain_text(f"Ended, and its winner published: {treatment}.")
+    expect(page.locator(".experiment-actions button")).to_have_count(0)
+    with own_site.data():
+        assert profiles.published_version() == treatment
+
+
+@pytest.mark.parametrize("screen", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_fixed_horizon_keeps_its_metric_from_sight(
+    own_site: Site, visitor: Callable[..., Page], screen: dict[str, object]
+) -> None:
+    page = visitor(**screen)
+    own_site.sign_in(page)
+    with own_site.data():
+        from django.contrib.auth.models import User
+
+        lifecycle.start(draft(design="fixed", smallest_effect=0.15), User.objects.get(username="admin"))
+        experiment = begin_long_ago()
+        simulate(experiment, 120, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
+        assert timezone.now() - LONG_AGO < timezone.now() - timedelta(hours=experiment.observation_hours)
+    page.goto(f"{own_site.url}/admin/evaluation/experiment/{experiment.pk}/change/")
+    expect(page.locator(".experiment-primary")).to_contain_text("Hidden: a look before the horizon would spoil")
+    expect(page.locator(".experiment-actions button")).to_have_text(["End without publishing"])
+    assert page.locator(".chart-drawing").count() == 0
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow <= 0
+    page.get_by_role("button", name="End without publishing").click()
+    expect(page.locator(".experiment-verdict")).to_contain_text("nothing can be said of the difference")

@@ -1,0 +1,460 @@
+"""The dashboard's figures on real rows, and its pages."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
+from django.utils import timezone
+
+from chat.models import Answer, Citation, Conversation, Feedback
+from evaluation.admin.dashboard_charts import decimal, percent
+from evaluation.dashboard import gaps as dashboard_gaps
+from evaluation.dashboard.activity import activity
+from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.scope import scope, scope_of
+from evaluation.dashboard.scores import distributions
+from evaluation.dashboard.unanswered import nearest_documents
+from evaluation.dashboard.unused import documents_never_cited
+from evaluation.dashboard.worst import UNANSWERED, UNHELPFUL, Wanted, low_scores, rated_answers, wanted_of
+from evaluation.models import EvaluationQuestion, Judgement, Score
+from retrieval import conf
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.models import Collection, Document
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db
+
+HOME = "/admin/evaluation/dashboard/"
+EVIL = "<script>alert(1)</script>"
+REFUSAL = {"refused": True, "text": "The documents do not say."}
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache():
+    cache.clear()
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+@pytest.fixture
+def other(collection) -> Collection:
+    return Collection.objects.create(slug="other", name="Other", text_search_configuration="english")
+
+
+def answer(
+    ago: timedelta = timedelta(), *, of: Collection | None = None, helpful: bool | None = None, **values
+) -> Answer:
+    made = completed_answer(completed_at=timezone.now() - ago, **values)
+    if of is not None:
+        Conversation.objects.filter(pk=made.conversation_id).update(collection=of)
+    if helpful is not None:
+        Feedback.objects.create(answer=made, helpful=helpful)
+    return made
+
+
+def score(
+    value: float | None, made: Answer | None = None, *, judge="offline", metric="groundedness", **values
+) -> Score:
+    judgement, _ = Judgement.objects.get_or_create(answer=made or answer(), judge=judge, defaults={"status": "done"})
+    error = "" if value is not None else "The judge is away."
+    return Score.objects.create(
+        judgement=judgement, metric=metric, score=value, error=error, **{"threshold": 0.5, **values}
+    )
+
+
+def document(of: Collection, name: str, chunk_count: int = 1) -> Document:
+    return Document.objects.create(
+        collection=of, title=name, source=name, content_hash=name, status="ready", chunk_count=chunk_count
+    )
+
+
+def page_of(client, address: str, **parameters) -> str:
+    response = client.get(address, parameters)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+# Figures --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_day_counts_what_became_of_its_questions():
+    answer(helpful=True)
+    answer(helpful=True, degraded=["vector"])
+    answer(helpful=False)
+    answer(**REFUSAL)
+    answer(status="failed")
+    answer(status="stopped", refused=False)
+    answer(status="pending", text="")  # finished, as far as its time says, but not by its status
+    days, total = activity(scope())
+    today = days[timezone.localdate()]
+    assert (total.answered, total.refused, total.failed, total.stopped) == (3, 1, 1, 1)
+    assert (total.asked, total.degraded, total.rated) == (6, 1, 3)
+    assert total.helpful_rate == pytest.approx(2 / 3)
+    assert total.refusal_rate == pytest.approx(1 / 4)
+    assert today == total
+    assert sum(day.asked for day in days.values()) == 6
+
+
+def test_what_nobody_knows_is_unknown():
+    days, total = activity(scope())
+    assert len(days) == 30
+    assert {total.helpful_rate, total.refusal_rate, total.degraded_rate, total.p50_ms, total.p95_ms} == {None}
+    assert total.asked == 0
+
+
+def test_latency_is_of_written_answers_alone():
+    original = answer(timings_ms={"first_token": 100, "total": 1000})
+    answer(timings_ms={"first_token": 300, "total": 3000})
+    answer(timings_ms={"total": 2}, repeats=original)
+    answer(timings_ms={"total": 50_000}, status="failed")
+    _, total = activity(scope())
+    assert (total.p50_ms, total.first_token_p50_ms) == (2000, 200)
+    assert total.p95_ms == pytest.approx(2900)
+
+
+def test_days_are_those_of_the_sites_time_zone(settings):
+    settings.TIME_ZONE = "Asia/Tokyo"
+    timezone.activate("Asia/Tokyo")
+    try:
+        # Half past one in the morning there is still yesterday in UTC.
+        morning = timezone.localtime().replace(hour=1, minute=30)
+        if morning > timezone.localtime():
+            morning -= timedelta(days=1)
+        made = completed_answer(completed_at=morning)
+        assert made.completed_at.astimezone(UTC).date() != morning.date()
+        days, _ = activity(scope(7))
+        assert {day for day, figures in days.items() if figures.asked} == {morning.date()}
+        assert scope(7).since.hour == 0
+    finally:
+        timezone.deactivate()
+
+
+def test_the_scope_leaves_out_other_times_and_other_collections(collection, other):
+    answer(of=collection)
+    answer(of=other, **REFUSAL)
+    answer()
+    answer(timedelta(days=7), of=collection)
+    assert activity(scope(7))[1].asked == 3
+    assert activity(scope(30))[1].asked == 4
+    assert activity(scope(30, collection))[1].asked == 2
+    assert activity(scope(30, other))[1].refused == 1
+
+
+@pytest.mark.parametrize("asked", [{}, {"days": "8", "collection": "nothing"}, {"days": "³", "collection": "\x00"}])
+def test_addresses_that_ask_for_what_there_is_not_get_the_default(asked):
+    found = scope_of(asked)
+    assert (found.days, found.collection) == (30, None)
+
+
+def test_scores_are_distributed_by_metric_and_judge():
+    for value in (0.0, 0.099, 0.1, 0.95, 1.0, None):
+        score(value)
+    score(0.5, judge="model", metric="faithfulness")
+    score(0.5, metric="refusal")
+    faithfulness = distributions(scope())[1]
+    (groundedness, _) = distributions(scope())
+    assert groundedness.counts == (2, 1, 0, 0, 0, 0, 0, 0, 0, 2)
+    assert (groundedness.errors, groundedness.measured, groundedness.threshold) == (1, 5, 0.5)
+    assert (faithfulness.metric, faithfulness.judge, faithfulness.counts[5]) == ("faithfulness", "model", 1)
+
+
+def test_a_bin_leads_to_as_many_answers_as_it_counts():
+    for value in (0.0, 0.1, 0.1, 0.7, 0.7, 0.7, 0.95, 1.0):
+        score(value)
+    (found,) = distributions(scope())
+    for number, count in enumerate(found.counts):
+        wanted = wanted_of({"kind": "groundedness", "low": str(number / 10), "high": str((number + 1) / 10)})
+        assert low_scores(scope(), wanted).count() == count
+
+
+def test_scores_of_a_collection_and_of_the_period(collection):
+    score(0.2, answer(of=collection))
+    score(0.3)
+    old = score(0.4)
+    Score.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=40))
+    assert [found.measured for found in distributions(scope(30))] == [2]
+    assert [found.measured for found in distributions(scope(30, collection))] == [1]
+    assert [low.score for low in low_scores(scope(30, collection), Wanted("groundedness"))] == [0.2]
+
+
+def test_the_worst_answers_come_first():
+    low = [score(value).score for value in (0.4, 0.1, 0.3)]
+    score(0.6)
+    score(None)
+    assert [found.score for found in low_scores(scope(), Wanted("groundedness"))] == sorted(low)
+    assert not low_scores(scope(), Wanted("groundedness", judge="model")).exists()
+    first = answer(timedelta(hours=2), helpful=False)
+    second = answer(timedelta(hours=1), helpful=False)
+    answer(helpful=True)
+    refused = answer(**REFUSAL)
+    assert list(rated_answers(scope(), UNHELPFUL)) == [second, first]
+    assert list(rated_answers(scope(), UNANSWERED)) == [refused]
+
+
+@pytest.mark.parametrize("asked", [{}, {"kind": "nonsense"}, {"kind": "groundedness", "low": "nan", "high": "x"}])
+def test_lists_that_there_are_not_are_the_default(asked):
+    wanted = wanted_of(asked)
+    assert wanted == (Wanted("groundedness") if asked.get("kind") == "groundedness" else Wanted())
+
+
+def test_documents_that_no_answer_ever_cited(collection, other):
+    cited, late, early = (document(collection, name) for name in ("cited", "late", "early"))
+    elsewhere = document(other, "elsewhere")
+    document(collection, "unread", chunk_count=0)
+    Document.objects.filter(pk=early.pk).update(created_at=timezone.now() - timedelta(days=9))
+    Citation.objects.create(
+        answer=answer(timedelta(days=200)), marker=1, document=cited, document_title="", quote="", start=0, end=0
+    )
+    assert list(documents_never_cited(scope(7, collection))) == [early, late]
+    assert list(documents_never_cited(scope(7))) == [early, late, elsewhere]
+
+
+# Gaps -----------------------------------------------------------------------------------------------------------------
+
+PUMP = ["How do I reset the pump?", "What is the procedure for a pump reset?", "How can I reset a pump?"]
+
+
+def test_gaps_group_questions_that_mean_the_same(collection):
+    manual = document(collection, "Manual")
+    near = [{"document": {"id": manual.pk}}, {"document": {"id": manual.pk + 1000}}]
+    for question in PUMP:
+        answer(question=question, **REFUSAL, sources=near)
+    answer(question="Who won the football match in Ghent?", helpful=False, sources=[])
+    answer(question="How heavy is the pump?", helpful=True)
+    found = find_gaps(scope())
+    assert (found.total, found.read, found.groups, found.error) == (4, 4, 2, "")
+    first, second = found.gaps
+    assert {one.question for one in first.gap.asked} == set(PUMP)
+    assert first.documents == [manual]
+    assert first.trend == "too few to tell"
+    assert (second.gap.size, second.documents) == (1, [])
+
+
+def test_a_follow_up_question_is_grouped_as_it_was_searched():
+    answer(question="And how do I reset it?", completed_question=PUMP[0], **REFUSAL)
+    assert find_gaps(scope()).gaps[0].gap.questions == (PUMP[0],)
+
+
+def test_gaps_are_kept_until_another_question_stays_unanswered(monkeypatch):
+    answer(question=PUMP[0], **REFUSAL)
+    find_gaps(scope())
+    with monkeypatch.context() as patch:
+        patch.setattr(dashboard_gaps, "gaps", lambda *_: pytest.fail("grouped again"))
+        assert find_gaps(scope()).total == 1
+    answer(question=PUMP[1], **REFUSAL)
+    assert find_gaps(scope()).total == 2
+
+
+def test_many_questions_are_left_for_the_page_that_is_patient(monkeypatch):
+    monkeypatch.setattr(dashboard_gaps, "AT_ONCE", 1)
+    for question in PUMP:
+        answer(question=question, **REFUSAL)
+    left = find_gaps(scope(), patiently=False)
+    assert (left.is_left, left.total, left.gaps) == (True, 3, [])
+    find_gaps(scope())
+    assert not find_gaps(scope(), patiently=False).is_left
+
+
+def test_an_embedder_that_is_away_is_announced(admin, monkeypatch, caplog):
+    def away(_texts):
+        raise EmbeddingFailed("The embedder is away.")
+
+    answer(question=PUMP[0], **REFUSAL)
+    monkeypatch.setattr(conf.embedder(), "embed_documents", away)
+    assert "The embedder is away." in find_gaps(scope()).error
+    assert "not grouped" in caplog.text
+    assert "could not be grouped" in page_of(admin, HOME)
+
+
+def test_at_most_so_many_questions_are_read(monkeypatch):
+    monkeypatch.setattr("evaluation.dashboard.unanswered.MOST_QUESTIONS", 2)
+    for question in PUMP:
+        answer(question=question, **REFUSAL)
+    found = find_gaps(scope())
+    assert (found.read, found.total) == (2, 3)
+
+
+def test_nearest_documents_are_those_found_most_often(collection):
+    first, second = document(collection, "first"), document(collection, "second")
+    once = answer(sources=[{"document": {"id": first.pk}}])
+    twice = answer(sources=[{"document": {"id": second.pk}}, {"document": {"id": second.pk}}])
+    also = answer(sources=[{"document": {"id": second.pk}}, {"document": {"id": first.pk}}])
+    groups = [[str(once.pk), str(twice.pk), str(also.pk)], [str(twice.pk)], []]
+    # Two passages of one document are still one document found.
+    assert nearest_documents(groups) == [[first, second], [second], []]
+
+
+# Pages ----------------------------------------------------------------------------------------------------------------
+
+
+def links_of(page: str) -> set[str]:
+    return {link.replace("&amp;", "&") for link in re.findall(r'(?:href|action)="([^"]+)"', page)}
+
+
+def full_site(collection: Collection) -> Answer:
+    """An answer of every kind; the one returned is bad, and cites a document."""
+    manual = document(collection, f"Manual {EVIL}")
+    document(collection, "Leaflet")
+    bad = answer(
+        question=f"How heavy is it? {EVIL}", helpful=False, degraded=["vector"], timings_ms={"total": 1200},
+        sources=[{"chunk_id": 1, "document": {"id": manual.pk}}],
+    )  # fmt: skip
+    Feedback.objects.update(reason="wrong", comment=f"No. {EVIL}")
+    Citation.objects.create(answer=bad, marker=1, document=manual, document_title="", quote="", start=0, end=0)
+    score(0.2, bad, reason=f"Because {EVIL}")
+    score(0.9, bad, metric="answer_relevancy")
+    score(None, bad, metric="citation_support")
+    answer(helpful=True)
+    answer(question=PUMP[0], **REFUSAL)
+    return bad
+
+
+def test_the_dashboard_shows_every_figure_and_escapes_every_text(admin, collection):
+    full_site(collection)
+    page = page_of(admin, HOME)
+    assert page.count("chart-drawing") >= 6
+    assert EVIL not in page
+    assert "50 %" in page
+    for said in ("Questions a day", "Helpful rate", "Refusals", "Degraded searches", "Groundedness (rules)", "Leaflet"):
+        assert said in page
+    assert "1 score is missing" not in page  # citation support is not drawn
+
+
+def test_an_empty_site_says_that_nothing_is_known(admin):
+    page = page_of(admin, HOME)
+    assert "chart-drawing" not in page
+    assert "0 %" not in page
+    assert "No answer was judged in this period" in page
+    assert "nobody marked an answer" in page
+    assert "No question of this period was left without an answer" in page
+
+
+def test_every_link_leads_somewhere(admin, collection):
+    full_site(collection)
+    pages = [page_of(admin, HOME, collection=slug) for slug in ("", "library")]
+    pages += [page_of(admin, f"{HOME}{name}/") for name in ("answers", "gaps", "documents")]
+    links = {link for page in pages for link in links_of(page) if link.startswith(("/admin/chat", HOME, "/answers"))}
+    assert len(links) > 30
+    for link in links:
+        assert admin.get(link).status_code == 200, link
+
+
+def test_the_numbers_agree_with_the_lists_behind_them(admin, collection):
+    full_site(collection)
+    found = scope()
+    today = timezone.localdate()
+    for address, number in {
+        found.answer_list(): 3,
+        found.answer_list(today): 3,
+        found.answer_list(today - timedelta(days=1)): 0,
+        found.answer_list(degraded="yes"): 1,
+        found.answer_list(degraded="no"): 2,
+        found.answer_list(today, refused__exact=1): 1,
+        found.answer_list(today, feedback__helpful__exact=0): 1,
+        scope(30, collection).answer_list(): 0,
+    }.items():
+        assert admin.get(address).context["cl"].result_count == number, address
+
+
+def test_from_a_bad_answer_it_is_one_click_to_what_mends_it(admin, collection):
+    bad = full_site(collection)
+    manual = Document.objects.get(source__startswith="Manual")
+    for page in (
+        page_of(admin, HOME),
+        page_of(admin, f"{HOME}answers/", kind="groundedness"),
+        page_of(admin, f"/admin/chat/answer/{bad.pk}/change/"),
+    ):
+        links = links_of(page)
+        assert f"/answers/{bad.pk}/debug/" in links
+        assert f"/admin/retrieval/document/{manual.pk}/change/" in links
+        assert EVIL not in page
+
+
+def test_the_number_of_queries_does_not_grow_with_the_answers(admin, collection, django_assert_max_num_queries):
+    for _ in range(8):
+        full_site_answer = answer(helpful=False, sources=[{"document": {"id": document(collection, str(_)).pk}}])
+        score(0.1, full_site_answer)
+    page_of(admin, HOME)
+    with django_assert_max_num_queries(20):
+        page_of(admin, HOME)
+    with django_assert_max_num_queries(12):
+        page_of(admin, f"{HOME}answers/")
+
+
+def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
+    full_site(collection)
+    staff = User.objects.create_user("clerk", password="x", is_staff=True)
+    client.force_login(staff)
+    assert "evaluation/dashboard/" not in page_of(client, "/admin/")
+    for name in ("", "answers/", "gaps/", "documents/"):
+        assert client.get(f"{HOME}{name}").status_code == 403
+    staff.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    assert HOME in page_of(client, "/admin/")
+    page = page_of(client, HOME)
+    assert "/admin/retrieval/document/" not in page
+    assert client.get(f"{HOME}documents/").status_code == 403
+    client.force_login(User.objects.create_user("reader", password="x"))
+    assert client.get(HOME).status_code == 302
+
+
+def test_the_pages_of_the_lists_turn(admin, monkeypatch):
+    monkeypatch.setattr("evaluation.admin.dashboard.ROWS_PER_PAGE", 2)
+    for number in range(3):
+        answer(timedelta(hours=number), question=f"Question {number}?", helpful=False)
+    first = page_of(admin, f"{HOME}answers/", kind="unhelpful", days=7)
+    assert "Question 2?" not in first
+    (following,) = [link for link in links_of(first) if "p=2" in link]
+    second = page_of(admin, f"{HOME}answers/{following}")
+    assert "Question 2?" in second
+    assert "Question 0?" not in second
+    assert "days=7" in following
+    assert page_of(admin, f"{HOME}answers/", p="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "0"), (0.066, "0.07"), (0.999, "1"), (0.5, "0.5"), (1.96, "2"), (1.26, "1.3"), (2.5, "2.5"), (None, "–")],
+)
+def test_numbers_are_rounded_and_not_cut_off(value, said):
+    assert decimal(value) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(2 / 3, "66.7 %"), (0.5, "50 %"), (1, "100 %"), (0.0004, "0 %"), (None, "–")]
+)
+def test_shares_are_rounded_and_not_cut_off(share, said):
+    assert percent(share) == said
+
+
+def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, collection):
+    bad = full_site(collection)
+    for address in (HOME, f"{HOME}answers/", f"/admin/chat/answer/{bad.pk}/change/"):
+        page = page_of(admin, address)
+        assert f'name="answer" value="{bad.pk}"' in page
+        assert 'action="/admin/evaluation/evaluationset/make-case/"' in page
+    made = admin.post("/admin/evaluation/evaluationset/make-case/", {"answer": bad.pk}, follow=True)
+    assert made.status_code == 200
+    assert EvaluationQuestion.objects.get().text == bad.question
+
+
+def test_who_may_not_make_test_cases_sees_no_button(client, collection):
+    bad = full_site(collection)
+    staff = User.objects.create_user("clerk", password="x", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    client.force_login(staff)
+    for address in (HOME, f"{HOME}answers/", f"/admin/chat/answer/{bad.pk}/change/"):
+        assert "make-case" not in page_of(client, address)
+
+
+def test_another_period_of_the_same_list(admin):
+    page = page_of(admin, f"{HOME}answers/", kind="groundedness", low="0.1", high="0.2", days=7)
+    for name, value in {"kind": "groundedness", "low": "0.1", "high": "0.2"}.items():
+        assert f'<input type="hidden" name="{name}" value="{value}">' in page

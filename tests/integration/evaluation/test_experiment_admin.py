@@ -1,0 +1,223 @@
+"""The pages of experiments: real answers of simulated visitors, from the signal to what an admin reads."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.urls import reverse
+
+from evaluation.experiments import lifecycle
+from evaluation.experiments.assignment import Arm
+from evaluation.models import Experiment
+from retrieval import profiles
+from retrieval.gates import Objection
+from tests.support.experiments import draft, simulate, started, versions
+
+pytestmark = pytest.mark.django_db
+
+ADD = "/admin/evaluation/experiment/add/"
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(autouse=True)
+def _unjudged(settings):
+    settings.EVALUATE_ANSWERS = False
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+def address(experiment: Experiment, action: str = "change") -> str:
+    return reverse(f"admin:evaluation_experiment_{action}", args=[experiment.pk])
+
+
+def page(client, experiment: Experiment) -> str:
+    response = client.get(address(experiment))
+    assert response.status_code == 200
+    return " ".join(response.content.decode().split())
+
+
+def messages(response) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def body(**changed: object) -> dict[str, object]:
+    control, treatment = versions()
+    return {
+        "name": f"More passages {EVIL}", "hypothesis": "More to choose from.", "control": control.pk,
+        "treatment": treatment.pk, "traffic_share": 1.0, "treatment_share": 0.5, "metric": "helpful",
+        "better": "higher", "observation_hours": 24, "design": "fixed", "baseline": 0.6, "standard_deviation": "",
+        "smallest_effect": 0.05, "alpha": 0.05, "power": 0.8, **changed,
+    }  # fmt: skip
+
+
+def test_an_experiment_is_written_down_planned_and_started(admin, admin_user):
+    response = admin.post(ADD, body(), follow=True)
+    experiment = Experiment.objects.get()
+    assert response.redirect_chain[-1][0] == address(experiment)
+    assert experiment.created_by == admin_user
+    text = page(admin, experiment)
+    assert EVIL not in text
+    assert "when 1,507 visitors of the control and 1,507 of the treatment have an outcome" in text
+    assert "How long that takes cannot be told" in text
+    response = admin.post(address(experiment, "start"), follow=True)
+    experiment.refresh_from_db()
+    assert (experiment.state, experiment.started_by) == ("running", admin_user)
+    text = page(admin, experiment)
+    assert "Hidden: a look before the horizon would spoil" in text
+    assert "0, planned 1507" in text
+    assert "when 1,507 visitors of the control" in text, "the rule stays on the page"
+
+
+def test_the_form_begins_with_the_profile_in_force_as_control(admin):
+    control, _ = versions()
+    profiles.publish(control)
+    assert admin.get(ADD).context["adminform"].form.initial["control"] == control.pk
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"smallest_effect": 0}, "above 0"),
+        ({"smallest_effect": 1e-8}, "ten million"),
+        ({"metric": "groundedness"}, "standard deviation"),
+        ({"baseline": 60}, "between 0 and 1"),
+        ({"treatment_share": 1.0}, "less than or equal to 0.95"),
+        ({"alpha": 0.9}, "less than or equal to 0.2"),
+        ({"observation_hours": 0}, "greater than or equal to 1"),
+        ({"baseline": "nan"}, "Enter a number"),
+        ({"treatment": ""}, "required"),
+    ],
+)
+def test_what_cannot_be_planned_is_told_and_not_saved(admin, changed, told):
+    response = admin.post(ADD, body(**changed))
+    assert response.status_code == 200
+    assert told in response.content.decode()
+    assert not Experiment.objects.exists()
+
+
+def test_the_arms_must_differ(admin):
+    control, _ = versions()
+    response = admin.post(ADD, body(control=control.pk, treatment=control.pk))
+    assert "Control and treatment are the same version." in response.content.decode()
+
+
+def test_a_started_experiment_can_be_neither_changed_nor_deleted(admin, admin_user):
+    experiment = started(admin_user)
+    text = page(admin, experiment)
+    assert 'name="_save"' not in text
+    assert 'name="alpha"' not in text
+    assert admin.post(address(experiment), body(name="Another name")).status_code == 403
+    assert admin.post(address(experiment, "delete"), {"post": "yes"}).status_code == 403
+    admin.post("/admin/evaluation/experiment/", {"action": "delete_selected", "_selected_action": [experiment.pk]})
+    experiment.refresh_from_db()
+    assert experiment.name == "More passages"
+
+
+def test_a_second_start_is_refused_with_a_sentence(admin, admin_user):
+    started(admin_user)
+    other = draft(name="Another")
+    response = admin.post(address(other, "start"), follow=True)
+    assert messages(response) == ["“More passages” is running: end it first."]
+
+
+def test_a_known_effect_is_found_on_the_page_and_published_in_one_click(admin, admin_user):
+    experiment = started(admin_user)
+    simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
+    text = page(admin, experiment)
+    assert "The treatment is better: helpful rate, of the answers that were rated +" in text
+    assert 'class="chart-drawing"' in text
+    assert "watched" in text
+    assert f"End and publish the winner, {experiment.treatment}" in text
+    response = admin.post(address(experiment, "publish"), follow=True)
+    assert messages(response) == [f"Ended, and its winner published: {experiment.treatment}."]
+    assert profiles.published_version() == experiment.treatment
+    text = page(admin, experiment)
+    assert "Winner published" in text
+    assert "<button" not in text.split('aria-labelledby="experiment-result"')[1].split("</section>")[0]
+    history = admin.get(address(experiment, "history")).content.decode()
+    assert "its winner published" in history
+
+
+def test_without_an_effect_the_page_finds_none_and_offers_no_winner(admin, admin_user):
+    experiment = started(admin_user, smallest_effect=0.45)
+    simulate(experiment, 260, lambda arm: 0.6)
+    text = page(admin, experiment)
+    assert "No difference was found" in text
+    assert "publish the winner" not in text
+    response = admin.post(address(experiment, "publish"), follow=True)
+    assert messages(response) == ["Neither profile has won, so there is none to publish."]
+    admin.post(address(experiment, "end"))
+    experiment.refresh_from_db()
+    assert experiment.state == "ended"
+    assert experiment.conclusion.startswith("No difference was found")
+
+
+def test_a_fixed_horizon_shows_no_rate_before_it(admin, admin_user):
+    experiment = started(admin_user, design="fixed", smallest_effect=0.15)
+    simulate(experiment, 120, lambda arm: 0.9 if arm is Arm.TREATMENT else 0.2)
+    text = page(admin, experiment)
+    assert "hidden until both arms have their planned visitors" in text
+    assert "helpful rate, of the answers that were rated <small>watched" not in text
+    assert 'class="chart-drawing"' not in text
+    assert "refusal rate <small>watched" in text
+
+
+def test_at_its_horizon_a_fixed_design_shows_the_one_look(admin, admin_user):
+    experiment = started(admin_user, design="fixed", smallest_effect=0.3)
+    simulate(experiment, 260, lambda arm: 0.3 if arm is Arm.TREATMENT else 0.8)
+    text = page(admin, experiment)
+    assert "The control is better: the treatment&#x27;s helpful rate, of the answers that were rated -" in text
+    assert "% (100)" in text, "the planned visitors, and no more"
+    assert 'class="chart-drawing"' in text
+    assert f"End and publish the winner, {experiment.control}" in text
+
+
+def test_objections_of_a_gate_are_shown_and_can_be_overridden_with_a_reason(admin, admin_user, monkeypatch):
+    experiment = started(admin_user)
+    simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.3)
+    objection = Objection(f"Not measured {EVIL}", "/admin/")
+    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [objection]])
+    response = admin.post(address(experiment, "publish"), follow=True)
+    text = response.content.decode()
+    assert "Not published, and not ended: there are objections." in messages(response)
+    assert "Not measured &lt;script&gt;" in text
+    assert EVIL not in text
+    assert 'name="override"' in text
+    experiment.refresh_from_db()
+    assert experiment.state == "running"
+    admin.post(address(experiment, "publish"), {"override": "Visitors have spoken."})
+    assert profiles.published_version() == experiment.treatment
+    assert "Visitors have spoken." in admin.get(address(experiment, "history")).content.decode()
+
+
+def test_the_last_weeks_are_shown_for_planning(admin, admin_user):
+    experiment = started(admin_user)
+    simulate(experiment, 60, lambda arm: 0.5)
+    lifecycle.end(experiment, admin_user)
+    text = page(admin, draft(name="The next"))
+    assert "The last four weeks: 15 visitors a week" in text
+    assert "At the pace of the last four weeks" in text
+
+
+@pytest.mark.parametrize(
+    ("codenames", "may_look", "may_steer", "may_publish"),
+    [
+        (["view_experiment"], True, False, False),
+        (["change_experiment"], True, True, False),
+        (["change_experiment", "change_searchprofile"], True, True, True),
+        (["view_answer"], False, False, False),
+    ],
+)
+def test_what_may_be_done_depends_on_permissions(client, admin_user, codenames, may_look, may_steer, may_publish):
+    experiment = started(admin_user)
+    user = User.objects.create_user("somebody", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(user)
+    assert (client.get(address(experiment)).status_code == 200) is may_look
+    assert client.get(address(experiment, "end")).status_code == (405 if may_steer else 403)
+    assert (client.post(address(experiment, "publish")).status_code == 302) is may_publish
+    assert (client.post(address(experiment, "end")).status_code == 302) is may_steer

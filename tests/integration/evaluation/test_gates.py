@@ -1,0 +1,249 @@
+"""Gates: what must be measured before a version is published, and what is watched after documents changed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from evaluation import gates
+from evaluation.gates import Verdict
+from evaluation.models import CorpusAlert, EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
+from evaluation.runs import execution, queue
+from retrieval import gates as publication_gates
+from retrieval import profiles
+from retrieval.gates import PublicationRefused
+from retrieval.models import Document, Publication
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, fill, set_of, version_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def library(collection, ingest):
+    fill(collection, ingest)
+    return collection
+
+
+@pytest.fixture
+def evaluation_set(library):
+    return set_of(library)
+
+
+@pytest.fixture
+def meaning(evaluation_set):
+    """In force before there was a gate."""
+    version = version_of(BY_MEANING)
+    profiles.publish(version)
+    return version
+
+
+@pytest.fixture
+def words(meaning):
+    return version_of(BY_WORDS)
+
+
+@pytest.fixture
+def policy(evaluation_set, meaning):
+    return GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
+
+
+def measure_all() -> None:
+    for run in EvaluationRun.objects.filter(status="queued"):
+        execution.measure(run.pk)
+
+
+def pretend_many(run: EvaluationRun, hits: list[float]) -> None:
+    """Give the run's questions these values, so that an interval is as narrow as a test needs it."""
+    for result, hit in zip(run.results.all(), hits, strict=True):
+        QuestionResult.objects.filter(pk=result.pk).update(hit=hit)
+
+
+def test_what_was_not_measured_is_not_published(policy, words, meaning) -> None:
+    with pytest.raises(PublicationRefused, match="have not both been measured") as caught:
+        profiles.publish(words)
+    (objection,) = caught.value.objections
+    assert objection.address == f"/admin/evaluation/gatepolicy/{policy.pk}/versions/{words.pk}/"
+    assert profiles.published_version() == meaning
+    assert Publication.objects.count() == 1
+
+
+def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, meaning) -> None:
+    requested = gates.request_runs(policy, words)
+    assert [run.profile_name for run in requested] == ["default v2", "default v1"]
+    assert gates.check(policy, words).verdict is Verdict.RUNNING
+    with pytest.raises(PublicationRefused, match="is being measured"):
+        profiles.publish(words)
+    measure_all()
+    checked = gates.check(policy, words)
+    run, baseline = checked.run, checked.baseline
+    assert run is not None
+    assert baseline is not None
+    assert gates.request_runs(policy, words) == []
+    # Every question found before, and none found now.
+    pretend_many(baseline, [1] * 6)
+    pretend_many(run, [0] * 6)
+    assert gates.check(policy, words).verdict is Verdict.WORSE
+    with pytest.raises(PublicationRefused, match=r"significantly worse than default v1: hit@10 -1.000"):
+        profiles.publish(words)
+    # Worse on one question of six: its interval holds 0.
+    pretend_many(run, [0, 1, 1, 1, 1, 1])
+    assert gates.check(policy, words).verdict is Verdict.PASSED
+    profiles.publish(words)
+    assert profiles.published_version() == words
+
+
+def test_the_allowed_loss_moves_the_bar(policy, words) -> None:
+    gates.request_runs(policy, words)
+    measure_all()
+    checked = gates.check(policy, words)
+    assert checked.run is not None
+    assert checked.baseline is not None
+    pretend_many(checked.baseline, [1] * 6)
+    pretend_many(checked.run, [0.7] * 6)
+    for allowed, verdict in ((0.0, Verdict.WORSE), (0.29, Verdict.WORSE), (0.31, Verdict.PASSED)):
+        policy.largest_loss = allowed
+        assert gates.check(policy, words).verdict is verdict
+
+
+@pytest.mark.parametrize("change", ["documents", "questions", "conditions", "distrust"])
+def test_what_was_measured_before_something_changed_does_not_count(
+    policy, words, library, ingest, change, settings
+) -> None:
+    gates.request_runs(policy, words)
+    measure_all()
+    assert gates.check(policy, words).comparison is not None
+    if change == "documents":
+        ingest(library, "new.md", "# New\n\nSomething new.")
+    elif change == "questions":
+        ExpectedPassage.objects.filter(source="pump.md").update(grade=2)
+    elif change == "conditions":
+        settings.RETRIEVAL_HYBRID_ENABLED = False
+    else:
+        EvaluationRun.objects.update(distrust="The documents changed while it ran.")
+    checked = gates.check(policy, words)
+    assert checked.verdict is Verdict.NOT_MEASURED
+    assert ("documents changed" in checked.failure) is (change == "distrust")
+    assert len(gates.request_runs(policy, words)) == 2
+
+
+def test_what_is_in_force_may_be_published_under_another_name(policy, meaning) -> None:
+    same = version_of(BY_MEANING, "other")
+    assert gates.check(policy, same).verdict is Verdict.IN_FORCE
+    profiles.publish(same)
+    assert profiles.published_version() == same
+
+
+def test_the_built_in_profile_is_measured_when_nothing_is_in_force(policy, words) -> None:
+    profiles.withdraw()
+    assert [run.profile_name for run in gates.request_runs(policy, words)] == ["default v2", "built-in"]
+    measure_all()
+    assert gates.check(policy, words).comparison is not None
+
+
+def test_a_set_without_questions_objects(policy, words) -> None:
+    ExpectedPassage.objects.all().delete()
+    with pytest.raises(PublicationRefused, match="nothing can be measured"):
+        profiles.publish(words)
+
+
+def test_a_gate_that_is_not_required_lets_through(policy, words) -> None:
+    GatePolicy.objects.update(required_for_publishing=False)
+    profiles.publish(words)
+
+
+def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, words, caplog) -> None:
+    admin = User.objects.create_user("ada")
+    publication = profiles.publish(words, admin, override="  The customer waits.  ")
+    assert profiles.published_version() == words
+    publication.refresh_from_db()
+    assert (publication.published_by, publication.override) == (admin, "The customer waits.")
+    assert "have not both been measured" in publication.objections[0]["reason"]
+    assert "published against objections" in caplog.text
+    with pytest.raises(PublicationRefused):
+        profiles.publish(version_of(BY_WORDS, top_k=3), admin, override="   ")
+    # Without objections there is nothing to override.
+    GatePolicy.objects.all().delete()
+    assert profiles.publish(words, admin, override="because").override == ""
+
+
+def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, caplog) -> None:
+    def broken(version):
+        list(Document.objects.raw("SELECT 1/0 AS id"))
+        return []
+
+    monkeypatch.setattr(publication_gates, "_gates", [broken])
+    with pytest.raises(PublicationRefused, match="A gate could not be asked: DataError"):
+        profiles.publish(words)
+    assert "could not be asked about default v2" in caplog.text
+    profiles.publish(words, override="The gate is broken.")
+    assert profiles.published_version() == words
+
+
+# After documents changed ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(policy):
+    GatePolicy.objects.update(watches_corpus=True)
+    assert gates.watch() == 1
+    measure_all()
+    return policy
+
+
+def test_a_watched_set_runs_again_after_documents_changed_and_were_read(watched, library, ingest) -> None:
+    assert gates.watch() == 0, "nothing has changed"
+    document = ingest(library, "new.md", "# New\n\nSomething new.")
+    Document.objects.filter(pk=document.pk).update(status="processing")
+    assert gates.watch() == 0, "it is still being read"
+    Document.objects.filter(pk=document.pk).update(status="ready")
+    assert gates.watch() == 1
+    assert gates.watch() == 0, "it waits already"
+    assert EvaluationRun.objects.get(status="queued").trigger == "corpus"
+    measure_all()
+    assert gates.watch() == 0
+    assert not CorpusAlert.objects.exists(), "nothing got worse"
+
+
+def test_a_drop_is_told_once(watched, library, caplog) -> None:
+    for source in ("pump.md", "hours.md", "dogs.md", "valve.md"):
+        library.documents.get(source=source).delete()
+    assert gates.watch() == 1
+    measure_all()
+    alert = CorpusAlert.objects.get()
+    assert (alert.difference, alert.high, alert.policy) == (-1, -1, watched)
+    assert alert.run.corpus_version != alert.baseline.corpus_version
+    assert "does worse since documents changed" in caplog.text
+    assert gates.examine(alert.run) == alert
+    assert list(gates.open_alerts()) == [alert]
+    alert.acknowledged_at = timezone.now()
+    alert.save()
+    assert not gates.open_alerts().exists()
+
+
+def test_only_what_is_in_force_and_watched_gives_alerts(watched, library, words) -> None:
+    run = execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
+    library.documents.all().first().delete()
+    again = execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
+    assert run is not None
+    assert again is not None
+    pretend_many(run, [1] * 6)
+    pretend_many(again, [0] * 6)
+    assert gates.examine(again) is None
+    profiles.publish(words, override="now it is in force")
+    assert gates.examine(again) is not None
+    CorpusAlert.objects.all().delete()
+    GatePolicy.objects.update(watches_corpus=False)
+    assert gates.examine(again) is None
+    assert gates.watch() == 0
+
+
+def test_a_run_that_failed_is_not_asked_for_again_at_once(watched, library) -> None:
+    library.documents.get(source="pump.md").delete()
+    gates.watch()
+    EvaluationRun.objects.filter(status="queued").update(status="failed", finished_at=timezone.now())
+    assert gates.watch() == 0
+    EvaluationRun.objects.filter(status="failed").update(finished_at=timezone.now() - timedelta(hours=2))
+    assert gates.watch() == 1

@@ -1,0 +1,412 @@
+"""From a finished answer to its judgement, with a real judge over HTTP: what is stored when it works and when not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.core.checks import run_checks
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from chat.models import Answer
+from chat.signals import answer_completed
+from evaluation import conf, judgement_queue, judging
+from evaluation.budget import tokens_spent
+from evaluation.judges.exceptions import JudgeUnavailable
+from evaluation.models import Judgement, JudgeUsage, Score
+from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.judged_answers import OFFICE, PUMP, completed_answer
+from tests.support.site import wait_until
+
+pytestmark = pytest.mark.django_db
+
+MODEL_METRICS = ["faithfulness", "answer_relevancy", "contextual_relevancy"]
+
+
+@pytest.fixture
+def server(settings) -> Iterator[JudgeServer]:
+    with judge_server() as state:
+        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL = state.url, "tiny-judge"
+        settings.EVALUATE_WITH_MODEL = True
+        yield state
+
+
+@pytest.fixture
+def judged() -> Callable[..., Judgement]:
+    """``judged(answer, judge)``: the judgement after one attempt."""
+
+    def _judged(answer: Answer, judge: str, reference: str = "") -> Judgement:
+        (judgement,) = judgement_queue.request(answer, judges=[judge], reference=reference)
+        return judging.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
+
+    return _judged
+
+
+def scores_of(judgement: Judgement) -> dict[str, float | None]:
+    return dict(judgement.scores.values_list("metric", "score"))
+
+
+def due(judgement: Judgement) -> None:
+    """Time passes until the next attempt."""
+    Judgement.objects.filter(pk=judgement.pk).update(next_attempt_at=timezone.now() - timedelta(seconds=1))
+
+
+# What is asked for ----------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_answer_is_judged_once_by_each_judge(server, django_capture_on_commit_callbacks):
+    answer = completed_answer()
+    with django_capture_on_commit_callbacks(execute=True):
+        answer_completed.send(Answer, answer=answer)
+        answer_completed.send(Answer, answer=answer)
+    judgements = Judgement.objects.filter(answer=answer)
+    assert sorted(judgements.values_list("judge", "status")) == [("model", "queued"), ("offline", "queued")]
+    assert all(judgement.enqueued_at for judgement in judgements)
+
+
+def test_without_a_judge_only_rules_are_asked(settings):
+    assert not settings.JUDGE_MODEL
+    assert judgement_queue.planned(completed_answer()) == ["offline"]
+    settings.EVALUATE_ANSWERS = False
+    assert judgement_queue.planned(completed_answer()) == []
+
+
+def test_an_answer_that_repeats_another_is_not_paid_for_again(server):
+    first = completed_answer()
+    assert judgement_queue.planned(completed_answer(repeats=first)) == ["offline"]
+
+
+def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings, server):
+    ids = [Answer().pk for _ in range(2000)]
+    settings.JUDGE_SAMPLE_RATE = 0.25
+    drawn = [conf.is_sampled(pk) for pk in ids]
+    assert 400 < sum(drawn) < 600
+    assert drawn == [conf.is_sampled(pk) for pk in ids]
+    settings.JUDGE_SAMPLE_RATE = 0.5
+    assert all(conf.is_sampled(pk) for pk, before in zip(ids, drawn, strict=True) if before)
+    settings.JUDGE_SAMPLE_RATE = 0.0
+    assert not any(conf.is_sampled(pk) for pk in ids)
+    settings.JUDGE_SAMPLE_RATE = 1.0
+    assert all(conf.is_sampled(pk) for pk in ids)
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+def test_rules_score_a_good_answer_high_and_always_alike(judged):
+    first, second = (judged(completed_answer(), "offline") for _ in range(2))
+    assert first.status == Judgement.Status.DONE
+    scores = scores_of(first)
+    assert scores == scores_of(second)
+    assert set(scores) == {"groundedness", "citation_support", "answer_relevancy", "contextual_relevancy", "refusal"}
+    assert scores["groundedness"] > 0.9
+    assert scores["citation_support"] == 1.0
+    assert scores["refusal"] == 0.0
+    assert scores["answer_relevancy"] > 0.5
+    assert not any(score.is_low for score in first.scores.all())
+
+
+def test_a_sentence_that_no_passage_bears_out_is_named(judged):
+    judgement = judged(
+        completed_answer("The pump weighs 3450 grams [1]. It was built in 1987 by Siemens [1]."), "offline"
+    )
+    grounded = judgement.scores.get(metric="groundedness")
+    assert grounded.is_low
+    assert "1 of 2 sentences" in grounded.reason
+    assert "1987" in grounded.reason
+    assert [detail["supported"] for detail in grounded.details] == [True, False]
+    assert judgement.scores.get(metric="citation_support").score == 0.5
+
+
+def test_citations_must_be_there_and_point_at_the_passage_that_says_so(judged):
+    uncited = judged(completed_answer("The pump weighs 3450 grams."), "offline").scores.get(metric="citation_support")
+    assert uncited.score == 0.0
+    assert "1 cite none" in uncited.reason
+    answer = completed_answer("The office in Ghent opens at nine [1].", contents=(PUMP, OFFICE))
+    wrong = judged(answer, "offline").scores.get(metric="citation_support")
+    assert wrong.score == 0.0
+    assert "elsewhere" in wrong.details[0]["reasons"]
+
+
+def test_answers_and_passages_on_something_else_are_less_relevant(judged):
+    good = scores_of(judged(completed_answer(), "offline"))
+    off_topic = "The office in Ghent opens at nine [1]."
+    bad = judged(completed_answer(off_topic, contents=(OFFICE,)), "offline")
+    assert scores_of(bad)["answer_relevancy"] < 0.3 < good["answer_relevancy"]
+    assert scores_of(bad)["contextual_relevancy"] < 0.3 < good["contextual_relevancy"]
+    assert bad.scores.get(metric="answer_relevancy").is_low
+
+
+def test_of_a_refusal_only_what_was_found_is_scored(judged):
+    refusal = completed_answer("The documents do not say.", refused=True)
+    assert set(scores_of(judged(refusal, "offline"))) == {"contextual_relevancy", "refusal"}
+    bare = judged(completed_answer("The documents do not say.", refused=True, contents=()), "offline")
+    assert scores_of(bare) == {"refusal": 1.0}
+
+
+def test_without_the_embedder_there_is_an_error_and_no_score(judged, settings):
+    settings.EMBEDDER = {
+        "BACKEND": "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+        "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "m", "dimension": 8},
+    }
+    judgement = judged(completed_answer(), "offline")
+    assert judgement.status == Judgement.Status.QUEUED
+    assert "embedder does not answer" in judgement.error
+    assert not judgement.scores.filter(score__isnull=False).exists()
+
+
+def test_an_answer_in_another_language_than_its_passages_is_no_score(judged):
+    text = "De pomp heeft een gewicht dat ongeveer gelijk is aan dat van een grote en zware hond [1]."
+    passage = "The pump is one of the heaviest that we have ever made for our customers in this part of the world."
+    judgement = judged(completed_answer(text, contents=(passage,)), "offline")
+    assert judgement.status == Judgement.Status.FAILED
+    assert judgement.attempts == 1
+    grounded = judgement.scores.get(metric="groundedness")
+    assert grounded.score is None
+    assert "another language" in grounded.error
+    assert scores_of(judgement)["contextual_relevancy"] is not None
+
+
+# The model ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_model_scores_and_its_tokens_are_counted(server, judged):
+    judgement = judged(completed_answer(), "model")
+    assert judgement.status == Judgement.Status.DONE
+    assert judgement.judge_name == "tiny-judge"
+    assert scores_of(judgement) == {"faithfulness": 0.5, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
+    requests = len(server.requests)
+    assert (judgement.prompt_tokens, judgement.completion_tokens) == (100 * requests, 10 * requests)
+    assert tokens_spent() == 110 * requests
+
+
+def test_with_an_expected_answer_the_passages_are_judged_against_it(server, judged):
+    judgement = judged(completed_answer(), "model", reference="3450 grams")
+    assert {"contextual_precision", "contextual_recall"} < set(scores_of(judgement))
+    assert any("3450 grams" in str(request["messages"]) for request in server.requests)
+
+
+def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, judged, settings):
+    settings.JUDGE_ATTEMPTS = 3
+    server.status = 503
+    judgement = judged(completed_answer(), "model")
+    pauses = []
+    for attempt in (1, 2):
+        assert (judgement.status, judgement.attempts) == (Judgement.Status.QUEUED, attempt)
+        assert "HTTP 503" in judgement.error
+        pauses.append((judgement.next_attempt_at - timezone.now()).total_seconds())
+        assert judging.judge(judgement.pk) is None, "not before its time"
+        due(judgement)
+        judgement = judging.judge(judgement.pk)
+    assert 8 < pauses[0] <= 10 < 28 < pauses[1] <= 30
+    assert (judgement.status, judgement.attempts) == (Judgement.Status.FAILED, 3)
+    assert "HTTP 503" in judgement.error
+    assert judgement.finished_at is not None
+    assert list(judgement.scores.values_list("metric", "score")) == [("faithfulness", None)]
+    assert len(server.requests) == 3, "nothing is asked that cannot be answered either"
+
+
+def test_a_judge_that_comes_back_turns_the_error_into_a_score(server, judged):
+    server.status = 503
+    judgement = judged(completed_answer(), "model")
+    server.status = 200
+    due(judgement)
+    judgement = judging.judge(judgement.pk)
+    assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
+    assert scores_of(judgement)["faithfulness"] == 0.5
+    assert not judgement.scores.exclude(error="").exists()
+
+
+def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(server, judged):
+    server.judged["Claims"] = {"claims": []}
+    judgement = judged(completed_answer(), "model")
+    assert judgement.status == Judgement.Status.QUEUED
+    assert judgement.error == "faithfulness: The judge named no claims, so there is nothing to score."
+    assert scores_of(judgement) == {"faithfulness": None, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
+    asked = len(server.requests)
+    del server.judged["Claims"]
+    due(judgement)
+    judgement = judging.judge(judgement.pk)
+    assert judgement.status == Judgement.Status.DONE
+    assert set(server.forms[asked:]) == {"Truths", "Claims", "FaithfulnessVerdict", "FaithfulnessScoreReason"}
+
+
+def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measured(server, judged, settings):
+    settings.JUDGE_DAILY_BUDGET_TOKENS = 5 * 110
+    judgement = judged(completed_answer(), "model")
+    assert judgement.status == Judgement.Status.SKIPPED
+    assert judgement.error == "The day's budget of 550 tokens for judging is spent."
+    assert scores_of(judgement) == {"faithfulness": 0.5}
+    assert len(server.requests) == 5
+    other = judged(completed_answer(), "model")
+    assert (other.status, other.scores.count()) == (Judgement.Status.SKIPPED, 0)
+    assert len(server.requests) == 5
+    JudgeUsage.objects.update(day=timezone.localdate() - timedelta(days=1))
+    assert judgement_queue.request_again(Judgement.objects.filter(pk=other.pk)) == 1
+    assert judging.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
+
+
+def test_a_missing_judge_is_an_error_with_its_reason(judged, settings):
+    settings.EVALUATE_WITH_MODEL = True
+    answer = completed_answer()
+    assert "model" in judgement_queue.planned(answer)
+    judgement = judged(answer, "model")
+    assert judgement.error == "No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL."
+    assert not judgement.scores.exists()
+    with pytest.raises(JudgeUnavailable):
+        conf.judge("model", None)
+
+
+def test_a_refusal_without_passages_is_not_sent_to_the_model(server, judged):
+    judgement = judged(completed_answer("Nothing is known.", refused=True, contents=()), "model")
+    assert judgement.status == Judgement.Status.SKIPPED
+    assert "nothing to judge" in judgement.error
+    assert server.requests == []
+
+
+def test_an_unforeseen_error_is_told_and_tried_again(server, judged, monkeypatch):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr(judging, "case_of", broken)
+    judgement = judged(completed_answer(), "model")
+    assert (judgement.status, judgement.error) == (Judgement.Status.QUEUED, "ZeroDivisionError: unforeseen")
+
+
+# Claims ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("free_requests", [0, 3], ids=["before a metric is done", "at the end of a metric"])
+def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy_with_it(server, free_requests):
+    server.free_requests = free_requests
+    server.is_open.clear()
+    (judgement,) = judgement_queue.request(completed_answer(), judges=["model"])
+
+    def work() -> None:
+        try:
+            judging.judge(judgement.pk)
+        finally:
+            connection.close()
+
+    busy = threading.Thread(target=work)
+    busy.start()
+    wait_until(lambda: len(server.requests) > free_requests, 20, "the request that is held")
+    assert judging.judge(judgement.pk) is None, "one worker at a time"
+    judgement_queue.request_again(Judgement.objects.filter(pk=judgement.pk))
+    server.is_open.set()
+    busy.join(20)
+    judgement.refresh_from_db()
+    assert (judgement.status, judgement.attempts, judgement.error) == (Judgement.Status.QUEUED, 0, "")
+    assert not judgement.scores.exists()
+    assert len(server.requests) == free_requests + 1, "without its claim it pays for nothing more"
+    assert judging.judge(judgement.pk).status == Judgement.Status.DONE
+
+
+def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
+    judgement = judged(completed_answer(), "model")
+    kept = judgement.scores.get(metric="faithfulness")
+    judgement.scores.exclude(pk=kept.pk).delete()
+    long_ago = timezone.now() - 2 * judgement_queue.HEARTBEAT_LOST_AFTER
+    Judgement.objects.update(
+        status=Judgement.Status.RUNNING, claim="12345678123456781234567812345678", heartbeat_at=long_ago
+    )
+    asked = len(server.requests)
+    assert judgement_queue.sweep() == 0, "it is requeued, and as fresh as one that is just being sent"
+    Judgement.objects.update(created_at=long_ago)
+    assert judgement_queue.sweep() == 1
+    assert judgement_queue.sweep() == 0, "a worker was told already"
+    judgement = judging.judge(judgement.pk)
+    assert (judgement.status, judgement.attempts) == (Judgement.Status.DONE, 2)
+    assert Score.objects.filter(pk=kept.pk, created_at=kept.created_at).exists()
+    assert "Claims" not in server.forms[asked:]
+
+
+def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
+    (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    Judgement.objects.update(
+        status=Judgement.Status.RUNNING,
+        claim="12345678123456781234567812345678",
+        attempts=settings.JUDGE_ATTEMPTS,
+        heartbeat_at=timezone.now() - 2 * judgement_queue.HEARTBEAT_LOST_AFTER,
+    )
+    assert judgement_queue.sweep() == 0
+    judgement.refresh_from_db()
+    assert judgement.status == Judgement.Status.FAILED
+    assert "interrupted 5 times" in judgement.error
+
+
+def test_what_the_broker_lost_is_sent_again(settings):
+    (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    long_ago = timezone.now() - timedelta(hours=1)
+    Judgement.objects.update(created_at=long_ago, enqueued_at=timezone.now())
+    assert judgement_queue.sweep() == 0
+    Judgement.objects.update(enqueued_at=long_ago)
+    assert judgement_queue.sweep() == 1
+    judgement.refresh_from_db()
+    assert timezone.now() - judgement.enqueued_at < timedelta(minutes=1)
+
+
+def test_a_broker_that_is_away_holds_no_answer_back(django_capture_on_commit_callbacks):
+    from ragsite.celery import app
+
+    app.conf.broker_url = "redis://127.0.0.1:9/0"
+    app._pool = app.amqp._producer_pool = None
+    with django_capture_on_commit_callbacks(execute=True):
+        (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    judgement.refresh_from_db()
+    assert (judgement.status, judgement.enqueued_at) == (Judgement.Status.QUEUED, None)
+
+
+def test_an_answer_whose_web_process_died_is_found(server):
+    now = timezone.now()
+    forgotten = completed_answer(completed_at=now - timedelta(minutes=10))
+    judgement_queue.request(completed_answer(completed_at=now - timedelta(minutes=10)), judges=["offline"])
+    completed_answer(completed_at=now)
+    completed_answer(completed_at=now - timedelta(days=3))
+    completed_answer(completed_at=now - timedelta(minutes=10), status=Answer.Status.STOPPED)
+    assert judgement_queue.request_forgotten() == 1
+    assert Judgement.objects.filter(answer=forgotten).count() == 2
+    assert judgement_queue.request_forgotten() == 0
+
+
+# Rules of the tables and of the settings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"score": float("nan")},
+        {"score": 1.01},
+        {"score": -0.01},
+        {"score": None, "error": ""},
+        {"score": 0.5, "error": "The judge was away."},
+    ],
+)
+def test_the_table_itself_refuses_what_is_no_score(values):
+    (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Score.objects.create(judgement=judgement, metric="groundedness", **values)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"JUDGE_BASE_URL": "http://judge/v1"}, "evaluation.E001"),
+        ({"JUDGE_BASE_URL": "judge", "JUDGE_MODEL": "m"}, "evaluation.E001"),
+        ({"JUDGE_SAMPLE_RATE": 1.5}, "evaluation.E002"),
+        ({"JUDGE_DAILY_BUDGET_TOKENS": -1}, "evaluation.E003"),
+        ({"JUDGE_ATTEMPTS": 0}, "evaluation.E004"),
+        ({"JUDGE_RESPONSE_FORMAT": "xml"}, "evaluation.E005"),
+        ({"EVALUATE_WITH_MODEL": True}, "evaluation.W001"),
+        ({}, None),
+    ],
+)
+def test_a_judge_that_is_half_described_is_found_at_start(settings, changed, message):
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    found = [one.id for one in run_checks() if (one.id or "").startswith("evaluation.")]
+    assert found == ([message] if message else [])

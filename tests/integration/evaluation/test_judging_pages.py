@@ -1,0 +1,173 @@
+"""What admins and readers of the debug panel see of judgements."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluation import judgement_queue, judging
+from evaluation.models import Judgement, JudgeUsage, Score
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db
+
+CHANGELIST = "/admin/evaluation/judgement/"
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+@pytest.fixture
+def judgement() -> Judgement:
+    (judgement,) = judgement_queue.request(completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"])
+    return judgement
+
+
+def finished(judgement: Judgement, **values: object) -> Judgement:
+    Judgement.objects.filter(pk=judgement.pk).update(finished_at=timezone.now(), **values)
+    judgement.refresh_from_db()
+    return judgement
+
+
+def test_the_list_shows_states_scores_and_errors_escaped(admin, judgement):
+    finished(judgement, status="done")
+    Score.objects.create(judgement=judgement, metric="groundedness", score=0.25, threshold=0.5, reason="Low.")
+    failed = finished(
+        judgement_queue.request(completed_answer(), judges=["model"])[0], status="failed", error=f"Down {EVIL}"
+    )
+    Score.objects.create(judgement=failed, metric="faithfulness", error="The server is away.")
+    page = admin.get(CHANGELIST).content.decode()
+    assert "0.25, low" in page
+    assert "ragsite-status-ready" in page
+    assert "ragsite-status-failed" in page
+    assert EVIL not in page
+    assert page.count("&lt;script&gt;alert(1)") == 2
+    assert admin.get(CHANGELIST, {"status__exact": "failed"}).context["cl"].result_count == 1
+
+
+def test_the_list_costs_the_same_number_of_queries_however_long(admin, django_assert_max_num_queries):
+    for _ in range(12):
+        judgement_queue.request(completed_answer(), judges=["offline", "model"])
+    with django_assert_max_num_queries(12):
+        admin.get(CHANGELIST)
+
+
+def test_the_page_of_a_judgement_shows_what_its_scores_are_made_of(admin, judgement):
+    judgement.answer.text = "The pump weighs 3450 grams [1]. It was built in 1987 [1]."
+    judgement.answer.save()
+    judging.judge(judgement.pk)
+    page = admin.get(reverse("admin:evaluation_judgement_change", args=[judgement.pk])).content.decode()
+    assert "It was built in 1987" in page
+    assert "number" in page
+    assert "rules, version 1" in page
+    assert 'name="_save"' not in page
+
+
+def test_the_page_of_an_answer_shows_its_judgements(admin, judgement):
+    judging.judge(judgement.pk)
+    finished(judgement_queue.request(judgement.answer, judges=["model"])[0], status="failed", error="It was away.")
+    page = admin.get(reverse("admin:chat_answer_change", args=[judgement.answer_id])).content.decode()
+    assert "groundedness" in page
+    assert "It was away." in page
+    assert reverse("admin:evaluation_judgement_change", args=[judgement.pk]) in page
+
+
+def test_an_admin_has_an_answer_judged_again(admin, judgement, django_capture_on_commit_callbacks):
+    judging.judge(judgement.pk)
+    with django_capture_on_commit_callbacks(execute=True):
+        response = admin.post(CHANGELIST, {"action": "judge_again", "_selected_action": [judgement.pk]}, follow=True)
+    assert [str(message) for message in response.context["messages"]] == ["1 answer will be judged again."]
+    judgement.refresh_from_db()
+    assert (judgement.status, judgement.attempts, judgement.scores.count()) == ("queued", 0, 0)
+    assert judgement.enqueued_at is not None
+
+
+def test_an_admin_has_answers_judged_that_were_not(admin, settings):
+    settings.EVALUATE_WITH_MODEL, settings.JUDGE_SAMPLE_RATE = True, 0.0
+    fresh, unfinished = completed_answer(), completed_answer(status="failed")
+    response = admin.post(
+        "/admin/chat/answer/", {"action": "judge_now", "_selected_action": [fresh.pk, unfinished.pk]}, follow=True
+    )
+    told = [str(message) for message in response.context["messages"]]
+    assert told == ["1 answer will be judged now.", "1 answer is not complete and cannot be judged."]
+    assert set(Judgement.objects.values_list("answer", "judge")) == {(fresh.pk, "offline"), (fresh.pk, "model")}
+
+
+def test_who_may_only_look_cannot_have_judged(client, judgement):
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.set(Permission.objects.filter(codename__in=["view_judgement", "view_score"]))
+    client.force_login(viewer)
+    page = client.get(CHANGELIST).content.decode()
+    assert "judge_again" not in page
+    finished(judgement, status="failed")
+    client.post(CHANGELIST, {"action": "judge_again", "_selected_action": [judgement.pk]})
+    judgement.refresh_from_db()
+    assert judgement.status == "failed"
+
+
+@pytest.mark.parametrize("model", ["answer", "conversation"])
+def test_what_visitors_wrote_can_be_deleted_though_it_was_judged(client, judgement, model):
+    Score.objects.create(judgement=judgement, metric="refusal", score=0.0)
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    names = [f"{verb}_{name}" for name in ("answer", "conversation") for verb in ("view", "delete")]
+    names += ["delete_citation", "delete_feedback", "delete_streamedevent"]
+    clerk.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="chat"))
+    client.force_login(clerk)
+    pk = judgement.answer_id if model == "answer" else judgement.answer.conversation_id
+    response = client.post(reverse(f"admin:chat_{model}_delete", args=[pk]), {"post": "yes"})
+    assert response.status_code == 302
+    assert Judgement.objects.count() == 0
+
+
+def test_the_list_says_who_judges_and_what_is_left(admin, settings):
+    assert "JUDGE_BASE_URL and JUDGE_MODEL are not set" in admin.get(CHANGELIST).content.decode()
+    settings.JUDGE_BASE_URL, settings.JUDGE_MODEL = "http://judge/v1", "tiny-judge"
+    assert "EVALUATE_WITH_MODEL is off" in admin.get(CHANGELIST).content.decode()
+    settings.EVALUATE_WITH_MODEL, settings.JUDGE_SAMPLE_RATE = True, 0.2
+    JudgeUsage.objects.create(day=timezone.localdate(), prompt_tokens=1000, completion_tokens=234)
+    JudgeUsage.objects.create(day=timezone.localdate() - timedelta(days=1), prompt_tokens=77)
+    settings.JUDGE_DAILY_BUDGET_TOKENS = 50_000
+    page = admin.get(CHANGELIST).content.decode()
+    assert "tiny-judge judges 20% of the answers; today 1,234 of 50,000 tokens are spent." in page
+    assert admin.get("/admin/evaluation/judgeusage/").status_code == 200
+
+
+def panel(admin, answer) -> str:
+    response = admin.get(reverse("chat:debug_scores", args=[answer.pk]))
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_debug_panel_asks_again_until_the_scores_are_there(admin, judgement):
+    before = panel(admin, judgement.answer)
+    assert "pending" in before
+    assert "hx-get" in before
+    judging.judge(judgement.pk)
+    after = panel(admin, judgement.answer)
+    assert "groundedness (rules)" in after
+    assert "pending" not in after
+    assert "hx-trigger" not in after
+
+
+def test_the_debug_panel_shows_an_error_and_no_number(admin, judgement):
+    Judgement.objects.filter(pk=judgement.pk).update(error="The model server could not be reached.")
+    assert "could not be reached" in panel(admin, judgement.answer), "while it is tried again"
+    finished(judgement, status="failed", error="The model server could not be reached.")
+    page = panel(admin, judgement.answer)
+    assert "could not be reached" in page
+    assert "failed" in page
+    assert "0.0" not in page
+
+
+def test_an_error_of_a_metric_is_told_once(admin, judgement):
+    finished(judgement, status="failed", error="faithfulness: The judge named no claims.")
+    Score.objects.create(judgement=judgement, metric="faithfulness", error="The judge named no claims.")
+    assert panel(admin, judgement.answer).count("The judge named no claims.") == 1

@@ -1,0 +1,171 @@
+"""A real worker and a real judge over HTTP: scores arrive by themselves, and kill -9 neither loses nor doubles any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.urls import reverse
+from django.utils import timezone
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from chat.models import Answer
+from chat.signals import answer_completed
+from evaluation import judgement_queue
+from evaluation.models import Judgement, JudgeUsage, Score
+from ragsite.celery import app
+from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.judged_answers import completed_answer
+from tests.support.site import database_url, start_worker, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+
+ALL = {
+    "offline": ["answer_relevancy", "citation_support", "contextual_relevancy", "groundedness", "refusal"],
+    "model": ["answer_relevancy", "contextual_relevancy", "faithfulness"],
+}
+
+
+@pytest.fixture
+def queue() -> Iterator[None]:
+    """The real queue, in the test database, empty."""
+    previous = app.conf.broker_transport_options
+    conninfo = make_conninfo(**conninfo_to_dict(database_url()))
+    app.conf.broker_transport_options = {**previous, "conn_string": conninfo}
+    app._pool = app.amqp._producer_pool = None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
+        if cursor.fetchone()[0]:
+            cursor.execute("SELECT pgmq.purge_queue('celery')")
+    yield
+    app.conf.broker_transport_options = previous
+    app._pool = app.amqp._producer_pool = None
+
+
+@pytest.fixture
+def server(settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    """The judge of this process and of the workers it starts."""
+    with judge_server() as state:
+        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
+        monkeypatch.setenv("JUDGE_BASE_URL", state.url)
+        monkeypatch.setenv("JUDGE_MODEL", "tiny-judge")
+        monkeypatch.setenv("JUDGE_TIMEOUT_SECONDS", "20")
+        # Whatever the environment says, a worker's DeepEval is mute.
+        monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "0")
+        yield state
+
+
+def is_done() -> bool:
+    return set(Judgement.objects.values_list("status", flat=True)) == {Judgement.Status.DONE}
+
+
+def metrics_of(judge: str) -> list[str]:
+    return sorted(Score.objects.filter(judgement__judge=judge, score__isnull=False).values_list("metric", flat=True))
+
+
+def time_passes() -> None:
+    """The heart of a killed worker has stopped, and what is to be tried again is due."""
+    long_ago = timezone.now() - 2 * judgement_queue.HEARTBEAT_LOST_AFTER
+    Judgement.objects.filter(status="running").update(heartbeat_at=long_ago)
+    Judgement.objects.filter(next_attempt_at__isnull=False).update(next_attempt_at=long_ago)
+    Judgement.objects.update(created_at=long_ago)
+
+
+def test_scores_arrive_on_the_page_by_themselves(queue, server, tmp_path: Path, admin_client) -> None:
+    answer = completed_answer()
+    page = reverse("chat:debug_scores", args=[answer.pk])
+    answer_completed.send(Answer, answer=answer)
+    assert "pending" in admin_client.get(page).content.decode()
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        wait_until(is_done, 60, f"the judgements\n{worker.log.read_text()[-3000:]}")
+    finally:
+        worker.stop()
+    assert {judge: metrics_of(judge) for judge in ALL} == ALL
+    shown = admin_client.get(page).content.decode()
+    assert "pending" not in shown
+    for name in ("groundedness (rules)", "faithfulness (language model)"):
+        assert name in shown
+    assert "0.50" in shown
+    assert Counter(server.forms)["Claims"] == 1
+
+
+def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, tmp_path: Path) -> None:
+    answer = completed_answer()
+    judgement_queue.request(answer, judges=["model"])
+    server.wait_seconds = 0.3
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        wait_until(lambda: "Statements" in server.forms, 60, f"the second metric\n{worker.log.read_text()[-3000:]}")
+        worker.kill()
+        interrupted = Judgement.objects.get()
+        assert interrupted.status == Judgement.Status.RUNNING
+        kept = interrupted.scores.get()
+        assert kept.metric == "faithfulness"
+        asked = len(server.forms)
+        server.wait_seconds = 0.0
+        assert judgement_queue.sweep() == 0, "its heart beat a moment ago"
+        time_passes()
+        assert judgement_queue.sweep() == 1
+        worker = start_worker(tmp_path / "worker2.log")
+        wait_until(is_done, 60, f"the judgement\n{worker.log.read_text()[-3000:]}")
+    finally:
+        worker.stop()
+    judgement = Judgement.objects.get()
+    assert (judgement.attempts, judgement.error, metrics_of("model")) == (2, "", ALL["model"])
+    assert Score.objects.get(metric="faithfulness").created_at == kept.created_at
+    assert "Claims" not in server.forms[asked:], "what was judged is not paid for again"
+    # All that was asked counts, but for the request that the kill cut off.
+    assert JudgeUsage.objects.get().prompt_tokens in {100 * len(server.requests), 100 * (len(server.requests) - 1)}
+    assert JudgeUsage.objects.get().prompt_tokens == judgement.prompt_tokens
+
+
+def test_many_answers_through_a_kill_are_each_judged_once(queue, server, tmp_path: Path) -> None:
+    answers = [completed_answer() for _ in range(5)]
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        for answer in answers:
+            answer_completed.send(Answer, answer=answer)
+        wait_until(lambda: Judgement.objects.filter(status="done").count() >= 4, 60, "a few judgements")
+        worker.kill()
+        worker = start_worker(tmp_path / "worker2.log")
+        time_passes()
+        judgement_queue.sweep()
+        wait_until(is_done, 90, f"all judgements\n{worker.log.read_text()[-3000:]}")
+    finally:
+        worker.stop()
+    assert Judgement.objects.count() == 10
+    counted = Counter(Score.objects.values_list("judgement__judge", "metric"))
+    assert counted == {(judge, metric): 5 for judge, metrics in ALL.items() for metric in metrics}
+    assert not Score.objects.exclude(error="").exists()
+    assert Judgement.objects.filter(attempts__gt=1).count() <= 1
+    # A request that was under way at the kill is asked again; nothing that was answered is.
+    assert 5 <= Counter(server.forms)["Statements"] <= 6
+
+
+def test_a_judge_that_is_down_is_shown_as_an_error_until_it_is_back(
+    queue, server, tmp_path: Path, admin_client
+) -> None:
+    server.status = 503
+    answer = completed_answer()
+    judgement_queue.request(answer, judges=["model"])
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        wait_until(lambda: Judgement.objects.exclude(error="").exists(), 60, "the error")
+        judgement = Judgement.objects.get()
+        assert "HTTP 503" in judgement.error
+        assert metrics_of("model") == []
+        shown = admin_client.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
+        assert "HTTP 503" in shown
+        assert "pending" in shown
+        server.status = 200
+        time_passes()
+        judgement_queue.sweep()
+        wait_until(is_done, 60, f"the judgement\n{worker.log.read_text()[-3000:]}")
+    finally:
+        worker.stop()
+    assert metrics_of("model") == ALL["model"]
+    assert not Score.objects.exclude(error="").exists()

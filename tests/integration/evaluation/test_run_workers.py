@@ -1,0 +1,72 @@
+"""A real worker: a run is measured by itself, and kill -9 neither loses nor doubles a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from evaluation.models import EvaluationQuestion, EvaluationRun, QuestionResult
+from evaluation.runs import queue
+from evaluation.sets.building import expect
+from ragsite.celery import app
+from retrieval.models import Chunk
+from retrieval.profiles import NamedProfile
+from tests.support.evaluation_sets import BY_MEANING, fill, set_of
+from tests.support.site import database_url, start_worker, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+
+MANY = 150
+
+
+@pytest.fixture
+def jobs() -> Iterator[None]:
+    """The real queue, in the test database, empty."""
+    previous = app.conf.broker_transport_options
+    conninfo = make_conninfo(**conninfo_to_dict(database_url()))
+    app.conf.broker_transport_options = {**previous, "conn_string": conninfo}
+    app._pool = app.amqp._producer_pool = None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
+        if cursor.fetchone()[0]:
+            cursor.execute("SELECT pgmq.purge_queue('celery')")
+    yield
+    app.conf.broker_transport_options = previous
+    app._pool = app.amqp._producer_pool = None
+
+
+def test_a_killed_worker_loses_no_question_and_asks_none_twice(jobs, collection, ingest, tmp_path: Path) -> None:
+    fill(collection, ingest)
+    evaluation_set = set_of(collection)
+    chunk = Chunk.objects.filter(collection=collection).first()
+    assert chunk is not None
+    for number in range(MANY - 6):
+        text = f"What about pump number {number}?"
+        expect(EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text=text), chunk)
+    run = queue.request_run(evaluation_set, NamedProfile("meaning", BY_MEANING))
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        wait_until(lambda: QuestionResult.objects.count() >= 5, 60, f"results\n{worker.log.read_text()[-3000:]}")
+        worker.kill()
+        interrupted = EvaluationRun.objects.get()
+        kept = list(QuestionResult.objects.values_list("pk", flat=True))
+        assert interrupted.status == "running"
+        assert interrupted.asked == len(kept) < MANY
+        assert queue.sweep() == 0, "its heart beat a moment ago"
+        long_ago = timezone.now() - timedelta(minutes=10)
+        EvaluationRun.objects.update(heartbeat_at=long_ago, created_at=long_ago)
+        assert queue.sweep() == 1
+        worker = start_worker(tmp_path / "worker2.log")
+        wait_until(lambda: EvaluationRun.objects.get().is_finished, 90, f"the run\n{worker.log.read_text()[-3000:]}")
+    finally:
+        worker.stop()
+    run.refresh_from_db()
+    assert (run.status, run.asked, run.attempts, run.error, run.distrust) == ("done", MANY, 2, "", "")
+    assert run.results.filter(pk__in=kept).count() == len(kept)
+    assert run.results.values("question").distinct().count() == run.results.count() == MANY

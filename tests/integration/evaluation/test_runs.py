@@ -1,0 +1,318 @@
+"""Runs of an evaluation set: measured by the search that answers users, each question once, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
+from evaluation.runs import execution, queue
+from evaluation.runs.results import compare, interval_of
+from retrieval import profiles
+from retrieval import search as search_module
+from retrieval.models import CollectionStatistics
+from retrieval.profiles import BUILT_IN, NamedProfile, built_in_profile
+from retrieval.ranking.profile import ProfileSettings, to_json
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, fill, set_of, version_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORDS = NamedProfile("words", BY_WORDS)
+MEANING = NamedProfile("meaning", BY_MEANING)
+
+
+@pytest.fixture
+def library(collection, ingest):
+    fill(collection, ingest)
+    return collection
+
+
+@pytest.fixture
+def evaluation_set(library):
+    return set_of(library)
+
+
+def measured(evaluation_set, profile) -> EvaluationRun:
+    run = execution.measure(queue.request_run(evaluation_set, profile).pk)
+    assert run is not None
+    return run
+
+
+def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
+    """Have the search of runs raise from its call number ``after`` on; returns what it was asked."""
+    asked: list[str] = []
+
+    def search(question, filters, **options):
+        asked.append(question)
+        if len(asked) > after:
+            raise error
+        return search_module.search(question, filters, **options)
+
+    monkeypatch.setattr(execution, "search", search)
+    return asked
+
+
+def test_a_run_has_a_result_for_each_question_and_intervals(evaluation_set) -> None:
+    run = measured(evaluation_set, MEANING)
+    assert (run.status, run.asked, run.total, run.error, run.distrust) == ("done", 6, 6, "", "")
+    assert run.is_reliable
+    results = list(run.results.all())
+    assert [result.text for result in results] == list(QUESTIONS)
+    assert results[0].expected[0]["rank"] == 1
+    assert results[0].expected[0]["source"] == "pump.md"
+    assert results[0].ndcg == results[0].hit == 1
+    ndcg = interval_of(run, "ndcg@10")
+    assert ndcg is not None
+    assert ndcg.mean == pytest.approx(sum(result.ndcg for result in results) / 6)
+    assert ndcg.low <= ndcg.mean <= ndcg.high
+    assert 0 < run.summary["latency_ms"]["p50"] <= run.summary["latency_ms"]["p95"]
+    assert json.loads(json.dumps(run.summary)) == run.summary
+
+
+def test_the_profile_decides_what_is_found(evaluation_set) -> None:
+    words, meaning = measured(evaluation_set, WORDS), measured(evaluation_set, MEANING)
+    # "canines" stands in no document.
+    canines = words.results.get(text="May canines come along?")
+    assert (canines.hit, canines.expected[0]["rank"]) == (0, None)
+    assert meaning.results.get(text="May canines come along?").hit == 1
+    compared = compare(meaning, words, "hit@10")
+    assert {pair.text for pair in compared.better} >= {"May canines come along?"}
+    assert compared.worse == ()
+    assert compared.questions == len(compared.better) + compared.same == 6
+    assert compared.difference is not None
+    assert compared.difference.mean == pytest.approx(len(compared.better) / 6)
+    assert compared.caveats == ()
+    backwards = compare(words, meaning, "hit@10")
+    assert [pair.text for pair in backwards.worse] == [pair.text for pair in compared.better]
+
+
+def test_a_run_uses_the_settings_that_it_was_asked_with(evaluation_set, settings) -> None:
+    run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, built_in_profile()))
+    settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert run.settings["method"] != "lexical"
+    assert run.results.get(text="May canines come along?").hit == 1
+
+
+def test_a_shallow_profile_is_measured_as_deep_as_it_goes(evaluation_set) -> None:
+    shallow = ProfileSettings(depth=2, top_k=1, candidate_multiplier=1, reranker="none")
+    assert measured(evaluation_set, NamedProfile("shallow", shallow)).status == "done"
+
+
+def test_what_is_asked_for_twice_runs_once(evaluation_set) -> None:
+    run = queue.request_run(evaluation_set, WORDS)
+    assert queue.request_run(evaluation_set, WORDS) == run
+    assert queue.request_run(evaluation_set, MEANING) != run
+    assert execution.measure(run.pk) is not None
+    assert execution.measure(run.pk) is None
+    assert queue.request_run(evaluation_set, WORDS) != run
+    assert QuestionResult.objects.filter(run=run).count() == 6
+
+
+def test_expected_passages_that_are_gone_are_counted_and_not_found(evaluation_set, library) -> None:
+    library.documents.get(source="pump.md").delete()
+    run = measured(evaluation_set, MEANING)
+    assert run.unresolved == 1
+    gone = run.results.get(text__contains="grams")
+    assert (gone.hit, gone.expected[0]["resolved"], gone.expected[0]["rank"]) == (0, False, None)
+
+
+def test_a_corpus_that_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, library, monkeypatch) -> None:
+    def search(question, filters, **options):
+        if "puppies" in question:
+            CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
+        return search_module.search(question, filters, **options)
+
+    monkeypatch.setattr(execution, "search", search)
+    run = measured(evaluation_set, WORDS)
+    assert run.status == "done"
+    assert "documents changed while it ran" in run.distrust
+    assert not run.is_reliable
+
+
+def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch) -> None:
+    asked = failing_search(monkeypatch, 3, RuntimeError("the database is away"))
+    run = queue.request_run(evaluation_set, WORDS)
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
+    assert execution.measure(run.pk) is None, "it is not due yet"
+    monkeypatch.undo()
+    EvaluationRun.objects.update(next_attempt_at=timezone.now())
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.error, run.asked, run.attempts) == ("done", "", 6, 2)
+    assert [result.text for result in run.results.all()] == list(QUESTIONS)
+    assert len(asked) == 4
+
+
+def test_after_its_last_attempt_a_run_has_failed_with_its_reason(evaluation_set, monkeypatch) -> None:
+    failing_search(monkeypatch, 0, RuntimeError("no luck"))
+    run = queue.request_run(evaluation_set, WORDS)
+    for _ in range(queue.MOST_ATTEMPTS):
+        EvaluationRun.objects.update(next_attempt_at=None)
+        execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.error, run.summary) == ("failed", "RuntimeError: no luck", {})
+
+
+def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings) -> None:
+    settings.RERANKERS = {"broken": {"BACKEND": f"{__name__}.Broken"}}
+    run = queue.request_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert run.status == "queued"
+    assert "was not searched with all of the profile" in run.error
+    assert not run.results.exists()
+
+
+class Broken:
+    builds_on = None
+
+    def score(self, query, candidates, timeout_seconds):
+        raise RuntimeError("no scores")
+
+
+def test_what_cannot_be_measured_fails_at_once(evaluation_set, library) -> None:
+    empty = set_of(library, "empty", {})
+    EvaluationQuestion.objects.create(evaluation_set=empty, text="A draft")
+    run = measured(empty, WORDS)
+    assert (run.status, run.attempts) == ("failed", 1)
+    assert "nothing to measure" in run.error
+    question = EvaluationQuestion.objects.create(evaluation_set=empty, text="-pump")
+    ExpectedPassage.objects.create(question=question, source="pump.md")
+    assert "'-pump' cannot be searched" in measured(empty, WORDS).error
+    broken = EvaluationRun.objects.create(
+        evaluation_set=evaluation_set, profile_name="old", settings={**to_json(BY_WORDS), "no_more": 1}
+    )
+    execution.measure(broken.pk)
+    broken.refresh_from_db()
+    assert "cannot be read" in broken.error
+
+
+def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypatch) -> None:
+    failing_search(monkeypatch, 3, RuntimeError("away"))
+    run = queue.request_run(evaluation_set, WORDS)
+    execution.measure(run.pk)
+    assert QuestionResult.objects.filter(run=run).count() == 2
+    first = QuestionResult.objects.filter(run=run).first()
+    assert first is not None
+    ExpectedPassage.objects.filter(question__text=list(QUESTIONS)[0]).update(grade=3)
+    monkeypatch.undo()
+    EvaluationRun.objects.update(next_attempt_at=None)
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.asked) == ("done", 6)
+    assert not QuestionResult.objects.filter(pk=first.pk).exists()
+
+
+# Workers that die, and runs that are cancelled -----------------------------------------------------------------------
+
+
+def test_a_run_whose_worker_died_is_sent_again_and_goes_on(evaluation_set) -> None:
+    run = queue.request_run(evaluation_set, WORDS)
+    EvaluationRun.objects.update(status="running", claim="0" * 32, heartbeat_at=timezone.now(), attempts=1)
+    assert queue.sweep() == 0, "its heart beat a moment ago"
+    EvaluationRun.objects.update(heartbeat_at=timezone.now() - 2 * queue.HEARTBEAT_LOST_AFTER)
+    EvaluationRun.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    assert queue.sweep() == 1
+    assert queue.sweep() == 0, "it was just sent"
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.attempts) == ("done", 2)
+
+
+def test_a_run_that_ends_its_workers_is_given_up(evaluation_set) -> None:
+    run = queue.request_run(evaluation_set, WORDS)
+    EvaluationRun.objects.update(
+        status="running",
+        claim="0" * 32,
+        heartbeat_at=timezone.now() - 2 * queue.HEARTBEAT_LOST_AFTER,
+        attempts=queue.MOST_ATTEMPTS,
+    )
+    assert queue.sweep() == 0
+    run.refresh_from_db()
+    assert run.status == "failed"
+    assert "interrupted 3 times" in run.error
+
+
+def test_a_worker_that_lost_its_claim_writes_nothing_more(evaluation_set, monkeypatch) -> None:
+    run = queue.request_run(evaluation_set, WORDS)
+
+    def search(question, filters, **options):
+        if "warehouse" in question:
+            EvaluationRun.objects.update(claim="1" * 32)
+        return search_module.search(question, filters, **options)
+
+    monkeypatch.setattr(execution, "search", search)
+    assert execution.measure(run.pk) is None
+    run.refresh_from_db()
+    assert (run.status, run.asked, run.results.count()) == ("running", 2, 2)
+
+
+def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch) -> None:
+    run = queue.request_run(evaluation_set, WORDS)
+
+    def search(question, filters, **options):
+        if "warehouse" in question:
+            assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 1
+        return search_module.search(question, filters, **options)
+
+    monkeypatch.setattr(execution, "search", search)
+    assert execution.measure(run.pk) is None
+    run.refresh_from_db()
+    assert (run.status, run.results.count()) == ("cancelled", 2)
+    assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 0
+
+
+def test_two_workers_measure_a_run_once(evaluation_set) -> None:
+    run = queue.request_run(evaluation_set, WORDS)
+    results: list[EvaluationRun | None] = []
+
+    def work() -> None:
+        try:
+            results.append(execution.measure(run.pk))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one for one in results if one is not None] == [run]
+    assert QuestionResult.objects.count() == 6
+
+
+# What differs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_says_what_else_differs(evaluation_set, library, ingest) -> None:
+    before = measured(evaluation_set, WORDS)
+    question = evaluation_set.questions.first()
+    question.delete()
+    ingest(library, "new.md", "# New\n\nSomething about canines.")
+    after = measured(evaluation_set, WORDS)
+    compared = compare(after, before)
+    assert compared.questions == 5
+    assert compared.in_one_only == 0, "what was deleted is compared with nothing"
+    assert len(compared.caveats) == 2
+    assert "set was changed" in compared.caveats[0]
+    assert "documents changed" in compared.caveats[1]
+    before.refresh_from_db()
+    assert before.results.count() == 6
+
+
+def test_runs_of_a_version_outlive_it(evaluation_set) -> None:
+    version = version_of(BY_WORDS)
+    run = measured(evaluation_set, profiles.named(version))
+    assert (run.profile_name, run.profile_version) == ("default v1", version)
+    version.profile.delete()
+    run.refresh_from_db()
+    assert (run.profile_name, run.profile_version, run.results.count()) == ("default v1", None, 6)

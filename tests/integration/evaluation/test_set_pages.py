@@ -1,0 +1,315 @@
+"""Evaluation sets, runs and gates in the admin."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import escape
+
+from chat.models import Feedback
+from evaluation import gates
+from evaluation.models import CorpusAlert, EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
+from evaluation.runs import execution, queue
+from retrieval import profiles
+from retrieval.models import Chunk, Publication
+from retrieval.profiles import NamedProfile
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, fill, set_of, version_of
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SETS = "/admin/evaluation/evaluationset/"
+QUESTIONS_PAGE = "/admin/evaluation/evaluationquestion/"
+RUNS = "/admin/evaluation/evaluationrun/"
+QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n'
+QRELS = b"q1\tpump.md\t2\n"
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+@pytest.fixture
+def library(collection, ingest):
+    fill(collection, ingest)
+    return collection
+
+
+@pytest.fixture
+def evaluation_set(library):
+    return set_of(library)
+
+
+def messages(response) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def staff(*permissions: str) -> User:
+    user = User.objects.create_user("clerk", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    return user
+
+
+# Making sets ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_set_of_canonical_questions_is_made_from_the_collections_page(admin, library) -> None:
+    Chunk.objects.update(canonical_questions=["What is it?"])
+    chosen = {"action": "make_set", "_selected_action": [library.pk]}
+    page = admin.post("/admin/retrieval/collection/", chosen, follow=True)
+    assert "flatters" in page.content.decode() or "indexed with their own passages" in page.content.decode()
+    assert f'<option value="{library.pk}" selected' in page.content.decode()
+    sent = {"collection": library.pk, "number": 5, "seed": 0, "name": "Asked by the index"}
+    made = admin.post(f"{SETS}canonical/", sent, follow=True)
+    assert messages(made) == ["Asked by the index has 1 questions."]
+    assert EvaluationSet.objects.get().created_by.username == "admin"
+    Chunk.objects.update(canonical_questions=[])
+    assert "have no canonical questions" in admin.post(f"{SETS}canonical/", sent).content.decode()
+    assert "errorlist" in admin.post(f"{SETS}canonical/", {**sent, "number": 0}).content.decode()
+    assert EvaluationSet.objects.count() == 1
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_files_are_imported(admin, library, packed) -> None:
+    sent: dict[str, object] = {"collection": library.pk, "slug": "mine", "name": ""}
+    if packed:
+        written = io.BytesIO()
+        with zipfile.ZipFile(written, "w") as archive:
+            archive.writestr("mine/queries.jsonl", QUERIES)
+            archive.writestr("mine/qrels/test.tsv", QRELS)
+        sent["archive"] = SimpleUploadedFile("mine.zip", written.getvalue())
+    else:
+        sent |= {"queries": SimpleUploadedFile("q", QUERIES), "qrels": SimpleUploadedFile("r", QRELS)}
+    assert messages(admin.post(f"{SETS}import/", sent, follow=True)) == ["mine has 1 questions."]
+
+
+def test_a_bad_file_is_told_by_line_and_nothing_is_imported(admin, library) -> None:
+    sent = {"collection": library.pk, "slug": "mine"}
+    files = {"queries": SimpleUploadedFile("q", QUERIES), "qrels": SimpleUploadedFile("r", QRELS + b"q1\tgone\t1\n")}
+    html = admin.post(f"{SETS}import/", {**sent, **files}).content.decode()
+    assert escape("qrels.tsv, line 2: the collection library has no document 'gone'") in html
+    assert "Choose an archive, or both" in admin.post(f"{SETS}import/", sent).content.decode()
+    broken = {**sent, "archive": SimpleUploadedFile("mine.zip", b"no archive")}
+    assert "not a ZIP archive" in admin.post(f"{SETS}import/", broken).content.decode()
+    assert not EvaluationSet.objects.exists()
+
+
+def test_a_set_is_exported(admin, evaluation_set) -> None:
+    change = f"{SETS}{evaluation_set.pk}/"
+    table = admin.get(f"{change}export.csv")
+    assert table["Content-Disposition"] == 'attachment; filename="library.csv"'
+    assert len(list(csv.reader(io.StringIO(table.content.decode(), newline="")))) == 7
+    lines = admin.get(f"{change}export.jsonl").content.decode().splitlines()
+    assert json.loads(lines[0])["expected"][0]["source"] == "pump.md"
+    assert admin.get(f"{change}export.xml").status_code == 404
+
+
+# Test cases from answers ---------------------------------------------------------------------------------------------
+
+
+def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library) -> None:
+    chunk = Chunk.objects.get(document__source="pump.md")
+    answer = completed_answer(question="How heavy is it?")
+    answer.sources[0] |= {"chunk_id": chunk.pk, "document": {"id": chunk.document_id, "title": "Pump", "url": ""}}
+    answer.save()
+    Feedback.objects.create(answer=answer, helpful=False)
+    page = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
+    make = reverse("admin:evaluation_make_case")
+    assert f'action="{make}"' in page
+    assert f'value="{answer.pk}"' in page
+    response = admin.post(make, {"answer": str(answer.pk)}, follow=True)
+    question = EvaluationQuestion.objects.get()
+    assert (question.text, question.answer, question.origin) == ("How heavy is it?", answer, "feedback")
+    assert question.evaluation_set.slug == "complaints-library"
+    assert [offer.chunk for offer in response.context["of_answer"]] == [chunk]
+    assert "draft" in admin.get(f"{QUESTIONS_PAGE}?draft=yes").content.decode()
+    # A second click, and another passage found by searching.
+    again = admin.post(make, {"answer": str(answer.pk)}, follow=True)
+    assert messages(again) == ["This answer is a test case already."]
+    found = admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/", {"passages": "ball valve"})
+    assert found.context["found"][0].chunk.document.source == "valve.md"
+    expect = reverse("admin:evaluation_evaluationquestion_expect", args=[question.pk])
+    picked = admin.post(expect, {"chunk": chunk.pk}, follow=True)
+    assert messages(picked) == ["Expected: a passage of Pump."]
+    assert picked.context["of_answer"][0].is_expected
+    assert question.expected_passages.get().content_hash == chunk.content_hash
+    assert not EvaluationQuestion.objects.drafts().exists()
+    assert "is gone" in messages(admin.post(expect, {"chunk": "999999"}, follow=True))[0]
+    assert admin.post(make, {"answer": "x"}).status_code == 404
+    assert admin.get(make).status_code == 405
+
+
+def test_words_that_were_edited_lose_their_hash(admin, evaluation_set) -> None:
+    question = evaluation_set.questions.first()
+    expected = question.expected_passages.get()
+    sent = {
+        "evaluation_set": evaluation_set.pk, "text": question.text, "expected_answer": "",
+        "expected_passages-TOTAL_FORMS": 1, "expected_passages-INITIAL_FORMS": 1,
+        "expected_passages-0-id": expected.pk, "expected_passages-0-question": question.pk,
+        "expected_passages-0-source": "pump.md", "expected_passages-0-quote": "weighs 3450 grams",
+        "expected_passages-0-grade": 2,
+    }  # fmt: skip
+    response = admin.post(f"{QUESTIONS_PAGE}{question.pk}/change/", sent)
+    assert response.status_code == 302
+    expected.refresh_from_db()
+    assert (expected.quote, expected.grade, expected.content_hash) == ("weighs 3450 grams", 2, "")
+    page = admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/").content.decode()
+    assert "ragsite-status-ready" in page
+    expected.quote = "weighs a ton"
+    expected.save()
+    assert "ragsite-status-failed" in admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/").content.decode()
+
+
+# Runs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None:
+    change = f"{SETS}{evaluation_set.pk}/"
+    assert "No run of this set is done yet." in admin.get(f"{change}change/").content.decode()
+    version = version_of(BY_WORDS)
+    response = admin.post(f"{change}run/", {"profile": version.pk}, follow=True)
+    run = EvaluationRun.objects.get()
+    assert messages(response) == [f"Run #{run.pk} was asked for."]
+    assert "data-live" in response.content.decode()
+    assert (run.profile_version, run.total, run.created_by.username) == (version, 6, "admin")
+    execution.measure(run.pk)
+    page = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
+    assert "data-live" not in page
+    assert "not found: 1" in page
+    assert "style=" not in page
+    explained = [row[2] for row in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
+    assert admin.get(explained[0]).status_code == 200
+    listed = admin.get(RUNS).content.decode()
+    assert "default v1" in listed
+    assert "trend-title" in admin.get(f"{change}change/?metric=hit@10").content.decode()
+    assert messages(admin.post(f"{change}run/", {"profile": "999"}, follow=True))
+    assert EvaluationRun.objects.count() == 1
+
+
+def test_two_runs_are_compared(admin, evaluation_set) -> None:
+    runs = [
+        execution.measure(queue.request_run(evaluation_set, profile).pk)
+        for profile in (NamedProfile("built-in", BY_WORDS), profiles.named(version_of(BY_MEANING)))
+    ]
+    first, second = runs
+    assert first is not None
+    assert second is not None
+    chosen = {"action": "compare_two", "_selected_action": [first.pk, second.pk]}
+    page = admin.post(RUNS, chosen, follow=True)
+    html = page.content.decode()
+    assert "By nDCG@10:" in html
+    assert "May canines come along?" in html
+    assert "not found: 1 → #1" in html
+    titles = [group[0] for group in page.context["groups"]]
+    assert titles == ["Worse", "Better"]
+    assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0].explanation
+    assert messages(admin.post(RUNS, {**chosen, "_selected_action": [first.pk]}, follow=True)) == [
+        "Choose two runs of the same set."
+    ]
+    other = set_of(evaluation_set.collection, "other")
+    foreign = queue.request_run(other, NamedProfile("built-in", BY_WORDS))
+    assert admin.get(f"{RUNS}{first.pk}/compare/{foreign.pk}/").status_code == 404
+
+
+def test_a_run_is_cancelled(admin, evaluation_set) -> None:
+    run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
+    done = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [run.pk]}, follow=True)
+    assert messages(done) == ["1 run was cancelled."]
+    assert execution.measure(run.pk) is None
+
+
+# Gates ---------------------------------------------------------------------------------------------------------------
+
+
+def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evaluation_set) -> None:
+    policy = GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
+    first, second = version_of(BY_MEANING), version_of(BY_WORDS)
+    profiles.publish(first, override="the first one")
+    publish = reverse("admin:retrieval_searchprofile_publish", args=[second.pk])
+    refused = admin.post(publish)
+    assert refused.status_code == 409
+    address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, second.pk])
+    assert f'href="{address}"' in refused.content.decode()
+    assert profiles.published_version() == first
+    page = admin.get(address)
+    assert "have not both been measured" in page.content.decode()
+    assert messages(admin.post(address, follow=True)) == ["2 runs were asked for."]
+    assert "data-live" in admin.get(address).content.decode()
+    for run in EvaluationRun.objects.all():
+        execution.measure(run.pk)
+    shown = admin.get(address).content.decode()
+    assert "May canines come along?" in shown
+    # What is in force loses on a third of six questions at most, which is not significant.
+    EvaluationRun.objects.get(profile_name="default v2").results.update(hit=0)
+    assert "is significantly worse than default v1" in admin.get(address).content.decode()
+    without_reason = admin.post(publish, {"override": " "})
+    assert "Say why it should be published all the same." in without_reason.content.decode()
+    done = admin.post(publish, {"override": "The <b>customer</b> waits."}, follow=True)
+    assert messages(done) == ["In force: default v2."]
+    history = done.content.decode()
+    assert "The &lt;b&gt;customer&lt;/b&gt; waits." in history
+    assert "is significantly worse than default v1" in history
+    assert Publication.objects.first().published_by.username == "admin"
+
+
+def test_an_override_needs_its_permission(client, evaluation_set) -> None:
+    GatePolicy.objects.create(evaluation_set=evaluation_set)
+    version = version_of(BY_WORDS)
+    client.force_login(staff("change_searchprofile", "view_searchprofile"))
+    response = client.post(
+        reverse("admin:retrieval_searchprofile_publish", args=[version.pk]), {"override": "I want to."}
+    )
+    assert response.status_code == 409
+    assert "needs a permission" in response.content.decode()
+    assert profiles.published_version() is None
+
+
+def test_alerts_are_listed_marked_and_counted(admin, evaluation_set) -> None:
+    policy = GatePolicy.objects.create(evaluation_set=evaluation_set, watches_corpus=True)
+    runs = [EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="x", settings={}) for _ in "ab"]
+    alert = CorpusAlert.objects.create(
+        policy=policy, run=runs[1], baseline=runs[0], difference=-0.25, low=-0.4, high=-0.1
+    )
+    listed = admin.get("/admin/evaluation/corpusalert/").content.decode()
+    assert "nDCG@10 -0.250 (-0.400 … -0.100)" in listed
+    assert "ragsite_evaluation_alerts 1.0" in admin.get("/metrics").content.decode()
+    sent = {"action": "acknowledge", "_selected_action": [alert.pk]}
+    assert messages(admin.post("/admin/evaluation/corpusalert/", sent, follow=True)) == ["1 alert is marked as seen."]
+    alert.refresh_from_db()
+    assert alert.acknowledged_at <= timezone.now()
+    assert alert.acknowledged_by.username == "admin"
+    assert not gates.open_alerts().exists()
+    assert "ragsite_evaluation_alerts 0.0" in admin.get("/metrics").content.decode()
+
+
+def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None:
+    answer = completed_answer()
+    run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
+    policy = GatePolicy.objects.create(evaluation_set=evaluation_set)
+    version = version_of(BY_WORDS)
+    question = evaluation_set.questions.first()
+    check = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, version.pk])
+    client.force_login(staff("view_evaluationset", "view_evaluationrun", "view_evaluationquestion", "view_gatepolicy"))
+    for address in (SETS, f"{SETS}{evaluation_set.pk}/change/", RUNS, f"{RUNS}{run.pk}/change/", check):
+        assert client.get(address).status_code == 200
+    for address, sent in (
+        (f"{SETS}canonical/", {}),
+        (f"{SETS}import/", {}),
+        (f"{SETS}make-case/", {"answer": str(answer.pk)}),
+        (f"{SETS}{evaluation_set.pk}/run/", {"profile": "published"}),
+        (reverse("admin:evaluation_evaluationquestion_expect", args=[question.pk]), {"chunk": "1"}),
+        (check, {}),
+    ):
+        assert client.post(address, sent).status_code == 403, address
+    client.logout()
+    assert client.get(f"{SETS}{evaluation_set.pk}/export.csv").status_code == 302

@@ -1,0 +1,220 @@
+"""Evaluation sets: how they are made, and how their passages are found again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chat.models import Answer
+from evaluation.exceptions import EvaluationError, UnreadableTestSet
+from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.sets import building, importing
+from evaluation.sets.resolution import fingerprint, measured_questions, resolve
+from retrieval.models import Chunk, Collection
+from tests.support.evaluation_sets import DOCUMENTS, fill, set_of
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUERIES = b'{"_id": "q1", "text": "How heavy is it?"}\n{"_id": "q2", "text": "When?"}\n'
+QRELS = b"q1\tpump.md\t2\nq2\thours.md\t1\n"
+
+
+@pytest.fixture
+def library(collection, ingest) -> Collection:
+    fill(collection, ingest)
+    return collection
+
+
+def resolved(collection, question) -> list[list[str]]:
+    """The texts of the chunks that each expected passage stands for."""
+    passages = list(question.expected_passages.all())
+    found = resolve(collection.pk, passages)
+    return [
+        sorted(Chunk.objects.filter(pk__in=found[one.pk].chunk_ids).values_list("content", flat=True))
+        for one in passages
+    ]
+
+
+# Finding passages again ----------------------------------------------------------------------------------------------
+
+
+def test_a_passage_is_found_after_its_document_was_read_again_and_cut_otherwise(library, ingest) -> None:
+    question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
+    before = resolved(library, question)
+    assert len(before[0]) == 1
+    ingest(library, "pump.md", "# News\n\nA section before it.\n\n" + DOCUMENTS["pump.md"].replace(" and ", "\nand "))
+    assert not Chunk.objects.filter(content_hash=question.expected_passages.get().content_hash).exists()
+    (after,) = resolved(library, question)
+    assert len(after) == 1
+    assert "3450 grams" in after[0]
+
+
+def test_a_document_that_was_deleted_and_added_again_is_found(library, ingest) -> None:
+    question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
+    library.documents.get(source="pump.md").delete()
+    (gone,) = resolve(library.pk, list(question.expected_passages.all())).values()
+    assert (gone.is_resolved, gone.document_id) == (False, None)
+    ingest(library, "pump.md", DOCUMENTS["pump.md"])
+    assert len(resolved(library, question)[0]) == 1
+
+
+def test_words_that_the_document_holds_no_more_are_gone(library, ingest) -> None:
+    question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
+    ingest(library, "pump.md", DOCUMENTS["pump.md"].replace("3450", "9999"))
+    (gone,) = resolve(library.pk, list(question.expected_passages.all())).values()
+    assert not gone.is_resolved
+    assert gone.document_id is not None
+
+
+def test_a_few_words_stand_for_the_passage_they_are_in_and_no_words_for_the_document(library) -> None:
+    question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
+    question.expected_passages.all().delete()
+    ExpectedPassage.objects.create(question=question, source="pump.md", quote="weighs  3450\ngrams")
+    ExpectedPassage.objects.create(question=question, source="valve.md")
+    words, document = resolve(library.pk, list(question.expected_passages.all())).values()
+    assert len(words.chunk_ids) == 1
+    assert (document.whole, document.is_resolved) == (True, True)
+
+
+def test_another_collection_with_the_same_source_is_not_looked_at(library, ingest) -> None:
+    question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
+    other = Collection.objects.create(slug="other", name="Other")
+    (elsewhere,) = resolve(other.pk, list(question.expected_passages.all())).values()
+    assert not elsewhere.is_resolved
+
+
+def test_drafts_are_not_measured_and_the_fingerprint_follows_what_is(library) -> None:
+    evaluation_set = set_of(library)
+    before = fingerprint(measured_questions(evaluation_set))
+    draft = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text="What now?")
+    not_answered_by = ExpectedPassage.objects.create(question=draft, source="pump.md", grade=0)
+    assert draft not in measured_questions(evaluation_set)
+    assert fingerprint(measured_questions(evaluation_set)) == before
+    not_answered_by.grade = 1
+    not_answered_by.save()
+    assert draft in measured_questions(evaluation_set)
+    assert fingerprint(measured_questions(evaluation_set)) != before
+
+
+# From canonical questions --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def canonical(library) -> Collection:
+    for chunk in Chunk.objects.filter(collection=library):
+        Chunk.objects.filter(pk=chunk.pk).update(
+            canonical_questions=[f"What is in {chunk.document.source}?", "What else?"]
+        )
+    return library
+
+
+def test_canonical_questions_are_drawn_by_the_seed(canonical) -> None:
+    first = building.set_from_canonical_questions(canonical, 3, seed=1)
+    again = building.set_from_canonical_questions(canonical, 3, seed=1)
+    other = building.set_from_canonical_questions(canonical, 3, seed=5)
+    texts = [[question.text for question in one.questions.all()] for one in (first, again, other)]
+    assert len(set(texts[0])) == 3
+    assert texts[0] == texts[1] != texts[2]
+    assert len({first.slug, again.slug, other.slug}) == 3
+    for question in first.questions.all():
+        expected = question.expected_passages.get()
+        assert question.text == f"What is in {expected.source}?"
+        assert question.origin == EvaluationQuestion.Origin.CANONICAL
+    assert "flatters search" in first.description
+
+
+def test_a_question_that_several_passages_share_expects_all_of_them(canonical) -> None:
+    Chunk.objects.update(canonical_questions=["What is  it?"])
+    made = building.set_from_canonical_questions(canonical, 10)
+    question = made.questions.get()
+    assert question.text == "What is it?"
+    assert question.expected_passages.count() == len(DOCUMENTS)
+
+
+def test_a_collection_without_canonical_questions_makes_no_set(library) -> None:
+    Chunk.objects.update(canonical_questions=[])
+    with pytest.raises(EvaluationError, match="have no canonical questions"):
+        building.set_from_canonical_questions(library, 3)
+    assert not EvaluationSet.objects.exists()
+
+
+# From answers --------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library) -> None:
+    answer = completed_answer(question="And the other?", completed_question="How heavy is the other pump?")
+    evaluation_set = building.complaints_of(library)
+    question, is_new = building.question_from_answer(answer, evaluation_set)
+    assert (question.text, is_new) == ("How heavy is the other pump?", True)
+    assert building.question_from_answer(answer, evaluation_set) == (question, False)
+    assert list(evaluation_set.questions.drafts()) == [question]
+    building.expect(question, Chunk.objects.get(document__source="pump.md"), grade=2)
+    building.expect(question, Chunk.objects.get(document__source="pump.md"), grade=3)
+    assert question.expected_passages.get().grade == 3
+    Answer.objects.all().delete()
+    question.refresh_from_db()
+    assert question.answer is None
+
+
+def test_the_collection_of_an_answer_is_what_it_was_asked_of(library) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    answer = completed_answer(contents=())
+    document = library.documents.get(source="pump.md")
+    answer.sources = [{"document": {"id": document.pk}}] * 2
+    assert building.collection_asked(answer) == library
+    answer.conversation.collection = other
+    assert building.collection_asked(answer) == other
+
+
+# From files, and into them -------------------------------------------------------------------------------------------
+
+
+def test_an_imported_set_expects_whole_documents(library) -> None:
+    made = importing.import_beir({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, library, slug="mine", name="Mine")
+    first, second = made.questions.all()
+    assert (first.external_id, first.text, first.origin) == ("q1", "How heavy is it?", "imported")
+    assert (first.expected_passages.get().grade, second.expected_passages.get().source) == (2, "hours.md")
+    found = resolve(library.pk, list(ExpectedPassage.objects.all()))
+    assert all(one.whole and one.is_resolved for one in found.values())
+
+
+def test_nothing_is_half_imported(library) -> None:
+    files = {"queries.jsonl": QUERIES, "qrels.tsv": QRELS + b"q2\tgone.md\t1\nq1\tlost.md\t1\n"}
+    with pytest.raises(UnreadableTestSet) as caught:
+        importing.import_beir(files, library, slug="mine")
+    assert "qrels.tsv, line 4: the collection library has no document 'lost.md'" in str(caught.value)
+    assert "1 lines more" in str(caught.value)
+    assert not EvaluationSet.objects.exists()
+    # Judged not relevant, it need not be there.
+    importing.import_beir({**files, "qrels.tsv": QRELS + b"q2\tgone.md\t0\n"}, library, slug="mine")
+    with pytest.raises(EvaluationError, match="named 'mine' already"):
+        importing.import_beir({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, library, slug="mine")
+
+
+def test_the_command_imports_a_folder(library, tmp_path, capsys) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_bytes(QUERIES)
+    (tmp_path / "qrels" / "test.tsv").write_bytes(QRELS)
+    call_command("import_evaluation_set", str(tmp_path), "--collection", "library", "--slug", "mine", "--json")
+    assert json.loads(capsys.readouterr().out) == {"set": "mine", "collection": "library", "questions": 2}
+    with pytest.raises(CommandError, match="There is no collection named 'nowhere'"):
+        call_command("import_evaluation_set", str(tmp_path), "--collection", "nowhere")
+    (tmp_path / "queries.jsonl").write_bytes(b"{")
+    with pytest.raises(CommandError, match=r"queries\.jsonl, line 1, is not JSON"):
+        call_command("import_evaluation_set", str(tmp_path), "--collection", "library", "--slug", "other")
+    with pytest.raises(CommandError, match="There is no folder"):
+        call_command("import_evaluation_set", str(tmp_path / "none"), "--collection", "library")
+
+
+def test_a_set_is_written_with_its_passages(library) -> None:
+    evaluation_set = set_of(library, questions={"=HYPERLINK(1)": "pump.md"})
+    EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text="A draft")
+    first, draft = map(json.loads, importing.as_json_lines(evaluation_set))
+    assert (first["question"], first["expected"][0]["source"], draft["expected"]) == ("=HYPERLINK(1)", "pump.md", [])
+    heading, row, last = list(importing.as_csv(evaluation_set))
+    assert heading.startswith("id,question,expected_answer")
+    assert "'=HYPERLINK(1)" in row
+    assert last.strip().endswith("A draft,,manual,,,")

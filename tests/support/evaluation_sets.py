@@ -1,0 +1,51 @@
+"""A small library, and a set of questions to it whose answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from evaluation.models import EvaluationQuestion, EvaluationSet
+from evaluation.sets.building import expect
+from retrieval import profiles
+from retrieval.models import Chunk, Collection, Document, SearchProfile, SearchProfileVersion
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.types import SearchMethod
+
+# By words alone, so that a question in other words than the document's is not found.
+BY_WORDS = ProfileSettings(method=SearchMethod.LEXICAL, reranker="none", neighbour_support=0, fuzzy=False)
+BY_MEANING = ProfileSettings(method=SearchMethod.VECTOR, reranker="none", neighbour_support=0)
+DOCUMENTS = {
+    "pump.md": "# Pump\n\nThe circulation pump weighs 3450 grams and moves water through the radiators.",
+    "valve.md": "# Valve\n\nA ball valve closes with a quarter turn of its lever.",
+    "hours.md": "# Hours\n\nThe warehouse opens at eight and closes at five, except on Sundays.",
+    "dogs.md": "# Pets\n\nDogs are welcome in the garden as long as they stay on a leash.",
+}
+# Each in the words of its document, and in other words.
+QUESTIONS = {
+    "How many grams does the circulation pump weigh?": "pump.md",
+    "How does a ball valve close with its lever?": "valve.md",
+    "When does the warehouse open and close?": "hours.md",
+    "May canines come along?": "dogs.md",
+    "At what time can I visit the depot?": "hours.md",
+    "Is bringing puppies allowed?": "dogs.md",
+}
+
+
+def fill(collection: Collection, ingest: Callable[..., Document]) -> None:
+    for source, text in DOCUMENTS.items():
+        ingest(collection, source, text)
+
+
+def set_of(collection: Collection, slug: str = "library", questions: dict[str, str] = QUESTIONS) -> EvaluationSet:
+    """A set whose questions each expect the one passage of their document."""
+    evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
+    for text, source in questions.items():
+        question = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text=text)
+        expect(question, Chunk.objects.get(document__source=source, collection=collection))
+    return evaluation_set
+
+
+def version_of(settings: ProfileSettings, slug: str = "default", **changed: object) -> SearchProfileVersion:
+    profile, _ = SearchProfile.objects.get_or_create(slug=slug, defaults={"name": slug.title()})
+    return profiles.add_version(profile, replace(settings, **changed))

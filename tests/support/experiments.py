@@ -1,0 +1,129 @@
+"""Experiments and their simulated visitors, as rows of a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from chat.models import Answer, Conversation, Feedback
+from chat.signals import answer_completed
+from evaluation.experiments import lifecycle
+from evaluation.experiments.assignment import Arm
+from evaluation.experiments.choice import arm_of
+from evaluation.models import Experiment
+from retrieval import profiles
+from retrieval.models import SearchProfile, SearchProfileVersion
+
+LONG_AGO = timedelta(days=20)
+
+
+def versions() -> tuple[SearchProfileVersion, SearchProfileVersion]:
+    """Two versions of a profile: the first hands over three passages, the second five."""
+    profile, _ = SearchProfile.objects.get_or_create(slug="tried", defaults={"name": "Tried"})
+    built_in = profiles.built_in_profile()
+    return (
+        profiles.add_version(profile, replace(built_in, top_k=3)),
+        profiles.add_version(profile, replace(built_in, top_k=5)),
+    )
+
+
+def draft(**changed: Any) -> Experiment:
+    """An experiment on the helpful rate, with a horizon of 100 visitors an arm unless told otherwise."""
+    if "treatment" not in changed:
+        changed["control"], changed["treatment"] = versions()
+    values: dict[str, Any] = {
+        "name": "More passages",
+        "design": Experiment.Design.SEQUENTIAL,
+        "baseline": 0.5,
+        "smallest_effect": 0.3,
+        # Fixed, so that the arms of the numbered visitors below are always the same.
+        "salt": "5a17",
+        **changed,
+    }
+    return Experiment.objects.create(**values)
+
+
+def started(started_by: User, **changed: Any) -> Experiment:
+    """A running experiment that began long ago."""
+    experiment = lifecycle.start(draft(**changed), started_by)
+    Experiment.objects.filter(pk=experiment.pk).update(started_at=timezone.now() - LONG_AGO)
+    experiment.refresh_from_db()
+    return experiment
+
+
+def visitor(number: int) -> Conversation:
+    return Conversation.objects.create(visitor=f"{number:032x}")
+
+
+def answered(
+    experiment: Experiment,
+    conversation: Conversation,
+    *,
+    at: datetime | None = None,
+    helpful: bool | None = None,
+    tell: bool = True,
+    **changed: Any,
+) -> Answer:
+    """An answer as the chat leaves it for this visitor of the experiment; whoever listens is told, if asked to."""
+    answer = _answer(experiment, conversation, at or timezone.now() - LONG_AGO + timedelta(hours=1), **changed)
+    _save([answer], {} if helpful is None else {answer.pk: helpful})
+    if tell:
+        answer_completed.send(Answer, answer=answer)
+    return answer
+
+
+def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float], *, seed: int = 1) -> None:
+    """Visitors who come one after the other, ask one to three questions each, and rate every answer."""
+    random = np.random.default_rng(seed)
+    began = timezone.now() - LONG_AGO + timedelta(hours=1)
+    conversations = Conversation.objects.bulk_create(
+        Conversation(visitor=f"{number:032x}") for number in range(visitors)
+    )
+    answers, ratings = [], {}
+    for number, conversation in enumerate(conversations):
+        arm = arm_of(experiment, conversation.subject)
+        for question in range(int(random.integers(1, 4))):
+            at = began + timedelta(minutes=number, seconds=question)
+            timings = {"searched": 40.0, "total": float(np.exp(random.normal(6.0, 0.5)))}
+            answers.append(_answer(experiment, conversation, at, timings_ms=timings))
+            if arm is not None:
+                ratings[answers[-1].pk] = bool(random.random() < rate(arm))
+    _save(answers, ratings)
+    for answer in answers:
+        answer_completed.send(Answer, answer=answer)
+
+
+def _answer(experiment: Experiment, conversation: Conversation, at: datetime, **changed: Any) -> Answer:
+    arm = arm_of(experiment, conversation.subject)
+    version = {Arm.TREATMENT: experiment.treatment, Arm.CONTROL: experiment.control, None: None}[arm]
+    values = {
+        "conversation": conversation,
+        "question": "How heavy is the pump?",
+        "status": Answer.Status.COMPLETED,
+        "search_method": "adaptive",
+        "text": "3450 grams.",
+        "timings_ms": {"searched": 40.0, "total": 200.0},
+        "profile_version": version,
+        "created_at": at,
+        "completed_at": at + timedelta(seconds=1),
+    }
+    return Answer(**{**values, **changed})
+
+
+def _save(answers: list[Answer], ratings: dict[UUID, bool]) -> None:
+    """Save the rows with the times they have; the database would say that they are of now."""
+    times = {answer.pk: answer.created_at for answer in answers}
+    for answer in Answer.objects.bulk_create(answers):
+        answer.created_at = times[answer.pk]
+    Answer.objects.bulk_update(answers, ["created_at"], batch_size=500)
+    given = Feedback.objects.bulk_create(Feedback(answer_id=pk, helpful=helpful) for pk, helpful in ratings.items())
+    for feedback in given:
+        feedback.created_at = times[feedback.answer_id] + timedelta(minutes=1)
+    Feedback.objects.bulk_update(given, ["created_at"], batch_size=500)

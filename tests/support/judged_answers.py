@@ -1,0 +1,37 @@
+"""Saved answers, as the chat leaves them when they are complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from chat import payloads
+from chat.models import Answer, Conversation
+from chat.types import Source
+from retrieval.types import ContextBlock, Passage
+
+PUMP = "The pump weighs 3450 grams. It needs 230 volts and runs for ten years without service."
+OFFICE = "The office in Ghent opens at nine. On Fridays it closes at four in the afternoon."
+
+
+def source(marker: int, content: str, title: str = "Pump") -> Source:
+    passage = Passage(
+        chunk_id=marker, document_id=marker, document_title=title, document_url="", source="", collection="",
+        ordinal=0, start=0, end=len(content), page=None, heading_path=(), content=content, content_hash="",
+        token_count=len(content.split()),
+    )  # fmt: skip
+    return Source(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, len(content.split())))
+
+
+def completed_answer(text: str = "The pump weighs 3450 grams [1].", **changed: Any) -> Answer:
+    """An answer to "How heavy is the pump?", with the pump's passage as its source unless told otherwise."""
+    contents = changed.pop("contents", (PUMP,))
+    values: dict[str, Any] = {
+        "question": "How heavy is the pump?",
+        "text": text,
+        "status": Answer.Status.COMPLETED,
+        "completed_at": timezone.now(),
+        "sources": [payloads.source(source(marker, content)) for marker, content in enumerate(contents, start=1)],
+    }
+    return Answer.objects.create(conversation=Conversation.objects.create(visitor="v"), **{**values, **changed})

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.charts import Bar, Caption, Markup, Series, histogram, interval_bars, line_chart, stacked_bars
+from evaluation.charts.figure import BOTTOM, HEIGHT, TOP, WIDTH
+from evaluation.charts.scale import linear
+
+CAPTION = Caption("questions", "Questions a day", "How many questions were asked each day.", axis="Day")
+# A drawing that holds thousands next to a billionth is no test of anything but the number of digits.
+values = st.floats(-1e12, 1e12, allow_subnormal=True)
+counts = st.integers(0, 10**9)
+# XML has no control characters; the site's texts come from PostgreSQL, which refuses NUL, and are shown by browsers.
+names = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"), max_size=20)
+
+
+def parsed(chart: Markup) -> ElementTree.Element:
+    return ElementTree.fromstring(chart)  # noqa: S314  (what this site has written itself)
+
+
+def numbers_of(chart: Markup) -> list[float]:
+    """Every number that stands in an attribute that places a shape."""
+    found = []
+    for shape in parsed(chart).iter():
+        for name in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "points", "r"):
+            if name in shape.attrib:
+                found += [float(number) for number in re.split("[ ,]", shape.attrib[name])]
+    return found
+
+
+def inside_the_drawing(chart: Markup, height: float = HEIGHT) -> bool:
+    return all(-0.01 <= number <= max(WIDTH, height) + 0.01 for number in numbers_of(chart))
+
+
+@given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40), st.booleans(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]], whole: bool, area: bool):
+    labels = [label for label, *_ in rows]
+    first, second = [row[1] for row in rows], [row[2] for row in rows]
+    chart = line_chart(
+        CAPTION, labels, [Series("one", first, low=second, high=second, area=area), Series("two", second)], whole=whole
+    )
+    assert inside_the_drawing(chart)
+    known = sum(value is not None for value in [*first, *second])
+    assert len(parsed(chart).findall(".//tbody/tr")) == (len(rows) if known else 0)
+
+
+@given(st.lists(st.tuples(counts, counts, st.none() | counts), min_size=1, max_size=90))
+@settings(max_examples=60, deadline=None)
+def test_columns_are_as_high_as_their_parts(rows: list[tuple[int, int, int | None]]):
+    labels = [f"day {number}" for number in range(len(rows))]
+    series = [Series(name, [row[index] for row in rows]) for index, name in enumerate(("a", "b", "c"))]
+    chart = stacked_bars(CAPTION, labels, series)
+    assert inside_the_drawing(chart)
+    totals = [sum(value or 0 for value in row) for row in rows]
+    highest = linear(totals, BOTTOM, TOP, whole=True).high
+    columns = parsed(chart).findall(".//svg/g")
+    assert len(columns) == sum(total > 0 for total in totals)
+    for column, total in zip(columns, [total for total in totals if total], strict=True):
+        drawn = sum(float(part.attrib["height"]) for part in column.findall("rect"))
+        assert drawn == pytest.approx(total / highest * (BOTTOM - TOP), abs=0.02)
+        # Each part stands on the one before it, the first on the axis.
+        floor = float(BOTTOM)
+        for part in column.findall("rect"):
+            top, height = float(part.attrib["y"]), float(part.attrib["height"])
+            assert top + height == pytest.approx(floor, abs=0.02)
+            floor = top
+
+
+@given(st.lists(counts, min_size=1, max_size=30), st.none() | st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_bins_stand_side_by_side(bins: list[int], threshold: float | None):
+    edges = [number / len(bins) for number in range(len(bins) + 1)]
+    chart = histogram(CAPTION, edges, bins, threshold=threshold)
+    assert inside_the_drawing(chart)
+    bars = parsed(chart).findall(".//svg/rect")
+    ends = [(float(bar.attrib["x"]), float(bar.attrib["x"]) + float(bar.attrib["width"])) for bar in bars]
+    assert len(bars) == sum(count > 0 for count in bins)
+    assert all(before[1] <= after[0] + 0.02 for before, after in zip(ends, ends[1:], strict=False))
+
+
+@given(st.lists(st.builds(Bar, names, st.none() | values, st.none() | values, st.none() | values), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_bars_with_whiskers_stay_inside_the_drawing(bars: list[Bar]):
+    chart = interval_bars(CAPTION, bars)
+    assert inside_the_drawing(chart, height=40 * 12 + 40)
+
+
+@given(names, names, names)
+@settings(max_examples=60, deadline=None)
+def test_every_text_is_escaped(title: str, label: str, series: str):
+    hostile = f'<script>{label}"&'
+    caption = Caption("c", f"<b>{title}", f"'{title}'", axis=hostile, as_table=hostile, empty=hostile)
+    charts = [
+        line_chart(caption, [hostile], [Series(f"<i>{series}", [1.0]), Series(series, [2.0])]),
+        stacked_bars(caption, [hostile], [Series(f"<i>{series}", [1.0]), Series(series, [2.0])]),
+        histogram(caption, [0, 1], [1], heading=hostile),
+        interval_bars(caption, [Bar(hostile, 0.5, 0.4, 0.6)], heading=hostile),
+        line_chart(caption, [], []),
+    ]
+    for chart in charts:
+        root = parsed(chart)
+        assert not root.findall(".//script")
+        assert not root.findall(".//b")
+        assert not root.findall(".//i")
+        assert any(hostile in (text or "") for text in root.itertext())
+
+
+def test_no_scripts_and_no_styles():
+    chart = interval_bars(CAPTION, [Bar("a", 0.5, 0.4, 0.6, "/admin/")], reference=0.3)
+    assert {
+        name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
+    } == set()
+
+
+@pytest.mark.parametrize("link", ["javascript:alert(1)", "https://example.org/", "//example.org/"])
+def test_links_stay_on_the_site(link: str):
+    with pytest.raises(ValueError, match="pages of this site"):
+        line_chart(CAPTION, ["a"], [Series("one", [1.0])], links=[link])
+
+
+def test_an_unknown_value_is_a_gap_and_not_a_zero():
+    chart = line_chart(CAPTION, list("abcde"), [Series("rate", [0.5, 0.6, None, 0.7, 0.8])], most=1)
+    assert len(parsed(chart).findall(".//polyline")) == 2
+    cells = [cell.text for cell in parsed(chart).findall(".//td")]
+    assert cells == ["0.5", "0.6", "–", "0.7", "0.8"]
+
+
+def test_one_known_value_between_unknown_ones_is_a_dot():
+    chart = line_chart(CAPTION, [str(day) for day in range(90)], [Series("rate", [None] * 44 + [0.5] + [None] * 45)])
+    assert len(parsed(chart).findall(".//circle")) == 1
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        line_chart(CAPTION, ["a"], [Series("rate", [None])]),
+        stacked_bars(CAPTION, ["a"], [Series("rate", [0])]),
+        histogram(CAPTION, [0, 1], [0]),
+        interval_bars(CAPTION, []),
+    ],
+    ids=["line", "stacked", "histogram", "bars"],
+)
+def test_nothing_to_draw_is_said(chart: Markup):
+    assert CAPTION.empty in chart
+    assert "<svg" not in chart
+
+
+def test_the_drawing_has_a_name_a_definition_and_a_table():
+    root = parsed(stacked_bars(CAPTION, ["1 May", "2 May"], [Series("answered", [3, 4]), Series("refused", [1, 0])]))
+    svg = root.find(".//svg")
+    assert svg is not None
+    assert svg.attrib["role"] == "img"
+    for attribute, text in (("aria-labelledby", CAPTION.title), ("aria-describedby", CAPTION.description)):
+        (named,) = [shape for shape in svg.iter() if shape.attrib.get("id") == svg.attrib[attribute]]
+        assert named.text == text
+    rows = [[cell.text for cell in row] for row in root.findall(".//details//tr")]
+    assert rows == [["Day", "answered", "refused"], ["1 May", "3", "1"], ["2 May", "4", "0"]]
+
+
+def test_columns_lead_to_the_list_behind_them():
+    chart = stacked_bars(CAPTION, ["a", "b"], [Series("answered", [3, 4])], links=["/list/?day=a&x=1", None])
+    root = parsed(chart)
+    assert [link.attrib["href"] for link in root.findall(".//a")] == ["/list/?day=a&x=1"]
+    # A picture's insides are hidden from those who do not see it; links have to be reached.
+    assert root.find(".//svg").attrib["role"] == "group"  # type: ignore[union-attr]
+
+
+def test_low_bins_have_a_colour_of_their_own():
+    chart = parsed(histogram(CAPTION, [0, 0.25, 0.5, 0.75, 1], [1, 2, 3, 4], threshold=0.5))
+    assert ["chart-low" in bar.attrib["class"] for bar in chart.findall(".//svg/rect")] == [True, True, False, False]
+
+
+@given(st.lists(values, max_size=20), st.booleans())
+@settings(deadline=None)
+def test_ticks_are_round_and_hold_every_value(held: list[float], whole: bool):
+    scale = linear(held, 0, 100, whole=whole)
+    assert 2 <= len(scale.ticks) <= 7
+    noise = 1e-6 * max([1.0, *(abs(value) for value in held)])
+    assert scale.low <= min([0.0, *held]) + noise
+    assert scale.high >= max([0.0, *held]) - noise
+    if whole:
+        assert all(tick == int(tick) for tick in scale.ticks)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+def test_what_cannot_be_drawn_is_refused(value: float):
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        line_chart(CAPTION, ["a"], [Series("one", [value])])
+
+
+def test_wrong_input_is_refused():
+    with pytest.raises(ValueError, match="labels need 2 values"):
+        line_chart(CAPTION, ["a", "b"], [Series("one", [1.0])])
+    with pytest.raises(ValueError, match="cannot be negative"):
+        stacked_bars(CAPTION, ["a"], [Series("one", [-1])])
+    with pytest.raises(ValueError, match="ascend"):
+        histogram(CAPTION, [0, 0], [1])
+    with pytest.raises(ValueError, match="letters, digits and hyphens"):
+        Caption('a" onload="', "")
+
+
+def test_templates_take_the_markup_as_it_is():
+    from django.template import Context, Template
+
+    chart = interval_bars(Caption("c", "<"), [Bar("a & b", 1.0)])
+    assert Template("{{ chart }}").render(Context({"chart": chart})) == chart

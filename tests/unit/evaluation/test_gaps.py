@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.gaps import Trend, Unanswered, clusters, gaps, trend, wordings
+
+SINCE = datetime(2026, 5, 1, tzinfo=UTC)
+UNTIL = SINCE + timedelta(days=30)
+# Three directions that have nothing to do with one another, and what lies close to each.
+DIRECTIONS = {"pump": [1, 0, 0, 0], "leave": [0, 1, 0, 0], "wifi": [0, 0, 1, 0]}
+
+
+def asked(number: int, question: str, day: float = 1) -> Unanswered:
+    return Unanswered(f"{number:04}", question, SINCE + timedelta(days=day))
+
+
+def vector_of(question: str) -> np.ndarray:
+    """Unit vectors: questions that hold the same word have a cosine of 0.8 or more."""
+    (word,) = [word for word in DIRECTIONS if word in question] or ["wifi"]
+    vector = np.array(DIRECTIONS[word], dtype=np.float32)
+    vector[3] = (len(question) % 5) / 10
+    return vector / np.linalg.norm(vector)
+
+
+def grouped(questions: list[Unanswered]):
+    vectors = np.array([vector_of(words) for words in wordings(questions)], dtype=np.float32).reshape(-1, 4)
+    return gaps(questions, vectors, SINCE, UNTIL)
+
+
+questions = st.builds(
+    asked,
+    st.integers(0, 9999),
+    st.sampled_from(
+        [f"{start} {word}{end}" for start in ("How", "Why is", "WHY is") for word in DIRECTIONS for end in "? "]
+    ),
+    st.floats(0, 30),
+)
+unit_vectors = st.lists(st.tuples(*[st.integers(-5, 5)] * 3).filter(any), max_size=25).map(
+    lambda rows: np.array([np.array(row) / np.linalg.norm(row) for row in rows], dtype=np.float32).reshape(-1, 3)
+)
+
+
+@given(st.lists(questions, max_size=30, unique_by=lambda one: one.answer), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_the_questions_does_not_matter(held, random):
+    shuffled = list(held)
+    random.shuffle(shuffled)
+    assert grouped(shuffled) == grouped(held)
+
+
+@given(st.lists(questions, max_size=30, unique_by=lambda one: one.answer))
+@settings(max_examples=60, deadline=None)
+def test_every_question_is_in_one_gap(held):
+    found = grouped(held)
+    assert sorted(one.answer for gap in found for one in gap.asked) == sorted(one.answer for one in held)
+    assert [gap.size for gap in found] == sorted((gap.size for gap in found), reverse=True)
+    for gap in found:
+        assert len({word for one in gap.asked for word in DIRECTIONS if word in one.question}) == 1
+        assert {one.question for one in gap.examples} <= set(gap.questions)
+
+
+@given(unit_vectors, st.floats(-0.5, 0.99))
+@settings(max_examples=100, deadline=None)
+def test_groups_are_a_partition_and_alike_enough(vectors, least):
+    found = clusters(vectors, least)
+    assert sorted(row for group in found for row in group) == list(range(len(vectors)))
+    means = [[float((vectors[list(a)] @ vectors[list(b)].T).mean()) for b in found] for a in found]
+    for place, row in enumerate(means):
+        # No two groups that are left are alike enough to be joined.
+        assert all(mean < least + 1e-4 for other, mean in enumerate(row) if other != place)
+
+
+def test_groups_are_joined_by_their_mean_likeness():
+    """Worked out by hand: points on a circle, whose cosines are those of the angles between them."""
+    angles = np.radians([0, 10, 25, 90, 100, 180])
+    vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+    # 0 and 10 (0.985), 90 and 100 (0.985), then 25 with the first two: (cos 25 + cos 15) / 2 = 0.936.
+    assert clusters(vectors, 0.9) == [(0, 1, 2), (3, 4), (5,)]
+    assert clusters(vectors, 0.94) == [(0, 1), (2,), (3, 4), (5,)]
+    # The mean of the six cosines between the first two groups is 0.114; of 180 with 90 and 100 it is 0.087.
+    assert clusters(vectors, 0.12) == [(0, 1, 2), (3, 4), (5,)]
+    assert clusters(vectors, 0.1) == [(0, 1, 2, 3, 4), (5,)]
+
+
+def test_the_same_question_in_other_capitals_is_one_wording():
+    held = [asked(1, "Why is the pump hot?", 2), asked(2, "why is the  PUMP hot?", 5), asked(3, "How is leave paid?")]
+    assert wordings(held) == ["how is leave paid?", "why is the pump hot?"]
+    first, second = grouped(held)
+    assert (first.size, first.questions, first.others) == (2, ("why is the  PUMP hot?",), 0)
+    assert [one.answer for one in first.asked] == ["0002", "0001"]
+    assert second.questions == ("How is leave paid?",)
+
+
+def test_no_questions_are_no_gaps():
+    assert gaps([], np.zeros((0, 4), dtype=np.float32), SINCE, UNTIL) == []
+    assert clusters(np.zeros((0, 4), dtype=np.float32), 0.5) == []
+    assert clusters(np.ones((1, 1), dtype=np.float32), 0.5) == [(0,)]
+
+
+def test_missing_vectors_are_refused():
+    with pytest.raises(ValueError, match="1 questions need as many vectors, not 0"):
+        gaps([asked(1, "Why?")], np.zeros((0, 4), dtype=np.float32), SINCE, UNTIL)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "expected"),
+    [
+        (0, 4, Trend.UNKNOWN),  # 1/16 is more than 5 %
+        (0, 5, Trend.GROWING),  # 1/32
+        (5, 0, Trend.FADING),
+        (1, 6, Trend.STEADY),  # 8/128 = 6.3 %
+        (1, 7, Trend.GROWING),  # 9/256 = 3.5 %
+        (10, 10, Trend.STEADY),
+        (0, 0, Trend.UNKNOWN),
+    ],
+)
+def test_trend_is_more_than_chance(earlier: int, later: int, expected: Trend):
+    times = [SINCE + timedelta(days=1)] * earlier + [SINCE + timedelta(days=29)] * later
+    assert trend(times, SINCE, UNTIL) == expected

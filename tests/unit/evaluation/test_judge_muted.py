@@ -1,0 +1,116 @@
+"""DeepEval in a process of its own, where it could phone home, read `.env` and write files, and does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.judge_server import judge_server
+
+ROOT = Path(__file__).resolve().parents[3]
+# Every name looked up and every address connected to, told when everything else that runs at exit has run.
+RECORDER = """
+import atexit, json, os, socket, sys
+seen = []
+atexit.register(lambda: print(json.dumps({"seen": seen, "environment": dict(os.environ)}), flush=True))
+def record(name):
+    real = getattr(socket.socket, name)
+    def connecting(self, address):
+        seen.append(str(address[1] if isinstance(address, tuple) else address))
+        return real(self, address)
+    setattr(socket.socket, name, connecting)
+record("connect"); record("connect_ex")
+lookup = socket.getaddrinfo
+def looking_up(host, *args, **kwargs):
+    if host not in ("127.0.0.1", None):
+        seen.append(str(host))
+    return lookup(host, *args, **kwargs)
+socket.getaddrinfo = looking_up
+"""
+JUDGING = """
+from evaluation.judges.deepeval_judge import DeepEvalJudge
+from evaluation.judges.judge_model import JudgeModel
+from tests.unit.evaluation.test_judge_guards import CASE, Meter
+measured = DeepEvalJudge(JudgeModel(URL, "", "tiny-judge", 5.0, max_tokens=500), Meter()).measure("faithfulness", CASE)
+assert measured.score == 0.5
+"""
+
+
+def run(script: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    cleared = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("DEEPEVAL_", "CONFIDENT_", "OPENAI_", "DJANGO_"))
+    }
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=folder,
+        env={**cleared, "PYTHONPATH": str(ROOT), "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def judged_in(folder: Path, url: str, **environment: str) -> dict[str, Any]:
+    (folder / ".env").write_text("CONFIDENT_API_KEY=leaked\nA_SECRET_OF_ENV=leaked\nDEEPEVAL_TELEMETRY_OPT_OUT=0\n")
+    done = run(f"{RECORDER}\nURL = {url!r}\n{JUDGING}", folder, **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"DEEPEVAL_TELEMETRY_OPT_OUT": "0", "DEEPEVAL_DISABLE_DOTENV": "0", "CONFIDENT_API_KEY": "k", "CI": "true"}],
+    ids=["nothing set", "set otherwise"],
+)
+def test_only_the_judge_is_connected_to_and_nothing_read_or_written(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with judge_server() as server:
+        told = judged_in(tmp_path, server.url, **environment)
+        port = server.url.rsplit(":", 1)[1].split("/")[0]
+        assert set(told["seen"]) == {port}
+    assert "A_SECRET_OF_ENV" not in told["environment"]
+    assert "CONFIDENT_API_KEY" not in told["environment"]
+    assert [path.name for path in tmp_path.rglob("*")] == [".env"]
+
+
+def test_deepeval_that_was_imported_unmuted_is_refused(tmp_path: Path) -> None:
+    done = run("import deepeval\nimport evaluation.judges.muted_deepeval", tmp_path, DEEPEVAL_DISABLE_DOTENV="1")
+    assert done.returncode != 0
+    assert "before its telemetry was turned off" in done.stderr
+
+
+def test_a_web_process_never_imports_deepeval(tmp_path: Path) -> None:
+    done = run(
+        """
+        import sys
+        import django
+        django.setup()
+        from django.core.checks import run_checks
+        from django.contrib import admin
+        from django.urls import get_resolver
+        import ragsite.asgi
+        admin.autodiscover()
+        get_resolver().url_patterns
+        run_checks()
+        print(sorted(name for name in sys.modules if name.split(".")[0] in {"deepeval", "nest_asyncio", "openai"}))
+        """,
+        tmp_path,
+        DJANGO_SETTINGS_MODULE="ragsite.settings",
+        DATA_DIR=str(tmp_path / "data"),
+        RAGSITE_DOTENV="false",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().splitlines()[-1] == "[]"

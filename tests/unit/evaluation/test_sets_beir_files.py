@@ -1,0 +1,90 @@
+"""Queries and judgements from files; what is wrong with them is told with file and line."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets import beir_files
+from evaluation.sets.beir_files import read_archive, read_questions
+
+QUERIES = b'{"_id": "q1", "text": "How heavy is\\n the pump?"}\n\n{"_id": 2, "text": "Who?", "answer": "Nobody."}\n'
+QRELS = b"query-id\tcorpus-id\tscore\nq1\tpump.md\t2\n2\thours.md\t1\nq1\tvalve.md\t0\nq9\tvalve.md\t1\n"
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return written.getvalue()
+
+
+def test_questions_with_what_was_judged() -> None:
+    first, second = read_questions({"queries.jsonl": QUERIES, "qrels.tsv": QRELS})
+    assert (first.id, first.text) == ("q1", "How heavy is the pump?")
+    assert [(one.source, one.grade) for one in first.judged] == [("pump.md", 2), ("valve.md", 0)]
+    assert first.judged[0].where == "qrels.tsv, line 2"
+    assert (second.id, second.expected_answer) == ("2", "Nobody.")
+
+
+def test_a_query_without_a_relevant_document_is_left_out() -> None:
+    (only,) = read_questions({"queries.jsonl": QUERIES, "qrels.tsv": b"q1\tpump.md\t1\n2\tpump.md\t0\n"})
+    assert only.id == "q1"
+
+
+def test_judgements_are_found_in_the_folders_that_beir_is_published_in() -> None:
+    for path in ("qrels.tsv", "qrels/test.tsv", "scifact/qrels/test.tsv", "qrels/dev.tsv"):
+        folder = "scifact/" if path.startswith("scifact") else ""
+        assert len(read_questions({f"{folder}queries.jsonl": QUERIES, path: QRELS})) == 2
+    with pytest.raises(UnreadableTestSet, match="none of qrels/train.tsv is among the files"):
+        read_questions({"queries.jsonl": QUERIES, "qrels.tsv": QRELS}, "qrels/train.tsv")
+
+
+@pytest.mark.parametrize(
+    ("queries", "qrels", "message"),
+    [
+        (b'{"_id": "q1"', QRELS, "queries.jsonl, line 1, is not JSON"),
+        (QUERIES + b"[]", QRELS, "queries.jsonl, line 4, is not a JSON object"),
+        (QUERIES + b'{"text": "x"}', QRELS, 'line 4, has no "_id"'),
+        (QUERIES + b'{"_id": "q1", "text": "x"}', QRELS, "line 4: the \"_id\" 'q1' is there a second time"),
+        (QUERIES + b'{"_id": "q3", "text": " "}', QRELS, 'line 4, has no "text"'),
+        (QUERIES + b'{"_id": "q3", "text": "x", "answer": 3}', QRELS, 'line 4: the "answer" is not a string'),
+        (b"\xff\xfe", QRELS, "queries.jsonl is not UTF-8 text"),
+        (QUERIES, QRELS + b"q1 pump.md 1", "qrels.tsv, line 6, is not a judgement"),
+        (QUERIES, QRELS + b"q1\tx.md\tone", "qrels.tsv, line 6, is not a judgement"),
+        (QUERIES, QRELS + b"q1\tpump.md\t2", "qrels.tsv, line 6, judges 'pump.md' for the query 'q1' a second time"),
+        (QUERIES, QRELS + b"q1\tx.md\t1001", "line 6: a grade is at most 1000"),
+        (QUERIES, b"q7\tpump.md\t1", "judges no document relevant to any query"),
+    ],
+)
+def test_bad_files_are_told_by_line(queries: bytes, qrels: bytes, message: str) -> None:
+    with pytest.raises(UnreadableTestSet) as caught:
+        read_questions({"queries.jsonl": queries, "qrels.tsv": qrels})
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_missing_is_told() -> None:
+    with pytest.raises(UnreadableTestSet, match=r"There is no queries\.jsonl"):
+        read_questions({"qrels.tsv": QRELS})
+    with pytest.raises(UnreadableTestSet, match="There are no judgements"):
+        read_questions({"queries.jsonl": QUERIES})
+
+
+def test_an_archive_gives_its_files_without_the_corpus() -> None:
+    packed = archive({"set/queries.jsonl": QUERIES, "set/qrels/test.tsv": QRELS, "set/corpus.jsonl": b"{}"})
+    assert sorted(read_archive(packed)) == ["set/qrels/test.tsv", "set/queries.jsonl"]
+
+
+def test_an_archive_that_is_none_or_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnreadableTestSet, match="not a ZIP archive"):
+        read_archive(b"PK nonsense")
+    monkeypatch.setattr(beir_files, "LARGEST_BYTES", 1000)
+    bomb = archive({"queries.jsonl": json.dumps({"_id": "1", "text": "x" * 5000}).encode()})
+    assert len(bomb) < 1000
+    with pytest.raises(UnreadableTestSet, match="unpacks to more than"):
+        read_archive(bomb)

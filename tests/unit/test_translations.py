@@ -1,0 +1,44 @@
+"""The interface speaks Dutch: whole, with the same placeholders, and as compiled."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from babel.messages.catalog import Catalog
+
+from tests.support import catalogue
+
+LANGUAGES = ("nl",)
+_PLACEHOLDER = re.compile(r"%\(\w+\)[sdif]|%[srd%]|\{\w*\}")
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def translated(request: pytest.FixtureRequest) -> Catalog:
+    return catalogue.catalogue(request.param)
+
+
+def test_every_string_of_the_site_is_translated(translated: Catalog) -> None:
+    missing = []
+    for string in catalogue.strings():
+        if not catalogue.is_translated(translated.get(string.id, string.context)):
+            missing.append(f"{string.places[0][0]}: {string.id!r}")
+    assert not missing, "Run `make messages` and translate:\n" + "\n".join(missing)
+
+
+def test_no_string_is_translated_that_the_site_does_not_have(translated: Catalog) -> None:
+    known = {(string.id, string.context) for string in catalogue.strings()}
+    assert not [message.id for message in translated if message.id and (message.id, message.context) not in known]
+
+
+def test_a_translation_has_the_placeholders_of_its_string(translated: Catalog) -> None:
+    for message in translated:
+        if not message.id or not catalogue.is_translated(message):
+            continue
+        for text, original in zip(catalogue.texts(message.string), catalogue.texts(message.id), strict=True):
+            assert sorted(_PLACEHOLDER.findall(text)) == sorted(_PLACEHOLDER.findall(original)), message.id
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_django_reads_is_what_was_translated(language: str) -> None:
+    assert catalogue.path_of(language, ".mo").read_bytes() == catalogue.compiled(catalogue.catalogue(language))
