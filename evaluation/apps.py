@@ -1,9 +1,10 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class EvaluationConfig(AppConfig):
     name = "evaluation"
-    verbose_name = "Evaluation"
+    verbose_name = _("Evaluation")
 
     def ready(self) -> None:
         from chat.debugging import scores

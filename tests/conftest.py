@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     from retrieval.models import Collection, Document
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Lets each process of a parallel run come through the lines above, to a folder and a server of its own, before the
+    settings are read."""
+    del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
 def pytest_unconfigure() -> None:
     from django.conf import settings
 
