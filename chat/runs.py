@@ -187,6 +187,8 @@ async def _write(run: Run) -> None:
                     run.publish("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case Token():
                     lap("first_token")
+                    # The last token's time counts: what follows is checking.
+                    record.timings_ms["written"] = (time.perf_counter() - started) * 1000
                     pieces.append(event.text)
                     run.publish("token", {"text": event.text})
                 case Repeated():

@@ -97,6 +97,8 @@ async def test_events_come_in_order_and_are_saved(library: Collection) -> None:
     text = (await sync_to_async(lambda: citation.document.text.text)()) if citation.document else ""
     assert citation.quote == text[citation.start : citation.end]
     assert citation.support == 1.0
+    times = [saved.timings_ms[moment] for moment in ("searched", "first_token", "written", "total")]
+    assert times == sorted(times)
 
 
 async def test_a_second_look_replays_and_generates_nothing(library: Collection, slow: SlowGenerator) -> None:
