@@ -95,7 +95,8 @@ def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, anyw
     picture = page.locator(".printed-page img")
     picture.scroll_into_view_if_needed()
     expect(picture).to_be_visible()
-    page.wait_for_function("document.querySelector('.printed-page img').naturalWidth > 1000")
+    # Not `wait_for_function`, which the page's content security policy forbids to ask twice.
+    assert picture.evaluate("async image => { await image.decode(); return image.naturalWidth }") > 1000
     mark = page.locator(".printed-page rect")
     expect(mark).to_have_count(1)
     inside, around = mark.bounding_box(), picture.bounding_box()
@@ -122,7 +123,9 @@ def test_a_page_that_cannot_be_drawn_says_so(site: Site, page: Page, complaints:
     assert told.value.status == 422
     assert "This page cannot be shown as a picture." in told.value.text()
     # The sentence is in the picture, which the browser shows.
-    page.wait_for_function("(([image]) => image.complete && image.naturalWidth > 0)([...document.images])")
+    assert page.locator(".printed-page img").evaluate(
+        "async image => { await image.decode(); return image.naturalWidth }"
+    )
 
 
 def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site: Site, page: Page) -> None:

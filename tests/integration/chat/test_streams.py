@@ -374,6 +374,28 @@ async def test_a_reader_who_waits_for_a_slow_model_is_there(
     assert (await reread(answer)).status == Answer.Status.COMPLETED
 
 
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    monkeypatch.setattr(SlowGenerator, "pause_seconds", 30.0)
+    answer = await sync_to_async(begin)()
+    reader = asyncio.create_task(collect(answer))
+    while answer.pk not in runs.RUNS or len(runs.RUNS[answer.pk].events) < 1:
+        await asyncio.sleep(0.01)
+    run = runs.RUNS[answer.pk]
+    await asyncio.sleep(0.05)
+    assert run.followers == 1
+    run.publish("token", {"text": "word "})
+    for _step in range(steps):
+        await asyncio.sleep(0)
+    reader.cancel()
+    done, _running = await asyncio.wait([reader], timeout=5)
+    assert reader in done, "The reader who left goes on reading."
+    assert run.followers == 0
+    await streams.stop(answer.pk)
+
+
 async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     library: Collection, slow: SlowGenerator
 ) -> None:
