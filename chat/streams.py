@@ -93,8 +93,8 @@ async def _follow_run(run: Run, after: str) -> AsyncIterator[StreamEvent]:
         # gone: when a line is lost in that moment, nobody may close this iterator before the garbage collector does.
         run.followers += 1
         try:
-            # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that comes with the event, and the reader
-            # who closed the page would follow for ever (https://github.com/python/cpython/issues/86296).
+            # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that comes with the event, and whoever
+            # closed the page would follow for ever (https://github.com/python/cpython/issues/86296).
             async with asyncio.timeout(PING_SECONDS):
                 await changed.wait()
         except TimeoutError:

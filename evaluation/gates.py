@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from evaluation.figures import fixed
 from evaluation.models import CorpusAlert, EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
 from evaluation.runs.results import Comparison, compare
@@ -141,9 +142,9 @@ def reason_of(checked: GateCheck) -> str:
     }
     if checked.comparison is not None and (difference := checked.comparison.difference) is not None:
         numbers = {
-            "difference": f"{difference.mean:+.3f}",
-            "interval": f"{difference.low:+.3f} … {difference.high:+.3f}",
-            "allowed": f"{checked.policy.largest_loss:.3f}",
+            "difference": fixed(difference.mean, 3, signed=True),
+            "interval": f"{fixed(difference.low, 3, signed=True)} … {fixed(difference.high, 3, signed=True)}",
+            "allowed": fixed(checked.policy.largest_loss, 3),
         }
         told = (
             _t(

@@ -6,31 +6,21 @@ again, and what never got a row, because the web process died right after the an
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from chat.models import Answer
-from evaluation import conf
+from evaluation import conf, jobs
 from evaluation.models import Judgement, Score
 from evaluation.tasks import judge_answer
 
-logger = logging.getLogger(__name__)
-
-HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
-# How long a worker that was told may take to begin, before another one is told.
-BEGUN_WITHIN = timedelta(minutes=5)
-# A row younger than this is just being sent by the process that made it.
-SENT_WITHIN = timedelta(seconds=10)
 FORGOTTEN_AFTER = timedelta(minutes=2)
 FORGOTTEN_UP_TO = timedelta(days=1)
-MOST_AT_ONCE = 500
 
 
 def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: str = "") -> list[Judgement]:
@@ -90,7 +80,7 @@ def request_forgotten() -> int:
         status=Answer.Status.COMPLETED,
         completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
     ).only("pk", "repeats")
-    return sum(bool(request(answer)) for answer in forgotten[:MOST_AT_ONCE])
+    return sum(bool(request(answer)) for answer in forgotten[: jobs.MOST_AT_ONCE])
 
 
 def sweep() -> int:
@@ -98,33 +88,8 @@ def sweep() -> int:
 
     Returns how many they were told of.
     """
-    now = timezone.now()
-    lost = Judgement.objects.filter(status=Judgement.Status.RUNNING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER)
-    # What ends the worker itself (by memory, say) would do so for ever.
-    lost.filter(attempts__gte=settings.JUDGE_ATTEMPTS).update(
-        status=Judgement.Status.FAILED,
-        claim=None,
-        error=f"Judging it was interrupted {settings.JUDGE_ATTEMPTS} times: the worker may run out of memory.",
-        finished_at=now,
-    )
-    lost.update(status=Judgement.Status.QUEUED, claim=None, next_attempt_at=None, enqueued_at=None)
-    waiting = Judgement.objects.filter(
-        Q(enqueued_at=None, created_at__lt=now - SENT_WITHIN) | Q(enqueued_at__lt=now - BEGUN_WITHIN),
-        Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
-        status=Judgement.Status.QUEUED,
-    )
-    return _enqueue(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE])
+    return jobs.sweep(Judgement, judge_answer, most_attempts=settings.JUDGE_ATTEMPTS)
 
 
-def _enqueue(ids: Iterable[int]) -> int:
-    """Tell a worker of each; when the broker does not answer, the next sweep will. Returns how many were told."""
-    sent = []
-    for pk in ids:
-        try:
-            judge_answer.delay(pk)
-        except OperationalError as error:
-            logger.warning("The broker did not take judgement %s (%s); the schedule will.", pk, error)
-            break
-        sent.append(pk)
-    Judgement.objects.filter(pk__in=sent, status=Judgement.Status.QUEUED).update(enqueued_at=timezone.now())
-    return len(sent)
+def _enqueue(ids: Sequence[int]) -> None:
+    jobs.enqueue(Judgement, ids, judge_answer)

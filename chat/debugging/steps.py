@@ -126,7 +126,9 @@ def _context(trace: Mapping[str, Any]) -> Step:
     returned = ngettext("%(number)s passage kept", "%(number)s passages kept", kept) % {"number": grouped(kept)}
     if not counted.get("blocks"):
         return Step("context", title, (returned,), StepState.OFF, _("empty"))
-    blocks = ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]) % {"number": counted["blocks"]}
+    blocks = ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]) % {
+        "number": grouped(counted["blocks"])
+    }
     tokens = _("%(tokens)s of %(budget)s tokens") % {
         "tokens": grouped(counted["tokens"]),
         "budget": grouped(counted["budget_tokens"]),
@@ -180,5 +182,7 @@ def _ms(milliseconds: float | None) -> str:
     if milliseconds is None:
         return ""
     if milliseconds >= 10_000:
-        return _("%s s") % number_format(milliseconds / 1000, 1)
-    return _("%s ms") % number_format(milliseconds, 0 if milliseconds >= 10 else 1)
+        return _("%s s") % number_format(round(milliseconds / 1000, 1), 1)
+    digits = 0 if milliseconds >= 10 else 1
+    # Rounded here, because number_format cuts digits off.
+    return _("%s ms") % number_format(round(milliseconds, digits), digits)

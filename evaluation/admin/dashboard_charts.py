@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import date
 from itertools import pairwise
 
-from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
 from chat.models import Answer
@@ -14,6 +13,7 @@ from evaluation.charts import Caption, Markup, Series, histogram, line_chart, st
 from evaluation.dashboard.activity import Activity
 from evaluation.dashboard.scope import Scope
 from evaluation.dashboard.scores import EDGES, Distribution
+from evaluation.figures import day_and_month, fixed, whole
 
 Days = Mapping[date, Activity]
 
@@ -136,22 +136,16 @@ def percent(share: float | None) -> str:
     if share is None:
         return "–"
     value = round(100 * share, 1)
-    return f"{number_format(value, 0 if value % 1 == 0 else 1)} %"
+    return f"{fixed(value, 0 if value % 1 == 0 else 1)} %"
 
 
 def decimal(value: float | None) -> str:
     """The number with at most one digit after the point, two below 1; a dash when it is unknown."""
     if value is None:
         return "–"
-    # Rounded here, because number_format cuts digits off.
     rounded = round(value, 1 if value >= 1 else 2)
     digits = next(digits for digits in (0, 1, 2) if round(rounded, digits) == rounded)
-    return number_format(rounded, digits, force_grouping=True)
-
-
-def whole(value: float) -> str:
-    """The number without digits after the point."""
-    return number_format(value, 0, force_grouping=True)
+    return fixed(rounded, digits)
 
 
 def _seconds(milliseconds: float | None) -> float | None:
@@ -159,7 +153,7 @@ def _seconds(milliseconds: float | None) -> float | None:
 
 
 def _labels(days: Days) -> list[str]:
-    return [date_format(day, "j M") for day in days]
+    return [day_and_month(day) for day in days]
 
 
 def _caption(name: str, title: str, description: str, empty: str, axis: str = "") -> Caption:

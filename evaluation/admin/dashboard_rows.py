@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 
 from chat.follow_up import DocumentToMend, documents_to_mend, trace_address
 from chat.models import Answer, Feedback
-from evaluation.admin.dashboard_charts import decimal, percent, whole
+from evaluation.admin.dashboard_charts import decimal, percent
 from evaluation.dashboard.activity import Activity
 from evaluation.dashboard.scope import Scope
 from evaluation.dashboard.worst import UNANSWERED, UNHELPFUL, Wanted
+from evaluation.figures import whole
 from evaluation.models import Judgement, Score
 
 _METRICS = (

@@ -17,6 +17,7 @@ from evaluation.experiments.report import Comparison, Report, Verdict, report, s
 from evaluation.experiments.statistics.balance import ALPHA
 from evaluation.experiments.statistics.planning import Plan
 from evaluation.experiments.statistics.samples import ArmSummary
+from evaluation.figures import percent, significant, whole
 from evaluation.models import Experiment
 
 PRESENT = timedelta(days=28)
@@ -118,7 +119,7 @@ def draft_page(experiment: Experiment) -> DraftPage:
                 str(measure.label),
                 arm.visitors,
                 measure.value(arm.mean),
-                f"{np.sqrt(arm.variance):.3g}" if arm.visitors > 1 else "–",
+                significant(np.sqrt(arm.variance), 3) if arm.visitors > 1 else "–",
             )
             for measure in measures.MEASURES.values()
             for arm in [present.sample(measure.outcome).control]
@@ -129,10 +130,10 @@ def draft_page(experiment: Experiment) -> DraftPage:
 def rule(experiment: Experiment, plan: Plan) -> str:
     """The stopping rule in words, as it is written down before the start."""
     said = {
-        "control": f"{plan.control:,}",
-        "treatment": f"{plan.treatment:,}",
-        "alpha": f"{experiment.alpha:.1%}",
-        "power": f"{experiment.power:.0%}",
+        "control": whole(plan.control),
+        "treatment": whole(plan.treatment),
+        "alpha": percent(experiment.alpha, 1),
+        "power": percent(experiment.power, 0),
         "metric": measures.primary(experiment).label,
         "effect": measures.primary(experiment).difference(measures.effect_scale(experiment)).lstrip("+"),
     }
@@ -172,7 +173,7 @@ def _row(compared: Comparison) -> MetricRow:
 
 
 def _mean(compared: Comparison, arm: ArmSummary) -> str:
-    return f"{compared.measure.value(arm.mean)} ({arm.visitors:,})"
+    return f"{compared.measure.value(arm.mean)} ({whole(arm.visitors)})"
 
 
 def _warnings(told: Report) -> list[str]:
@@ -186,10 +187,10 @@ def _warnings(told: Report) -> list[str]:
                 "planned. Such a result comes up less than once in %(once)s sound experiments."
             )
             % {
-                "seen": f"{treatment.visitors + treatment.observed:,}",
-                "everybody": f"{everybody:,}",
-                "share": f"{told.experiment.treatment_share:.0%}",
-                "once": f"{1 / ALPHA:,.0f}",
+                "seen": whole(treatment.visitors + treatment.observed),
+                "everybody": whole(everybody),
+                "share": percent(told.experiment.treatment_share, 0),
+                "once": whole(1 / ALPHA),
             }
         )
     if told.outcomes_differ:
@@ -216,7 +217,7 @@ def _chart(told: Report) -> Markup | None:
     description = _t(
         "Treatment minus control in %(unit)s, with the interval that holds the true difference with %(sure)s."
     )
-    description %= {"unit": measure.unit, "sure": f"{1 - told.experiment.alpha:.1%}"}
+    description %= {"unit": measure.unit, "sure": percent(1 - told.experiment.alpha, 1)}
     caption = Caption(
         "difference",
         _t("Difference of the primary metric"),
@@ -236,4 +237,4 @@ def _chart(told: Report) -> Markup | None:
         low=[float(low) if sure else None for low, sure in zip(differences - reaches, known, strict=True)],
         high=[float(high) if sure else None for high, sure in zip(differences + reaches, known, strict=True)],
     )
-    return line_chart(caption, [f"{int(at):,}" for at in path.visitors[points]], [series], number=measure.tick)
+    return line_chart(caption, [whole(at) for at in path.visitors[points]], [series], number=measure.tick)

@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from evaluation import conf, judgement_queue
 from evaluation.admin.presentation import details_table, score_text, state_badge
 from evaluation.budget import tokens_spent
+from evaluation.figures import percent, whole
 from evaluation.models import Judgement, Score
 from retrieval.admin.base import ReadOnlyAdmin
 
@@ -130,10 +131,14 @@ def judge_in_force() -> str:
     if not settings.EVALUATE_WITH_MODEL:
         return _t("No language model judges: EVALUATE_WITH_MODEL is off.")
     budget = settings.JUDGE_DAILY_BUDGET_TOKENS
-    said = {"judge": settings.JUDGE_MODEL, "share": f"{settings.JUDGE_SAMPLE_RATE:.0%}", "spent": f"{tokens_spent():,}"}
+    said = {
+        "judge": settings.JUDGE_MODEL,
+        "share": percent(settings.JUDGE_SAMPLE_RATE, 0),
+        "spent": whole(tokens_spent()),
+    }
     if budget:
         return _t("%(judge)s judges %(share)s of the answers; today %(spent)s of %(budget)s tokens are spent.") % {
             **said,
-            "budget": f"{budget:,}",
+            "budget": whole(budget),
         }
     return _t("%(judge)s judges %(share)s of the answers; today it took %(spent)s tokens.") % said

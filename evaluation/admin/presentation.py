@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 
+from evaluation.figures import fixed
 from evaluation.models import Judgement, Score
 from retrieval.admin.base import badge
 
@@ -32,7 +32,7 @@ def score_text(score: Score) -> SafeString:
     """The score with two decimals, marked when it is low; the word for an error when there is none."""
     if score.score is None:
         return badge("failed", _t("error"))
-    text = number_format(round(score.score, 2), 2)
+    text = fixed(score.score, 2)
     return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
@@ -71,7 +71,7 @@ def _cell(value: object) -> str:
     if value is None or value == []:
         return "-"
     if isinstance(value, float):
-        return number_format(value, 2)
+        return fixed(value, 2)
     if isinstance(value, list):
         return ", ".join(str(one) for one in value)
     return str(value)

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.experiments import outcomes
+from evaluation.figures import fixed, percent, significant, whole
 from evaluation.models import Experiment
 
 
@@ -35,30 +36,32 @@ class Measure:
         if math.isnan(number):
             return "–"
         if self.is_rate:
-            return f"{number:.1%}"
+            return percent(number, 1)
         if self.outcome == outcomes.LATENCY:
-            return f"{math.exp(number):,.0f} ms"
-        return f"{number:,.0f} ms" if self.outcome == outcomes.LATENCY_MEAN else f"{number:.3f}"
+            return f"{whole(math.exp(number))} ms"
+        return f"{whole(number)} ms" if self.outcome == outcomes.LATENCY_MEAN else fixed(number, 3)
 
     def difference(self, number: float) -> str:
         """A difference as it is read: in percentage points, per cent, milliseconds, or of the score."""
         if not math.isfinite(number):
             return "–∞" if number < 0 else "∞"
         if self.is_rate:
-            return f"{100 * number:+.1f} pp"
+            return f"{fixed(100 * number, 1, signed=True)} pp"
         if self.outcome == outcomes.LATENCY:
-            return f"{math.expm1(min(number, 50.0)):+.1%}"
-        return f"{number:+,.0f} ms" if self.outcome == outcomes.LATENCY_MEAN else f"{number:+.3f}"
+            return percent(math.expm1(min(number, 50.0)), 1, signed=True)
+        if self.outcome == outcomes.LATENCY_MEAN:
+            return f"{fixed(number, 0, signed=True)} ms"
+        return fixed(number, 3, signed=True)
 
     def tick(self, number: float) -> str:
         """A difference at an axis, where there is little room: without the unit, which :attr:`unit` says."""
         if not number:
             return "0"
         if self.is_rate:
-            return f"{100 * number:+.3g}"
+            return significant(100 * number, 3, signed=True)
         if self.outcome == outcomes.LATENCY:
-            return f"{100 * math.expm1(min(number, 50.0)):+.3g}"
-        return f"{number:+,.3g}"
+            return significant(100 * math.expm1(min(number, 50.0)), 3, signed=True)
+        return significant(number, 3, signed=True)
 
     @property
     def unit(self) -> str:

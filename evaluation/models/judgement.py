@@ -5,15 +5,11 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
+from evaluation.models.job import Job, running_is_claimed
 
 
-class Judgement(models.Model):
-    """One judge's work on one answer, and its job: QUEUED until a worker claims it, RUNNING while that worker beats.
-
-    ``claim`` is the token of the one worker that may write, ``next_attempt_at`` the time before which nobody begins
-    (empty: at once), ``enqueued_at`` when a worker was last told (empty: not yet). While an attempt is still to come,
-    ``error`` says why the last one failed.
-    """
+class Judgement(Job):
+    """One judge's work on one answer, which is a job (see `Job`)."""
 
     class Judge(models.TextChoices):
         OFFLINE = "offline", _("rules")
@@ -33,17 +29,8 @@ class Judgement(models.Model):
         _("expected answer"), blank=True, help_text=_("Where there is one, the passages are judged against it too.")
     )
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
-    error = models.TextField(_("error"), blank=True)
     prompt_tokens = models.PositiveIntegerField(_("tokens read"), default=0)
     completion_tokens = models.PositiveIntegerField(_("tokens written"), default=0)
-
-    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
-    claim = models.UUIDField(null=True, editable=False)
-    heartbeat_at = models.DateTimeField(null=True, editable=False)
-    next_attempt_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
-    enqueued_at = models.DateTimeField(null=True, editable=False)
-    created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
-    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
 
     class Meta:
         ordering = ["-created_at"]
@@ -51,10 +38,7 @@ class Judgement(models.Model):
         verbose_name_plural = _("judgements")
         constraints = [
             models.UniqueConstraint(fields=["answer", "judge"], name="one_judgement_per_judge"),
-            models.CheckConstraint(
-                condition=Q(status="running", claim__isnull=False) | ~Q(status="running") & Q(claim=None),
-                name="running_judgement_is_claimed",
-            ),
+            running_is_claimed("running_judgement_is_claimed"),
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
@@ -66,7 +50,3 @@ class Judgement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_judge_display()}: {self.get_status_display()}"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status not in (self.Status.QUEUED, self.Status.RUNNING)

@@ -4,15 +4,15 @@ from typing import Any
 
 from django.conf import settings as django_settings
 from django.db import models
-from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from evaluation.models.job import Job, running_is_claimed
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet
 from retrieval.models import SearchProfileVersion
 
 
-class EvaluationRun(models.Model):
-    """A set searched with one profile, and its job: QUEUED until a worker claims it, RUNNING while that worker beats.
+class EvaluationRun(Job):
+    """A set searched with one profile, which is a job (see `Job`).
 
     ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
     ``fingerprint`` tells the questions that were asked, ``conditions`` what else a search depends on, and
@@ -42,7 +42,6 @@ class EvaluationRun(models.Model):
     settings = models.JSONField(_("settings"))
     trigger = models.CharField(_("why"), max_length=10, choices=Trigger, default=Trigger.MANUAL)
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
-    error = models.TextField(_("error"), blank=True)
     distrust = models.TextField(_("not to be relied on"), blank=True)
     asked = models.PositiveIntegerField(_("questions asked"), default=0)
     total = models.PositiveIntegerField(_("questions"), default=0)
@@ -52,12 +51,6 @@ class EvaluationRun(models.Model):
     conditions = models.JSONField(_("conditions"), default=dict, blank=True)
     corpus_version = models.PositiveBigIntegerField(_("state of the documents"), null=True, blank=True)
 
-    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
-    claim = models.UUIDField(null=True, editable=False)
-    heartbeat_at = models.DateTimeField(null=True, editable=False)
-    next_attempt_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
-    enqueued_at = models.DateTimeField(null=True, editable=False)
-    created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     created_by = models.ForeignKey(
         django_settings.AUTH_USER_MODEL,
         models.SET_NULL,
@@ -67,26 +60,16 @@ class EvaluationRun(models.Model):
         verbose_name=_("asked by"),
     )
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
-    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
 
     class Meta:
         ordering = ["-pk"]
         verbose_name = _("evaluation run")
         verbose_name_plural = _("evaluation runs")
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(status="running", claim__isnull=False) | ~Q(status="running") & Q(claim=None),
-                name="running_evaluation_is_claimed",
-            ),
-        ]
+        constraints = [running_is_claimed("running_evaluation_is_claimed")]
         indexes = [models.Index(fields=["evaluation_set", "status", "-id"], name="evaluation_run_by_set")]
 
     def __str__(self) -> str:
         return f"{self.evaluation_set} · {self.profile_name} · #{self.pk}"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status not in (self.Status.QUEUED, self.Status.RUNNING)
 
     @property
     def is_reliable(self) -> bool:

@@ -7,20 +7,15 @@ questions, unless something that a search depends on has changed since: then it 
 from __future__ import annotations
 
 import logging
-import threading
 import time
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
-from django.db import DatabaseError, connection, transaction
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
-from evaluation import gates
+from evaluation import gates, jobs
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, QuestionResult
 from evaluation.retrieval_runs import METRICS, TOP_K
@@ -39,7 +34,6 @@ from retrieval.types import LegStatus, SearchFilters, SearchResult
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS = 5
 PAUSE = timedelta(seconds=30)
 QUOTE_CHARACTERS = 200
 
@@ -74,17 +68,17 @@ def measure(run_id: int) -> EvaluationRun | None:
 
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
-    run = _claim(run_id)
+    run = jobs.claim(run_id, EvaluationRun.objects.select_related("evaluation_set"), started_at=timezone.now())
     if run is None:
         return None
     try:
-        with _heartbeat(run):
+        with jobs.beating(run):
             _measure(run)
     except _ClaimLost:
         logger.info("Evaluation run %s is no longer this worker's.", run.pk)
         return None
     except _Unmeasurable as error:
-        _end(run, EvaluationRun.Status.FAILED, error=str(error))
+        jobs.end(run, EvaluationRun.Status.FAILED, error=str(error))
     except EvaluationError as error:
         _postpone(run, str(error))
     except Exception as error:
@@ -94,46 +88,6 @@ def measure(run_id: int) -> EvaluationRun | None:
     if run.is_reliable:
         gates.examine(run)
     return run
-
-
-def _claim(run_id: int) -> EvaluationRun | None:
-    now = timezone.now()
-    claimed = EvaluationRun.objects.filter(
-        Q(next_attempt_at=None) | Q(next_attempt_at__lte=now), pk=run_id, status=EvaluationRun.Status.QUEUED
-    ).update(
-        status=EvaluationRun.Status.RUNNING,
-        claim=uuid.uuid4(),
-        heartbeat_at=now,
-        started_at=now,
-        attempts=F("attempts") + 1,
-    )
-    return EvaluationRun.objects.select_related("evaluation_set").get(pk=run_id) if claimed else None
-
-
-@contextmanager
-def _heartbeat(run: EvaluationRun) -> Iterator[None]:
-    """Keep telling, from a thread of its own, that the claim's holder lives: a model may take long to load."""
-    stop = threading.Event()
-
-    def beat() -> None:
-        try:
-            while not stop.wait(HEARTBEAT_SECONDS):
-                try:
-                    _held(run).update(heartbeat_at=timezone.now())
-                except DatabaseError:
-                    # The database is away for a moment; should it last, the claim is lost and the run goes on later.
-                    logger.warning("The heartbeat of evaluation run %s was not stored.", run.pk, exc_info=True)
-                    connection.close()
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=beat, name=f"heartbeat of evaluation run {run.pk}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _measure(run: EvaluationRun) -> None:
@@ -150,7 +104,7 @@ def _measure(run: EvaluationRun) -> None:
     distrust = ""
     if corpus_version(run.evaluation_set.collection_id) != run.corpus_version:
         distrust = "The documents changed while it ran: run it again."
-    _end(
+    jobs.end(
         run,
         EvaluationRun.Status.DONE,
         distrust=distrust,
@@ -201,7 +155,7 @@ def _begin(run: EvaluationRun, task: _Task) -> None:
             run.results.all().delete()
         gone = sum(not one.is_resolved for one in task.expectations.values() if one.grade > 0)
         asked = run.results.count()
-        _held(run).update(**now, total=len(task.questions), asked=asked, unresolved=gone, error="")
+        jobs.held(run).update(**now, total=len(task.questions), asked=asked, unresolved=gone, error="")
     for name, value in now.items():
         setattr(run, name, value)
 
@@ -251,36 +205,14 @@ def _keep(task: _Task, question: EvaluationQuestion, found: SearchResult, millis
             milliseconds=round(milliseconds, 2),
             **values,
         )
-        _held(task.run).update(asked=F("asked") + 1, heartbeat_at=timezone.now())
+        jobs.held(task.run).update(asked=F("asked") + 1, heartbeat_at=timezone.now())
 
 
 def _lock(run: EvaluationRun) -> None:
     """Raises: _ClaimLost; then nothing is written."""
-    if _held(run).select_for_update().first() is None:
+    if jobs.held(run).select_for_update().first() is None:
         raise _ClaimLost
 
 
 def _postpone(run: EvaluationRun, reason: str) -> None:
-    """Plan another attempt; after the last one leave the run to the admin."""
-    if run.attempts >= MOST_ATTEMPTS:
-        logger.warning("Evaluation run %s failed: %s", run.pk, reason)
-        _end(run, EvaluationRun.Status.FAILED, error=reason)
-        return
-    _held(run).update(
-        status=EvaluationRun.Status.QUEUED,
-        error=reason,
-        claim=None,
-        next_attempt_at=timezone.now() + PAUSE * run.attempts,
-        enqueued_at=None,
-    )
-
-
-def _end(run: EvaluationRun, status: EvaluationRun.Status, **values: Any) -> None:
-    _held(run).update(
-        **{"error": "", **values}, status=status, claim=None, next_attempt_at=None, finished_at=timezone.now()
-    )
-
-
-def _held(run: EvaluationRun) -> Any:
-    """The row, as long as this worker's claim on it holds."""
-    return EvaluationRun.objects.filter(pk=run.pk, claim=run.claim)
+    jobs.postpone(run, reason, PAUSE * run.attempts, most_attempts=MOST_ATTEMPTS)

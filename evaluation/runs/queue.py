@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
+from evaluation import jobs
 from evaluation.models import EvaluationRun, EvaluationSet
 from evaluation.tasks import measure_evaluation_run
 from retrieval.models import CollectionStatistics, Embedder
@@ -22,13 +19,6 @@ from retrieval.ranking.profile import to_json
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-logger = logging.getLogger(__name__)
-
-HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
-# How long a worker that was told may take to begin, before another one is told.
-BEGUN_WITHIN = timedelta(minutes=5)
-# A row younger than this is just being sent by the process that made it.
-SENT_WITHIN = timedelta(seconds=10)
 MOST_ATTEMPTS = 3
 UNFINISHED = (EvaluationRun.Status.QUEUED, EvaluationRun.Status.RUNNING)
 
@@ -54,7 +44,7 @@ def request_run(
         total=evaluation_set.questions.measurable().count(),
         created_by_id=by.pk if by else None,
     )
-    transaction.on_commit(lambda: _enqueue([run.pk]))
+    transaction.on_commit(lambda: jobs.enqueue(EvaluationRun, [run.pk], measure_evaluation_run))
     return run
 
 
@@ -70,24 +60,7 @@ def sweep() -> int:
 
     Returns how many they were told of.
     """
-    now = timezone.now()
-    lost = EvaluationRun.objects.filter(
-        status=EvaluationRun.Status.RUNNING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER
-    )
-    # What ends the worker itself (by memory, say) would do so for ever.
-    lost.filter(attempts__gte=MOST_ATTEMPTS).update(
-        status=EvaluationRun.Status.FAILED,
-        claim=None,
-        error=f"It was interrupted {MOST_ATTEMPTS} times: the worker may run out of memory.",
-        finished_at=now,
-    )
-    lost.update(status=EvaluationRun.Status.QUEUED, claim=None, next_attempt_at=None, enqueued_at=None)
-    waiting = EvaluationRun.objects.filter(
-        Q(enqueued_at=None, created_at__lt=now - SENT_WITHIN) | Q(enqueued_at__lt=now - BEGUN_WITHIN),
-        Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
-        status=EvaluationRun.Status.QUEUED,
-    )
-    return _enqueue(waiting.order_by("pk").values_list("pk", flat=True))
+    return jobs.sweep(EvaluationRun, measure_evaluation_run, most_attempts=MOST_ATTEMPTS)
 
 
 def corpus_version(collection_id: int) -> int:
@@ -99,17 +72,3 @@ def conditions() -> dict[str, Any]:
     """What a search depends on beside its profile and the documents."""
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
     return {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
-
-
-def _enqueue(ids: Iterable[int]) -> int:
-    """Tell a worker of each; when the broker does not answer, the next sweep will. Returns how many were told."""
-    sent = []
-    for pk in ids:
-        try:
-            measure_evaluation_run.delay(pk)
-        except OperationalError as error:
-            logger.warning("The broker did not take evaluation run %s (%s); the schedule will.", pk, error)
-            break
-        sent.append(pk)
-    EvaluationRun.objects.filter(pk__in=sent, status=EvaluationRun.Status.QUEUED).update(enqueued_at=timezone.now())
-    return len(sent)

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
 from django.conf import settings
 from django.core.files.base import ContentFile
-from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -30,6 +27,7 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.language import detect_language
@@ -41,7 +39,6 @@ from retrieval.tasks import ingest_document
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS = 5
 HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
 MAX_ATTEMPTS = 5
 # Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
@@ -144,7 +141,7 @@ def ingest(document_id: int, progress: Progress | None = None) -> Document | Non
     if document is None:
         return None
     try:
-        with _heartbeat(document):
+        with heartbeat(_held(document), f"document {document.pk}"):
             _process(document, progress)
     except ClaimLost:
         logger.info("Document %s was taken over by another worker or a newer upload.", document.pk)
@@ -202,27 +199,6 @@ def _claim(document_id: int) -> Document | None:
     return Document.objects.select_related("collection").get(pk=document_id)
 
 
-@contextmanager
-def _heartbeat(document: Document) -> Iterator[None]:
-    """Keep telling, from a thread of its own, that the claim's holder lives."""
-    stop = threading.Event()
-
-    def beat() -> None:
-        try:
-            while not stop.wait(HEARTBEAT_SECONDS):
-                Document.objects.filter(pk=document.pk, claim=document.claim).update(heartbeat_at=timezone.now())
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=beat, name=f"heartbeat of document {document.pk}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
 def _process(document: Document, progress: Progress | None) -> None:
     embedder_row = active_embedder()
     embedder = conf.embedder()
@@ -269,7 +245,7 @@ def _process(document: Document, progress: Progress | None) -> None:
         for index, piece in enumerate(pieces)
     ]
     with transaction.atomic():
-        held = Document.objects.select_for_update().filter(pk=document.pk, claim=document.claim).first()
+        held = _held(document).select_for_update().first()
         if held is None:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
         held.title, held.extracted_title = title, extracted_title
@@ -302,9 +278,7 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(encodings), len(texts))
-        held = Document.objects.filter(pk=document.pk, claim=document.claim).update(
-            progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now()
-        )
+        held = _held(document).update(progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now())
         if not held:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
     return encodings
@@ -349,9 +323,7 @@ def _reusable_hashes(document: Document, embedder: Embedder) -> Counter[str]:
 
 
 def _finish(document: Document, *, status: Document.Status, error: str) -> None:
-    Document.objects.filter(pk=document.pk, claim=document.claim).update(
-        status=status, error=error, claim=None, retry_at=None, updated_at=timezone.now()
-    )
+    _held(document).update(status=status, error=error, claim=None, retry_at=None, updated_at=timezone.now())
 
 
 def _postpone(document: Document, error: Exception) -> None:
@@ -363,7 +335,7 @@ def _postpone(document: Document, error: Exception) -> None:
         return
     delay = timedelta(seconds=10 * 3 ** (document.attempts - 1))
     now = timezone.now()
-    Document.objects.filter(pk=document.pk, claim=document.claim).update(
+    _held(document).update(
         status=Document.Status.PENDING,
         error=f"Will be tried again. {reason}",
         claim=None,
@@ -378,3 +350,8 @@ def _enqueue(document_id: int) -> None:
         ingest_document.delay(document_id)
     except OperationalError as error:
         logger.warning("The broker did not take document %s (%s); the schedule will.", document_id, error)
+
+
+def _held(document: Document) -> QuerySet[Document]:
+    """The row, as long as this worker's claim on it holds."""
+    return Document.objects.filter(pk=document.pk, claim=document.claim)

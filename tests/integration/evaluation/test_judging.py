@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import conf, judgement_queue, judging
+from evaluation import conf, jobs, judgement_queue, judging
 from evaluation.budget import tokens_spent
 from evaluation.judges.exceptions import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
@@ -310,7 +310,7 @@ def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
     judgement = judged(completed_answer(), "model")
     kept = judgement.scores.get(metric="faithfulness")
     judgement.scores.exclude(pk=kept.pk).delete()
-    long_ago = timezone.now() - 2 * judgement_queue.HEARTBEAT_LOST_AFTER
+    long_ago = timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER
     Judgement.objects.update(
         status=Judgement.Status.RUNNING, claim="12345678123456781234567812345678", heartbeat_at=long_ago
     )
@@ -331,7 +331,7 @@ def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
         status=Judgement.Status.RUNNING,
         claim="12345678123456781234567812345678",
         attempts=settings.JUDGE_ATTEMPTS,
-        heartbeat_at=timezone.now() - 2 * judgement_queue.HEARTBEAT_LOST_AFTER,
+        heartbeat_at=timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER,
     )
     assert judgement_queue.sweep() == 0
     judgement.refresh_from_db()

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import judgement_queue
+from evaluation import jobs, judgement_queue
 from evaluation.models import Judgement, JudgeUsage, Score
 from ragsite.celery import app
 from tests.support.judge_server import JudgeServer, judge_server
@@ -68,7 +68,7 @@ def metrics_of(judge: str) -> list[str]:
 
 def time_passes() -> None:
     """The heart of a killed worker has stopped, and what is to be tried again is due."""
-    long_ago = timezone.now() - 2 * judgement_queue.HEARTBEAT_LOST_AFTER
+    long_ago = timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER
     Judgement.objects.filter(status="running").update(heartbeat_at=long_ago)
     Judgement.objects.filter(next_attempt_at__isnull=False).update(next_attempt_at=long_ago)
     Judgement.objects.update(created_at=long_ago)

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from evaluation import jobs
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import execution, queue
 from evaluation.runs.results import compare, interval_of
@@ -219,7 +220,7 @@ def test_a_run_whose_worker_died_is_sent_again_and_goes_on(evaluation_set) -> No
     run = queue.request_run(evaluation_set, WORDS)
     EvaluationRun.objects.update(status="running", claim="0" * 32, heartbeat_at=timezone.now(), attempts=1)
     assert queue.sweep() == 0, "its heart beat a moment ago"
-    EvaluationRun.objects.update(heartbeat_at=timezone.now() - 2 * queue.HEARTBEAT_LOST_AFTER)
+    EvaluationRun.objects.update(heartbeat_at=timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER)
     EvaluationRun.objects.update(created_at=timezone.now() - timedelta(minutes=1))
     assert queue.sweep() == 1
     assert queue.sweep() == 0, "it was just sent"
@@ -233,7 +234,7 @@ def test_a_run_that_ends_its_workers_is_given_up(evaluation_set) -> None:
     EvaluationRun.objects.update(
         status="running",
         claim="0" * 32,
-        heartbeat_at=timezone.now() - 2 * queue.HEARTBEAT_LOST_AFTER,
+        heartbeat_at=timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER,
         attempts=queue.MOST_ATTEMPTS,
     )
     assert queue.sweep() == 0

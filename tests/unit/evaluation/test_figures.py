@@ -1,0 +1,91 @@
+"""Numbers and days in sentences, tables and charts, as the reader's language writes them."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+
+import pytest
+from django.utils import translation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.figures import day_and_month, fixed, percent, significant, whole
+
+MONTHS = {
+    "en": "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(),
+    "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec".split(),
+}
+
+
+@pytest.mark.parametrize(
+    ("figure", "english", "dutch"),
+    [
+        (lambda: fixed(0.85, 2), "0.85", "0,85"),
+        (lambda: fixed(0.999, 2), "1.00", "1,00"),
+        (lambda: fixed(-1234.56, 1), "-1,234.6", "-1.234,6"),
+        (lambda: fixed(0.0125, 3, signed=True), "+0.013", "+0,013"),
+        (lambda: fixed(-0.0125, 3, signed=True), "-0.013", "-0,013"),
+        (lambda: fixed(-0.0001, 3), "0.000", "0,000"),
+        (lambda: fixed(-0.0001, 3, signed=True), "+0.000", "+0,000"),
+        (lambda: fixed(123, 0, signed=True), "+123", "+123"),
+        (lambda: fixed(123456, 0, signed=True), "+123,456", "+123.456"),
+        (lambda: fixed(1e-7, 3), "0.000", "0,000"),
+        (lambda: whole(1200), "1,200", "1.200"),
+        (lambda: whole(1234567.8), "1,234,568", "1.234.568"),
+        (lambda: percent(0.125, 1), "12.5%", "12,5%"),
+        (lambda: percent(-0.05, 1, signed=True), "-5.0%", "-5,0%"),
+        (lambda: percent(12.0, 0), "1,200%", "1.200%"),
+        (lambda: significant(0.012345, 3), "0.0123", "0,0123"),
+        (lambda: significant(1234.5, 3), "1,230", "1.230"),
+        (lambda: significant(999.9, 3), "1,000", "1.000"),
+        (lambda: significant(-2.5, 3, signed=True), "-2.5", "-2,5"),
+        (lambda: significant(20, 3, signed=True), "+20", "+20"),
+        (lambda: significant(0, 3), "0", "0"),
+    ],
+)
+def test_numbers_in_both_languages(figure, english: str, dutch: str) -> None:
+    with translation.override("en"):
+        assert figure() == english
+    with translation.override("nl"):
+        assert figure() == dutch
+
+
+@pytest.mark.parametrize("language", MONTHS)
+def test_a_month_has_a_capital_where_the_language_has_one(language: str) -> None:
+    with translation.override(language):
+        assert [day_and_month(date(2026, month, 23)) for month in range(1, 13)] == [
+            f"23 {name}" for name in MONTHS[language]
+        ]
+
+
+@given(st.floats(-1e12, 1e12), st.integers(0, 4))
+def test_english_is_what_python_writes(value: float, digits: int) -> None:
+    written = f"{value:,.{digits}f}"
+    if not float(written.replace(",", "")):
+        written = written.removeprefix("-")
+    with translation.override("en"):
+        assert fixed(value, digits) == written
+
+
+@given(st.floats(-1e12, 1e12), st.integers(1, 5))
+def test_dutch_has_the_digits_of_english(value: float, digits: int) -> None:
+    swapped = str.maketrans(",.", ".,")
+    for write in (fixed, significant):
+        with translation.override("en"):
+            english = write(value, digits)
+        with translation.override("nl"):
+            assert write(value, digits) == english.translate(swapped)
+
+
+@given(st.floats(-1e12, 1e12), st.integers(1, 5))
+def test_significant_digits_are_those_of_python(value: float, digits: int) -> None:
+    with translation.override("en"):
+        assert float(significant(value, digits).replace(",", "")) == float(f"{value:.{digits}g}")
+        assert "e" not in significant(value, digits)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_has_no_digits_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="has no digits"):
+        significant(value, 3)
