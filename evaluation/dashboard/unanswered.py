@@ -23,8 +23,12 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 
 def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
     """The latest questions that got no answer from the documents or one that did not help, and how many there are in
-    all: at most 500 are read."""
-    bad = scope.answers().filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
+    all: at most 500 are read.
+
+    A question that was turned away unsearched, because it instructs the site, says nothing about the documents.
+    """
+    searched = scope.answers().exclude(search_method="")
+    bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
     rows = bad.values_list("pk", "question", "completed_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question says by itself nothing of what is missing.
     found = [Unanswered(str(pk), completed or question, at) for pk, question, completed, at in rows if at is not None]
