@@ -23,7 +23,7 @@ from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.slow_model import SlowModel, slow_model
 from evaluation.stream_readers import Reading, read_all
-from retrieval.ingest import pipeline
+from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, Document
 
 SLUG = "stream-benchmark"
@@ -258,7 +258,7 @@ def _collection() -> Collection:
     )
     for number in range(10):
         text = _TEXT.format(n=number)
-        submitted = pipeline.submit(collection, f"pump-{number}.md", text.encode(), enqueue=False)
+        submitted = submission.submit(collection, f"pump-{number}.md", text.encode(), enqueue=False)
         pipeline.ingest(submitted.document.pk)
     return collection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import pipeline
+from retrieval.ingest import submission
 from retrieval.ingest.extraction import detection
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def read(upload: UploadedFile[Any], source: str) -> bytes:
     afterwards. Raises: DocumentRejected, with a sentence that names the file.
     """
     # Looked at before the file is brought into memory.
-    pipeline.check_size(source, upload.size or 0)
+    submission.check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
         raise DocumentRejected(f"{source} is empty: check the file and upload it again.")
@@ -38,8 +38,8 @@ def accept(
     url: str = "",
     language: str = "",
     metadata: dict[str, object] | None = None,
-) -> pipeline.Submission:
+) -> submission.Submission:
     """Submit an uploaded file, under its own name unless ``source`` gives another. Raises: DocumentRejected."""
     source = source or upload.name or ""
     data = read(upload, source)
-    return pipeline.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)
+    return submission.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)

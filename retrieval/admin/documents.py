@@ -24,7 +24,7 @@ from django.utils.translation import ngettext
 from retrieval import originals
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import pipeline
+from retrieval.ingest import submission
 from retrieval.models import Chunk, Document
 from retrieval.uploads import accept
 
@@ -118,7 +118,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         with transaction.atomic():
             for document in queryset.order_by("pk").select_for_update(of=("self",)):
-                pipeline.requeue(document)
+                submission.requeue(document)
             number = queryset.count()
         message = ngettext("%d document will be read again.", "%d documents will be read again.", number)
         self.message_user(request, message % number, messages.SUCCESS)
@@ -151,11 +151,11 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
                 # The title is part of every passage's index, and the language of its questions.
-                pipeline.requeue(document, enqueue=replacement is None)
+                submission.requeue(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
             if replacement is not None:
-                reread = pipeline.submit(document.collection, document.source, replacement).changed
+                reread = submission.submit(document.collection, document.source, replacement).changed
         if reread:
             self.message_user(request, _t("The document will be read again."), messages.INFO)
 
@@ -195,7 +195,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
                 if file.name in seen:
                     raise DocumentRejected(_t("%s was sent twice: give the files different names.") % file.name)
                 seen.add(file.name)
-                submission = accept(
+                stored = accept(
                     form.cleaned_data["collection"],
                     file,
                     language=form.cleaned_data["language"],
@@ -205,9 +205,9 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
                 # The admin capitalises a message's first letter, which must not be that of the file's name.
                 self.message_user(request, _t("Not added: %s") % error, messages.ERROR)
                 continue
-            if submission.changed:
+            if stored.changed:
                 accepted += 1
-                self.log_addition(request, submission.document, [{"added": {}}])
+                self.log_addition(request, stored.document, [{"added": {}}])
             else:
                 unchanged += 1
         if accepted:
@@ -276,7 +276,7 @@ def requeue_all(documents: Iterable[Document]) -> int:
     """Have the documents read again; returns how many."""
     number = 0
     for document in documents:
-        pipeline.requeue(document)
+        submission.requeue(document)
         number += 1
     return number
 

@@ -12,6 +12,7 @@ from django.core.management.base import OutputWrapper
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
+from retrieval.ingest.submission import check_size, submit
 from retrieval.ingest.writing import reweigh, settle
 from retrieval.models import Collection, Document
 
@@ -33,7 +34,7 @@ class Submitted:
         """The content. Raises: OSError, DocumentRejected for a file too large to be read at all."""
         if self.path is None:
             return self.data
-        pipeline.check_size(self.source, self.path.stat().st_size)
+        check_size(self.source, self.path.stat().st_size)
         return self.path.read_bytes()
 
 
@@ -80,7 +81,7 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
         bar.show(number, file.source)
         try:
             data = file.read()
-            submission = pipeline.submit(collection, file.source, data, title=file.title, enqueue=False)
+            submission = submit(collection, file.source, data, title=file.title, enqueue=False)
             if not submission.changed:
                 unchanged += 1
                 continue

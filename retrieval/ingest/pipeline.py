@@ -7,35 +7,30 @@ token that the final transaction checks, so that a worker believed dead cannot w
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import uuid
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
 from django.conf import settings
-from django.core.files.base import ContentFile
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.exceptions import DocumentRejected, RetrievalError
 from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.language import detect_language
-from retrieval.ingest.questions import NAME as RULES
+from retrieval.ingest.recipe import recipe_of
+from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.writing import NewChunk, replace_chunks
-from retrieval.lexical.terms import ANALYSIS_VERSION
-from retrieval.models import ChunkEmbedding, Collection, Document, DocumentText, Embedder
-from retrieval.tasks import ingest_document
+from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
 
 logger = logging.getLogger(__name__)
 
@@ -52,83 +47,8 @@ class Progress(Protocol):
     def __call__(self, done: int, total: int) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """What became of a submitted file: its document, and whether there is anything to read."""
-
-    document: Document
-    changed: bool
-
-
 class ClaimLost(RetrievalError):
     """Another worker, or a newer upload, took the document over. For the log; the work is dropped."""
-
-
-def submit(
-    collection: Collection,
-    source: str,
-    data: bytes,
-    *,
-    title: str = "",
-    url: str = "",
-    language: str = "",
-    metadata: dict[str, object] | None = None,
-    enqueue: bool = True,
-) -> Submission:
-    """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
-
-    Raises: DocumentRejected when it is larger than the site accepts.
-    """
-    check_size(source, len(data))
-    content_hash = hashlib.sha256(data).hexdigest()
-    with transaction.atomic():
-        # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
-        Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-        document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
-        if (
-            document is not None
-            and document.content_hash == content_hash
-            and document.status == Document.Status.READY
-            and _is_current(document)
-        ):
-            return Submission(document, changed=False)
-        if document is None:
-            document = Document(collection=collection, source=source, title=title)
-        previous = document.file.name if document.pk and document.content_hash != content_hash else ""
-        if not document.pk or previous:
-            document.file.save(source.replace("\\", "/").rsplit("/", 1)[-1], ContentFile(data), save=False)
-        document.content_hash = content_hash
-        document.size_bytes = len(data)
-        document.title = title or document.title
-        document.url = url or document.url
-        document.language = language or document.language
-        document.metadata = metadata if metadata is not None else document.metadata
-        requeue(document, enqueue=enqueue)
-        if previous:
-            storage = document.file.storage
-            transaction.on_commit(lambda: storage.delete(previous))
-    return Submission(document, changed=True)
-
-
-def check_size(source: str, size_bytes: int) -> None:
-    """Raises: DocumentRejected when a file is larger than the site accepts."""
-    if size_bytes > settings.DOCUMENT_MAX_BYTES:
-        limit = settings.DOCUMENT_MAX_BYTES // 2**20
-        raise DocumentRejected(f"{source} is larger than {limit} MiB: split it, or raise DOCUMENT_MAX_MIB.")
-
-
-def requeue(document: Document, *, enqueue: bool = True) -> None:
-    """Have the document read (again) from its file. A worker busy with it loses its claim."""
-    document.status = Document.Status.PENDING
-    document.error = ""
-    document.attempts = 0
-    document.retry_at = None
-    document.claim = None
-    document.progress_percent = 0
-    document.save()
-    if enqueue:
-        pk = document.pk
-        transaction.on_commit(lambda: _enqueue(pk))
 
 
 def ingest(document_id: int, progress: Progress | None = None) -> Document | None:
@@ -175,7 +95,7 @@ def resume() -> int:
     # So that the next round does not enqueue them a second time while they wait in the queue.
     waiting.filter(pk__in=ids).update(retry_at=now + timedelta(minutes=5))
     for pk in ids:
-        _enqueue(pk)
+        tell_worker(pk)
     return len(ids)
 
 
@@ -213,7 +133,7 @@ def _process(document: Document, progress: Progress | None) -> None:
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not pieces:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
-    recipe = _recipe(document, title, embedder_row)
+    recipe = recipe_of(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
     hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
     reusable = _reusable_hashes(document, embedder_row) if keep else Counter[str]()
@@ -289,31 +209,6 @@ def _below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
 
 
-def _recipe(document: Document, title: str, embedder: Embedder) -> str:
-    """Fingerprint of all that shapes a passage beside its own text: passages of another recipe are made anew."""
-    parts = (
-        chunking.CHUNKER_VERSION,
-        ANALYSIS_VERSION,
-        TOKEN_VECTORS_VERSION,
-        embedder.name,
-        document.collection.text_search_configuration,
-        title,
-        # The rules are part of the analysis; a model's questions are worth another reading.
-        *(name for name in (conf.question_generator().name,) if name != RULES),
-    )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def _is_current(document: Document) -> bool:
-    """Whether the document's passages were made the way they would be made now."""
-    embedder = Embedder.objects.filter(is_active=True).first()
-    if embedder is None:
-        return False
-    return DocumentText.objects.filter(
-        pk=document.pk, content_hash=document.content_hash, recipe=_recipe(document, document.title, embedder)
-    ).exists()
-
-
 def _reusable_hashes(document: Document, embedder: Embedder) -> Counter[str]:
     return Counter(
         ChunkEmbedding.objects.filter(document=document, embedder=embedder).values_list(
@@ -342,14 +237,6 @@ def _postpone(document: Document, error: Exception) -> None:
         retry_at=now + delay,
         updated_at=now,
     )
-
-
-def _enqueue(document_id: int) -> None:
-    """Tell a worker; when the broker does not answer, the schedule picks the document up from its row."""
-    try:
-        ingest_document.delay(document_id)
-    except OperationalError as error:
-        logger.warning("The broker did not take document %s (%s); the schedule will.", document_id, error)
 
 
 def _held(document: Document) -> QuerySet[Document]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from retrieval.dense.reembedding import reembed
-from retrieval.ingest import pipeline
+from retrieval.ingest import submission
 from retrieval.ingest.writing import lock_statistics, reweigh
 from retrieval.models import Collection, CollectionStatistics, Document, DocumentText
 from retrieval.reconciliation.checks import (
@@ -146,7 +146,7 @@ def _read_again(collection: Collection) -> None:
             if document.file and document.file.storage.exists(str(document.file.name)):
                 # Without its recipe no passage of it is taken for unchanged.
                 DocumentText.objects.filter(pk=pk).update(recipe="")
-                pipeline.requeue(document)
+                submission.requeue(document)
                 continue
             logger.warning("Document %s cannot be read again, because its file is gone: upload it again.", pk)
             # What is there is what can be served.

@@ -26,14 +26,14 @@ QUESTION = "How heavy is a quokka?"
 @pytest.fixture(scope="module")
 def hostile_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
     """A site with a document that attacks its readers, in words, title and heading."""
-    from retrieval.ingest import pipeline
+    from retrieval.ingest import pipeline, submission
     from retrieval.models import Collection, Document
 
     site = start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
     text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\nA quokka weighs 3.2 kg. {ATTACKS} {LINKS}\n"
     with site.data():
         collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", is_public=True)
-        submitted = pipeline.submit(
+        submitted = submission.submit(
             collection, "<img src=x onerror=hacked=1>.md", text.encode(), title=TITLE, enqueue=False
         )
         pipeline.ingest(submitted.document.pk)

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from chat import streams
 from chat.models import Answer, StreamedEvent
 from ragsite.celery import app
-from retrieval.ingest import pipeline
+from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import SiteProcess, WebServer, database_url, start_worker, wait_until
@@ -83,7 +83,7 @@ def assert_whole(collection: Collection) -> None:
 def test_a_worker_reads_what_is_uploaded(collection: Collection, queue: None, tmp_path: Path) -> None:
     worker = start_worker(tmp_path / "worker.log")
     try:
-        pipeline.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.")
+        submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.")
         wait_until(lambda: Document.objects.get().status == Document.Status.READY, 30, "the document")
         assert_whole(collection)
     finally:
@@ -94,7 +94,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
     worker = start_worker(tmp_path / "worker.log")
     try:
         for seed in range(3):
-            pipeline.submit(collection, f"{seed}.txt", long_text(seed))
+            submission.submit(collection, f"{seed}.txt", long_text(seed))
         wait_until(
             lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(),
             60,
@@ -118,7 +118,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
 def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, tmp_path: Path) -> None:
     worker = start_worker(tmp_path / "worker.log")
     try:
-        pipeline.submit(collection, "long.txt", long_text(1))
+        submission.submit(collection, "long.txt", long_text(1))
         wait_until(
             lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(),
             60,

@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evaluation import metrics
 from evaluation.arguments import positive
-from evaluation.benchmark import DEPTH, BenchmarkRun, load, remove, run
+from evaluation.benchmark import DEPTH, BenchmarkRun, run
+from evaluation.benchmark_corpus import load, remove
 from evaluation.exceptions import EvaluationError
 from evaluation.progress import ProgressBar
 from evaluation.reporting import replace_section, table

@@ -16,7 +16,7 @@ from openai import AsyncOpenAI, OpenAI
 from rest_framework.authtoken.models import Token
 
 from chat.models import Answer, Conversation
-from retrieval.ingest import pipeline
+from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection
 from tests.support.databases import create_database, database, url_of
 from tests.support.site import WebServer
@@ -48,7 +48,7 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
 
 
 def add(slug: str, source: str, text: str) -> None:
-    submitted = pipeline.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
+    submitted = submission.submit(Collection.objects.get(slug=slug), source, text.encode(), enqueue=False)
     pipeline.ingest(submitted.document.pk)
 
 

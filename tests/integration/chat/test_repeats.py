@@ -17,7 +17,7 @@ from chat import answering, asking, conf, repeats, streams
 from chat.models import Answer, Citation, Feedback
 from chat.protocols import AnswerGenerator
 from retrieval import profiles
-from retrieval.ingest import pipeline
+from retrieval.ingest import submission
 from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.types import SearchFilters, Turn
@@ -331,5 +331,5 @@ async def test_a_document_changed_while_it_is_answered_is_asked_again(
 
 def test_reading_a_file_again_without_a_change_keeps_answers(library: Collection) -> None:
     before = CollectionStatistics.objects.get(collection=library).version
-    assert not pipeline.submit(library, "pump.md", PUMP.encode(), enqueue=False).changed
+    assert not submission.submit(library, "pump.md", PUMP.encode(), enqueue=False).changed
     assert CollectionStatistics.objects.get(collection=library).version == before

@@ -6,7 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluation import benchmark, synthetic
+from evaluation import benchmark, benchmark_corpus, synthetic
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import LegFailed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Lexeme
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _few_samples(monkeypatch):
-    monkeypatch.setattr(benchmark, "SAMPLES", 2)
+    monkeypatch.setattr(benchmark_corpus, "SAMPLES", 2)
     monkeypatch.setattr(benchmark, "WARM_UP", 1)
 
 
@@ -84,15 +84,15 @@ def test_other_collections_are_left_alone(collection, ingest):
     run("--chunks", 30, "--queries", 1)
     assert collection.chunks.count() == 1
     assert check() == []
-    assert not Collection.objects.filter(slug=benchmark.SLUG).exists()
+    assert not Collection.objects.filter(slug=benchmark_corpus.SLUG).exists()
 
 
 def test_passages_are_found_where_their_text_says_and_questions_find_something():
     run("--chunks", 45, "--queries", 1, "--keep")
-    loaded = Collection.objects.get(slug=benchmark.SLUG)
+    loaded = Collection.objects.get(slug=benchmark_corpus.SLUG)
     assert not loaded.is_public
     assert check() == []  # offsets, statistics, vectors
-    question = synthetic.SyntheticCorpus(45, benchmark.SEED).questions(1)[0]
+    question = synthetic.SyntheticCorpus(45, benchmark_corpus.SEED).questions(1)[0]
     for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
         assert search(question, SearchFilters((loaded.pk,)), method=method).hits
 
@@ -119,7 +119,7 @@ def test_no_figure_is_given_when_a_leg_did_not_answer(monkeypatch):
     monkeypatch.setattr(VectorRanker, "rank", fail)
     with pytest.raises(CommandError, match="on fire"):
         run("--chunks", 30, "--queries", 1)
-    assert not Collection.objects.filter(slug=benchmark.SLUG).exists()
+    assert not Collection.objects.filter(slug=benchmark_corpus.SLUG).exists()
 
 
 @pytest.mark.parametrize("arguments", [("--chunks", "0"), ("--chunks", "many"), ("--queries", "-1")])

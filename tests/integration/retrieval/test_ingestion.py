@@ -16,7 +16,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
-from retrieval.ingest import pipeline
+from retrieval.ingest import pipeline, submission
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical.terms import lexeme_dimension
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Lexeme
@@ -107,8 +107,7 @@ def test_term_weights_are_bm25(collection: Collection, ingest: Ingest) -> None:
 def test_the_same_file_again_changes_nothing(collection: Collection, ingest: Ingest) -> None:
     ingest(collection, "guide.md", GUIDE)
     before = list(Chunk.objects.values_list("pk", flat=True))
-    submission = pipeline.submit(collection, "guide.md", GUIDE.encode(), enqueue=False)
-    assert not submission.changed
+    assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).changed
     assert list(Chunk.objects.values_list("pk", flat=True)) == before
 
 
@@ -168,14 +167,14 @@ def test_an_embedder_that_is_away_is_tried_again_later(
 
 
 def test_only_one_worker_gets_a_document(collection: Collection) -> None:
-    document = pipeline.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
+    document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
     assert pipeline._claim(document.pk) is not None
     assert pipeline._claim(document.pk) is None
     assert pipeline.ingest(document.pk) is None
 
 
 def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> None:
-    document = pipeline.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
+    document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
     dead = pipeline._claim(document.pk)
     assert dead is not None
     Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
@@ -189,9 +188,9 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> 
 
 def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(pipeline.ingest_document, "delay", sent.append)
+    monkeypatch.setattr(submission.ingest_document, "delay", sent.append)
     documents = [
-        pipeline.submit(collection, f"{name}.txt", name.encode(), enqueue=False).document.pk
+        submission.submit(collection, f"{name}.txt", name.encode(), enqueue=False).document.pk
         for name in ("fresh", "forgotten", "interrupted", "beating", "due", "later")
     ]
     now = timezone.now()
@@ -209,8 +208,8 @@ def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeyp
 
 
 def test_a_file_that_ends_its_worker_is_given_up(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.ingest_document, "delay", lambda _pk: None)
-    document = pipeline.submit(collection, "bomb.md", GUIDE.encode(), enqueue=False).document
+    monkeypatch.setattr(submission.ingest_document, "delay", lambda _pk: None)
+    document = submission.submit(collection, "bomb.md", GUIDE.encode(), enqueue=False).document
     for _death in range(pipeline.MAX_ATTEMPTS):
         document.refresh_from_db()
         assert document.status == Document.Status.PENDING
@@ -232,16 +231,16 @@ def test_a_broker_that_is_away_loses_no_document(
     def refuse(_pk: int) -> None:
         raise OperationalError("no broker")
 
-    monkeypatch.setattr(pipeline.ingest_document, "delay", refuse)
+    monkeypatch.setattr(submission.ingest_document, "delay", refuse)
     with django_capture_on_commit_callbacks(execute=True):
-        document = pipeline.submit(collection, "guide.md", GUIDE.encode()).document
+        document = submission.submit(collection, "guide.md", GUIDE.encode()).document
     document.refresh_from_db()
     assert document.status == Document.Status.PENDING
 
 
 def test_a_file_too_large_is_refused_before_it_is_stored(collection: Collection) -> None:
     with override_settings(DOCUMENT_MAX_BYTES=10), pytest.raises(DocumentRejected, match=r"big\.txt is larger than"):
-        pipeline.submit(collection, "big.txt", b"x" * 11)
+        submission.submit(collection, "big.txt", b"x" * 11)
     assert not Document.objects.exists()
 
 
@@ -281,7 +280,7 @@ def test_weights_follow_the_settings(collection: Collection, ingest: Ingest) -> 
 def test_two_uploads_of_a_new_source_at_once_are_two_versions_of_it(collection: Collection) -> None:
     def upload(number: int) -> int:
         try:
-            return pipeline.submit(collection, "new.md", f"Version {number}.".encode(), enqueue=False).document.pk
+            return submission.submit(collection, "new.md", f"Version {number}.".encode(), enqueue=False).document.pk
         finally:
             connection.close()
 

@@ -7,7 +7,8 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evaluation import benchmark
+from evaluation import benchmark_corpus
+from evaluation.benchmark_corpus import SEED
 from evaluation.synthetic import SyntheticCorpus
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical import ranker
@@ -19,13 +20,13 @@ from retrieval.types import Ranking, SearchFilters, SearchMethod, SearchPlan, We
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0))
-QUESTIONS = [*SyntheticCorpus(600, benchmark.SEED).questions(12), "air", "air bank water", "nothing that is there"]
+QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water", "nothing that is there"]
 
 
 @pytest.fixture
 def corpus(monkeypatch: pytest.MonkeyPatch) -> Collection:
-    monkeypatch.setattr(benchmark, "SAMPLES", 2)
-    return benchmark.load(600, lambda *at: None).collection
+    monkeypatch.setattr(benchmark_corpus, "SAMPLES", 2)
+    return benchmark_corpus.load(600, lambda *at: None).collection
 
 
 def rank(question: str, filters: SearchFilters, depth: int, first_look: int) -> Ranking:

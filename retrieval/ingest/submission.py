@@ -1,0 +1,102 @@
+"""A file that is to be read: stored as its document's current version, and told to a worker."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.recipe import is_current
+from retrieval.models import Collection, Document
+from retrieval.tasks import ingest_document
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What became of a submitted file: its document, and whether there is anything to read."""
+
+    document: Document
+    changed: bool
+
+
+def submit(
+    collection: Collection,
+    source: str,
+    data: bytes,
+    *,
+    title: str = "",
+    url: str = "",
+    language: str = "",
+    metadata: dict[str, object] | None = None,
+    enqueue: bool = True,
+) -> Submission:
+    """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
+
+    Raises: DocumentRejected when it is larger than the site accepts.
+    """
+    check_size(source, len(data))
+    content_hash = hashlib.sha256(data).hexdigest()
+    with transaction.atomic():
+        # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
+        Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+        document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
+        if (
+            document is not None
+            and document.content_hash == content_hash
+            and document.status == Document.Status.READY
+            and is_current(document)
+        ):
+            return Submission(document, changed=False)
+        if document is None:
+            document = Document(collection=collection, source=source, title=title)
+        previous = document.file.name if document.pk and document.content_hash != content_hash else ""
+        if not document.pk or previous:
+            document.file.save(source.replace("\\", "/").rsplit("/", 1)[-1], ContentFile(data), save=False)
+        document.content_hash = content_hash
+        document.size_bytes = len(data)
+        document.title = title or document.title
+        document.url = url or document.url
+        document.language = language or document.language
+        document.metadata = metadata if metadata is not None else document.metadata
+        requeue(document, enqueue=enqueue)
+        if previous:
+            storage = document.file.storage
+            transaction.on_commit(lambda: storage.delete(previous))
+    return Submission(document, changed=True)
+
+
+def check_size(source: str, size_bytes: int) -> None:
+    """Raises: DocumentRejected when a file is larger than the site accepts."""
+    if size_bytes > settings.DOCUMENT_MAX_BYTES:
+        limit = settings.DOCUMENT_MAX_BYTES // 2**20
+        raise DocumentRejected(f"{source} is larger than {limit} MiB: split it, or raise DOCUMENT_MAX_MIB.")
+
+
+def requeue(document: Document, *, enqueue: bool = True) -> None:
+    """Have the document read (again) from its file. A worker busy with it loses its claim."""
+    document.status = Document.Status.PENDING
+    document.error = ""
+    document.attempts = 0
+    document.retry_at = None
+    document.claim = None
+    document.progress_percent = 0
+    document.save()
+    if enqueue:
+        pk = document.pk
+        transaction.on_commit(lambda: tell_worker(pk))
+
+
+def tell_worker(document_id: int) -> None:
+    """Tell a worker; when the broker does not answer, the schedule picks the document up from its row."""
+    try:
+        ingest_document.delay(document_id)
+    except OperationalError as error:
+        logger.warning("The broker did not take document %s (%s); the schedule will.", document_id, error)
