@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from evaluation import metrics
 from evaluation.figures import fixed
 from evaluation.models import CorpusAlert, EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 # A watched collection whose run failed is left alone for so long.
 TRIED_AGAIN_AFTER = timedelta(hours=1)
+# As much as a 95 % interval leaves on one side.
+CHANCE_OF_LOSS = 0.025
 
 
 class Verdict(StrEnum):
@@ -102,9 +105,16 @@ def check(policy: GatePolicy, version: SearchProfileVersion) -> GateCheck:
 
 
 def is_worse(policy: GatePolicy, comparison: Comparison) -> bool:
-    """Whether the whole interval of the difference lies below the largest allowed loss."""
+    """Whether the whole interval of the difference lies below the largest allowed loss, and that is not by chance.
+
+    The interval of a handful of questions is too narrow: they also have to be more worse than better questions than
+    CHANCE_OF_LOSS allows.
+    """
     difference = comparison.difference
-    return difference is not None and difference.high < -policy.largest_loss
+    if difference is None or difference.high >= -policy.largest_loss:
+        return False
+    changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
+    return metrics.chance_of_loss(changed) <= CHANCE_OF_LOSS
 
 
 def request_runs(

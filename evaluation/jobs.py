@@ -76,6 +76,7 @@ def end(job: Job, status: str, *, error: str = "", **values: Any) -> None:
 def enqueue(model: type[Job], ids: Iterable[int], task: Task) -> int:
     """Tell a worker of each; when the broker does not answer, the next sweep will. Returns how many were told."""
     sent = []
+    now = timezone.now()
     for pk in ids:
         try:
             task.delay(pk)
@@ -83,7 +84,9 @@ def enqueue(model: type[Job], ids: Iterable[int], task: Task) -> int:
             logger.warning("The broker did not take %s (%s); the schedule will.", _name(model, pk), error)
             break
         sent.append(pk)
-    model._default_manager.filter(pk__in=sent, status=Job.QUEUED).update(enqueued_at=timezone.now())
+    # Not what was told, tried and postponed already: nobody has been told of its next attempt.
+    due = Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
+    model._default_manager.filter(due, pk__in=sent, status=Job.QUEUED).update(enqueued_at=now)
     return len(sent)
 
 

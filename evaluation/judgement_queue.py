@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import islice
 
 from django.conf import settings
 from django.db import transaction
@@ -80,7 +81,9 @@ def request_forgotten() -> int:
         status=Answer.Status.COMPLETED,
         completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
     ).only("pk", "repeats")
-    return sum(bool(request(answer)) for answer in forgotten[: jobs.MOST_AT_ONCE])
+    # What no judge is planned for stays without a judgement, and must not stand before the others for ever.
+    wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned(answer))
+    return sum(bool(request(answer)) for answer in islice(wanted, jobs.MOST_AT_ONCE))
 
 
 def sweep() -> int:

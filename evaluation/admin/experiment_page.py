@@ -19,6 +19,7 @@ from evaluation.experiments.statistics.planning import Plan
 from evaluation.experiments.statistics.samples import ArmSummary
 from evaluation.figures import percent, significant, whole
 from evaluation.models import Experiment
+from retrieval.gates import Objection, objections_to
 
 PRESENT = timedelta(days=28)
 MOST_POINTS = 40
@@ -72,7 +73,10 @@ class PresentRow:
 
 @dataclass(frozen=True, slots=True)
 class DraftPage:
-    """``problem`` says why the experiment cannot start as it is written down; empty when it can."""
+    """``problem`` says why the experiment cannot start as it is written down; empty when it can.
+
+    ``objections`` are those of the gates to publishing the treatment, which do not keep it from being tried.
+    """
 
     plan: Plan | None
     problem: str
@@ -80,6 +84,7 @@ class DraftPage:
     visitors_a_week: float
     weeks: float | None
     present: list[PresentRow]
+    objections: tuple[Objection, ...]
 
 
 def started_page(experiment: Experiment) -> StartedPage:
@@ -124,6 +129,7 @@ def draft_page(experiment: Experiment) -> DraftPage:
             for measure in measures.MEASURES.values()
             for arm in [present.sample(measure.outcome).control]
         ],
+        objections=objections_to(experiment.treatment),
     )
 
 

@@ -149,6 +149,7 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
                 "started": started_page(experiment) if not is_draft else None,
                 "may_steer": _may_steer(request),
                 "may_publish": _may_publish(request),
+                "may_override": _may_override(request),
                 "objections": request.session.pop(_objections_key(experiment), []),
             }
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
@@ -165,7 +166,8 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _asked(request, pk, allowed=_may_steer(request))
+        # Visitors of the treatment are served a profile that nobody may have published.
+        experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
         if isinstance(experiment, HttpResponse):
             return experiment
         try:
@@ -194,7 +196,7 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
         if isinstance(experiment, HttpResponse):
             return experiment
-        override = request.POST.get("override", "").strip()
+        override = request.POST.get("override", "").strip() if _may_override(request) else ""
         try:
             in_force = lifecycle.publish_winner(experiment, request.user, override=override)
         except PublicationRefused as refused:
@@ -224,6 +226,10 @@ def _may_steer(request: HttpRequest) -> bool:
 
 def _may_publish(request: HttpRequest) -> bool:
     return request.user.has_perm("retrieval.change_searchprofile")
+
+
+def _may_override(request: HttpRequest) -> bool:
+    return request.user.has_perm("retrieval.override_gate")
 
 
 def _objections_key(experiment: Experiment) -> str:

@@ -87,7 +87,8 @@ def publish_winner(experiment: Experiment, published_by: User, *, override: str 
     """End the experiment if it runs, put its winner in force, and return what is in force now.
 
     Nothing is changed when the winner cannot be published. ``override`` is a reason to publish against the objections
-    of the gates. Raises: ExperimentRefused without a winner, PublicationRefused when a gate objects, ImproperProfile
+    of the gates. To go back to the built-in profile asks no gate. Raises: ExperimentRefused without a winner, or
+    when the built-in profile won and is another one by now; PublicationRefused when a gate objects; ImproperProfile
     when the winner's settings cannot be read.
     """
     with transaction.atomic():
@@ -101,6 +102,12 @@ def publish_winner(experiment: Experiment, published_by: User, *, override: str 
             experiment = end(experiment, published_by)
         version = experiment.treatment if winner is Arm.TREATMENT else experiment.control
         if version is None:
+            if to_json(profiles.built_in_profile()) != experiment.control_settings:
+                raise ExperimentRefused(
+                    _t(
+                        "The built-in profile is not the one that won: the settings were changed since the start."
+                    )
+                )
             profiles.withdraw()
         elif not version.is_published:
             profiles.publish(version, published_by, override=override)

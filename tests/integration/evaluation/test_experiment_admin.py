@@ -44,6 +44,12 @@ def messages(response) -> list[str]:
     return [str(message) for message in response.context["messages"]]
 
 
+def sign_in_with(client, codenames: list[str]) -> None:
+    user = User.objects.create_user("somebody", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(user)
+
+
 def body(**changed: object) -> dict[str, object]:
     control, treatment = versions()
     return {
@@ -194,6 +200,40 @@ def test_objections_of_a_gate_are_shown_and_can_be_overridden_with_a_reason(admi
     assert "Visitors have spoken." in admin.get(address(experiment, "history")).content.decode()
 
 
+def test_objections_are_overridden_by_nobody_without_the_permission(client, admin_user, monkeypatch):
+    experiment = started(admin_user)
+    simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.3)
+    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [Objection("Not measured.")]])
+    sign_in_with(client, ["change_experiment", "change_searchprofile"])
+    text = client.post(address(experiment, "publish"), {"override": "I like it."}, follow=True).content.decode()
+    assert "Not measured." in text
+    assert 'name="override"' not in text
+    assert profiles.published_version() is None
+
+
+def test_a_built_in_winner_that_is_another_one_by_now_is_not_put_in_force(admin, admin_user, settings):
+    control, treatment = versions()
+    profiles.publish(control)
+    experiment = started(admin_user, control=None, treatment=treatment)
+    simulate(experiment, 300, lambda arm: 0.3 if arm is Arm.TREATMENT else 0.85)
+    settings.RETRIEVAL_TOP_K += 1
+    response = admin.post(address(experiment, "publish"), follow=True)
+    assert "The built-in profile is not the one that won" in messages(response)[0]
+    assert profiles.published_version() == control
+    settings.RETRIEVAL_TOP_K -= 1
+    admin.post(address(experiment, "publish"))
+    assert profiles.published_version() is None
+
+
+def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch):
+    monkeypatch.setattr("retrieval.gates._gates", [lambda version: [Objection(f"Not measured {EVIL}", "/admin/")]])
+    text = page(admin, draft())
+    assert "A gate would not publish the treatment." in text
+    assert "Not measured &lt;script&gt;" in text
+    monkeypatch.setattr("retrieval.gates._gates", [])
+    assert "A gate would not publish" not in page(admin, draft(name="Another"))
+
+
 def test_the_last_weeks_are_shown_for_planning(admin, admin_user):
     experiment = started(admin_user)
     simulate(experiment, 60, lambda arm: 0.5)
@@ -214,10 +254,19 @@ def test_the_last_weeks_are_shown_for_planning(admin, admin_user):
 )
 def test_what_may_be_done_depends_on_permissions(client, admin_user, codenames, may_look, may_steer, may_publish):
     experiment = started(admin_user)
-    user = User.objects.create_user("somebody", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    client.force_login(user)
+    sign_in_with(client, codenames)
     assert (client.get(address(experiment)).status_code == 200) is may_look
     assert client.get(address(experiment, "end")).status_code == (405 if may_steer else 403)
     assert (client.post(address(experiment, "publish")).status_code == 302) is may_publish
     assert (client.post(address(experiment, "end")).status_code == 302) is may_steer
+
+
+def test_only_who_may_publish_starts_what_visitors_are_served(client, admin_user):
+    experiment = draft()
+    sign_in_with(client, ["change_experiment"])
+    assert "<button" not in page(client, experiment).split('id="experiment-plan"')[1].split("</section>")[0]
+    assert client.post(address(experiment, "start")).status_code == 403
+    client.force_login(admin_user)
+    client.post(address(experiment, "start"))
+    experiment.refresh_from_db()
+    assert experiment.state == "running"

@@ -95,6 +95,22 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     assert profiles.published_version() == words
 
 
+def test_so_few_questions_prove_no_loss(policy, words) -> None:
+    gates.request_runs(policy, words)
+    measure_all()
+    checked = gates.check(policy, words)
+    assert checked.run is not None
+    assert checked.baseline is not None
+    pretend_many(checked.baseline, [1] * 6)
+    # Lost on five of five questions that differ: by chance once in 32 times.
+    pretend_many(checked.run, [0, 0, 0, 0, 0, 1])
+    checked = gates.check(policy, words)
+    assert checked.comparison is not None
+    assert checked.comparison.difference is not None
+    assert checked.comparison.difference.high < 0
+    assert checked.verdict is Verdict.PASSED
+
+
 def test_the_allowed_loss_moves_the_bar(policy, words) -> None:
     gates.request_runs(policy, words)
     measure_all()

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import conf, jobs, judgement_queue, judging
+from evaluation import conf, jobs, judgement_queue, judging, tasks
 from evaluation.budget import tokens_spent
 from evaluation.judges.exceptions import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
@@ -371,6 +371,36 @@ def test_an_answer_whose_web_process_died_is_found(server):
     assert judgement_queue.request_forgotten() == 1
     assert Judgement.objects.filter(answer=forgotten).count() == 2
     assert judgement_queue.request_forgotten() == 0
+
+
+def test_answers_that_no_judge_is_planned_for_keep_no_forgotten_one_waiting(settings, monkeypatch):
+    settings.EVALUATE_ANSWERS = False
+    settings.EVALUATE_WITH_MODEL = True
+    settings.JUDGE_SAMPLE_RATE = 0.3
+    monkeypatch.setattr(jobs, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", lambda _pk: None)
+    made = [completed_answer(completed_at=timezone.now() - timedelta(minutes=10)) for _ in range(20)]
+    sampled = {answer.pk for answer in made if conf.is_sampled(answer.pk)}
+    assert 0 < len(sampled) < 20
+    for _time in range(10):
+        assert judgement_queue.request_forgotten() <= 3
+    assert set(Judgement.objects.values_list("answer", flat=True)) == sampled
+
+
+def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_when_it_is_due(settings, monkeypatch):
+    settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
+    judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
+    # A worker is faster than the process that told it.
+    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", judging.judge)
+    jobs.enqueue(Judgement, [judgement.pk], tasks.judge_answer)
+    judgement.refresh_from_db()
+    assert (judgement.status, judgement.attempts) == ("queued", 1)
+    told = []
+    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", told.append)
+    long_ago = timezone.now() - timedelta(minutes=1)
+    Judgement.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
+    assert judgement_queue.sweep() == 1
+    assert told == [judgement.pk]
 
 
 # Rules of the tables and of the settings ------------------------------------------------------------------------------
