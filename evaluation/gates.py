@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 # A watched collection whose run failed is left alone for so long.
 TRIED_AGAIN_AFTER = timedelta(hours=1)
-# As much as a 95 % interval leaves on one side.
-CHANCE_OF_LOSS = 0.025
 
 
 class Verdict(StrEnum):
@@ -105,16 +103,9 @@ def check(policy: GatePolicy, version: SearchProfileVersion) -> GateCheck:
 
 
 def is_worse(policy: GatePolicy, comparison: Comparison) -> bool:
-    """Whether the whole interval of the difference lies below the largest allowed loss, and that is not by chance.
-
-    The interval of a handful of questions is too narrow: they also have to be more worse than better questions than
-    CHANCE_OF_LOSS allows.
-    """
-    difference = comparison.difference
-    if difference is None or difference.high >= -policy.largest_loss:
-        return False
+    """Whether the questions became worse by more than the largest allowed loss, beyond chance."""
     changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
-    return metrics.chance_of_loss(changed) <= CHANCE_OF_LOSS
+    return comparison.difference is not None and metrics.is_loss(comparison.difference, changed, policy.largest_loss)
 
 
 def request_runs(

@@ -131,6 +131,16 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES, 
     return (lower + 1) / (resamples + 1)
 
 
+def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
+    """Whether a paired difference is a loss of more than ``allowed``, beyond chance.
+
+    Its whole 95 % ``interval`` lies below, and the ``differences`` of the queries, which may leave out those of 0, have
+    a `chance_of_loss` of no more than such an interval leaves on one side: the interval of a handful of queries is too
+    narrow.
+    """
+    return interval.high < -allowed and chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
+
+
 def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
     """The probability that a positive has a higher score than a negative, ties counting one half.
 
