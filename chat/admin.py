@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import floatformat
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -146,9 +147,10 @@ class AnswerAdmin(ChatAdmin):
         if not trace:
             return "-"
         weights = trace.get("weights", {})
+        vector, lexical = (floatformat(weights.get(leg, 0), -3) for leg in ("vector", "lexical"))
         return (
             f"{trace.get('search_method', '')}, {trace.get('query_class', '')} ({trace.get('rule', '')}); "
-            f"vector {weights.get('vector', 0):g}, lexical {weights.get('lexical', 0):g}; "
+            f"vector {vector}, lexical {lexical}; "
             f"depth {trace.get('depth', '')}, top_k {trace.get('top_k', '')}"
         )
 
@@ -157,7 +159,7 @@ class AnswerAdmin(ChatAdmin):
         return _table(
             ["leg", "status", "returned", "ms", "error"],
             [
-                [leg["leg"], leg["status"], leg["returned"], f"{leg['milliseconds']:.1f}", leg["error"]]
+                [leg["leg"], leg["status"], leg["returned"], floatformat(leg["milliseconds"], 1), leg["error"]]
                 for leg in answer.trace.get("legs", [])
             ],
         )
@@ -165,7 +167,9 @@ class AnswerAdmin(ChatAdmin):
     @admin.display(description=_("milliseconds"))
     def timings(self, answer: Answer) -> str:
         stages = {**answer.trace.get("timings_ms", {}), **{f"answer: {k}": v for k, v in answer.timings_ms.items()}}
-        return _table(["stage", "ms"], [[stage, f"{milliseconds:.1f}"] for stage, milliseconds in stages.items()])
+        return _table(
+            ["stage", "ms"], [[stage, floatformat(milliseconds, 1)] for stage, milliseconds in stages.items()]
+        )
 
     @admin.display(description=_("candidates"))
     def candidates(self, answer: Answer) -> str:
@@ -176,8 +180,11 @@ class AnswerAdmin(ChatAdmin):
                 [
                     candidate.get("title") or f"#{candidate['chunk_id']}",
                     candidate["rank"] or "-",
-                    f"{candidate['score']:.4f}",
-                    *(f"{legs[leg]['contribution']:.4f} ({legs[leg]['rank'] or '-'})" for leg in ("lexical", "vector")),
+                    floatformat(candidate["score"], 4),
+                    *(
+                        f"{floatformat(legs[leg]['contribution'], 4)} ({legs[leg]['rank'] or '-'})"
+                        for leg in ("lexical", "vector")
+                    ),
                     candidate["dropped"],
                 ]
             )

@@ -127,7 +127,14 @@ def score_chart(scope: Scope, found: Distribution) -> Markup:
         for low, high in pairwise(EDGES)
     ]
     return histogram(
-        caption, EDGES, found.counts, heading=_("answers"), number=decimal, threshold=found.threshold, links=links
+        caption,
+        EDGES,
+        found.counts,
+        heading=_("answers"),
+        number=decimal,
+        count_number=whole,
+        threshold=found.threshold,
+        links=links,
     )
 
 

@@ -32,14 +32,16 @@ def histogram(
     *,
     heading: str = "",
     number: Number = plain_number,
+    count_number: Number = plain_number,
     threshold: float | None = None,
     links: Sequence[str | None] | None = None,
 ) -> Markup:
     """A column for each bin: bin i reaches from ``edges[i]`` to ``edges[i + 1]``, and is as wide.
 
-    ``heading`` heads the table's column of counts; bins below ``threshold`` have the colour of what asks for a look.
-    ``links`` lead from each bin to the list behind it. Without a single count a sentence says that there is nothing.
-    Raises: ValueError unless the edges ascend and are one more than the counts, and for a negative count.
+    ``number`` writes the edges, ``count_number`` the counts. ``heading`` heads the table's column of counts; bins below
+    ``threshold`` have the colour of what asks for a look. ``links`` lead from each bin to the list behind it. Without a
+    single count a sentence says that there is nothing. Raises: ValueError unless the edges ascend and are one more than
+    the counts, and for a negative count.
     """
     same_lengths(counts, edges[1:], *([links] if links is not None else []))
     if any(low >= high for low, high in pairwise(edges)):
@@ -47,20 +49,20 @@ def histogram(
     if any(count < 0 for count in counts):
         raise ValueError("A count cannot be negative.")
     scale = linear(counts, BOTTOM, TOP, whole=True)
-    shapes = value_axis(scale, plain_number)
+    shapes = value_axis(scale, count_number)
     rows = []
     if counts:
         first, last = edges[0], edges[-1]
         places = [LEFT + (edge - first) / (last - first) * (RIGHT - LEFT) for edge in edges]
         for index, count in enumerate(counts):
             bin_name = f"{number(edges[index])} – {number(edges[index + 1])}"
-            rows.append([bin_name, plain_number(count)])
+            rows.append([bin_name, count_number(count)])
             if not count:
                 continue
             low = threshold is not None and edges[index + 1] <= threshold
             bar = element(
                 "rect",
-                element("title", f"{bin_name}: {plain_number(count)}"),
+                element("title", f"{bin_name}: {count_number(count)}"),
                 x=places[index] + 1,
                 width=max(0.5, places[index + 1] - places[index] - 2),
                 y=scale(count),

@@ -5,6 +5,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from evaluation.figures import fixed
 from evaluation.models.runs import EvaluationRun
 from evaluation.models.sets import EvaluationSet
 
@@ -78,4 +79,4 @@ class CorpusAlert(models.Model):
         verbose_name_plural = _("alerts")
 
     def __str__(self) -> str:
-        return f"{self.policy}: {self.difference:+.3f}"
+        return f"{self.policy}: {fixed(self.difference, 3, signed=True)}"

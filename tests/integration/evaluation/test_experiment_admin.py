@@ -74,7 +74,7 @@ def test_an_experiment_is_written_down_planned_and_started(admin, admin_user):
     assert (experiment.state, experiment.started_by) == ("running", admin_user)
     text = page(admin, experiment)
     assert "Hidden: a look before the horizon would spoil" in text
-    assert "0, planned 1507" in text
+    assert "0, planned 1,507" in text
     assert "when 1,507 visitors of the control" in text, "the rule stays on the page"
 
 

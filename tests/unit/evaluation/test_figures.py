@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from evaluation.figures import day_and_month, fixed, percent, significant, whole
 
 MONTHS = {
-    "en": "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(),
-    "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec".split(),
+    "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+    "nl": ["jan", "feb", "mrt", "apr", "mei", "jun", "jul", "aug", "sep", "okt", "nov", "dec"],
 }
 
 

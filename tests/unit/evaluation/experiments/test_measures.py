@@ -11,8 +11,7 @@ from evaluation.experiments import outcomes
 from evaluation.experiments.measures import MEASURES
 
 RATE, SCORE, TYPICAL, MEAN = (
-    MEASURES[outcome]
-    for outcome in (outcomes.HELPFUL, outcomes.GROUNDEDNESS, outcomes.LATENCY, outcomes.LATENCY_MEAN)
+    MEASURES[outcome] for outcome in (outcomes.HELPFUL, outcomes.GROUNDEDNESS, outcomes.LATENCY, outcomes.LATENCY_MEAN)
 )
 SLOW = math.log(1200)
 
