@@ -236,18 +236,18 @@ def test_the_interval_of_auroc_holds_it_and_narrows_with_more_answers():
 def test_a_loss_in_few_questions_may_be_chance():
     assert metrics.chance_of_loss([]) == 1.0
     assert metrics.chance_of_loss([0.0, 0.0]) == 1.0
-    assert metrics.chance_of_loss([-1.0]) == 0.5
-    assert metrics.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 8
-    assert metrics.chance_of_loss([-0.3, -0.2, 0.1]) == 2 / 8
+    assert metrics.chance_of_loss([-1.0]) == 0.25
+    assert metrics.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
+    # One of eight is lower, none other equal.
+    assert metrics.chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
 
 
 @given(st.lists(st.floats(-1, 1).filter(lambda value: abs(value) > 0.01), min_size=1, max_size=10))
-def test_the_chance_of_a_loss_and_of_a_gain_add_up(differences):
+def test_the_chances_of_a_loss_and_of_a_gain_add_up(differences):
     loss = metrics.chance_of_loss(differences)
     gain = metrics.chance_of_loss([-value for value in differences])
-    assert 2.0 ** -len(differences) <= loss <= 1
-    # What was seen is counted in both.
-    assert loss + gain > 1
+    assert loss >= 0.5 ** (len(differences) + 1)
+    assert loss + gain == pytest.approx(1)
 
 
 def test_the_chance_of_a_loss_is_the_same_counted_and_drawn(monkeypatch):
@@ -255,3 +255,11 @@ def test_the_chance_of_a_loss_is_the_same_counted_and_drawn(monkeypatch):
     counted = metrics.chance_of_loss(differences)
     monkeypatch.setattr(metrics, "EXACT_FLIPS", 5)
     assert metrics.chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
+
+
+def test_a_loss_lies_below_what_is_allowed_and_is_not_by_chance():
+    few, many = [-1.0] * 4, [-1.0] * 6
+    assert not metrics.is_loss(metrics.mean_interval(few), few)
+    assert metrics.is_loss(metrics.mean_interval(many), many)
+    assert metrics.is_loss(metrics.mean_interval(many), many, allowed=0.9)
+    assert not metrics.is_loss(metrics.mean_interval(many), many, allowed=1.0)
