@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 export PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams clean
+.PHONY: help setup run test lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,9 @@ bench-answers: $(VENV)/.site
 
 bench-streams: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md
+
+bench-dashboard: $(VENV)/.site
+	$(BIN)/python manage.py benchmark_dashboard --write docs/performance.md
 
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md

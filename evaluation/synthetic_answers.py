@@ -8,15 +8,13 @@ order in which they were asked. The same seed gives the same rows, except for th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import connection, transaction
-from django.db.models import AutoField, Model
+from django.db import transaction
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
@@ -25,26 +23,25 @@ from evaluation.exceptions import EvaluationError
 from evaluation.experiments.assignment import Arm, pseudonym
 from evaluation.experiments.choice import arm_of
 from evaluation.models import Experiment, Exposure, Judgement, Score
+from evaluation.synthetic_answer_rows import SLUG, copy, remove, settle
 from retrieval import profiles
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.ranking.profile import to_json
 
-SLUG = "benchmark-answers"
 SEED = 90_000
 DAYS = 90
 ANSWERS_A_VISITOR = 2
 # A document for so many answers; of five, one is never cited.
 ANSWERS_A_DOCUMENT = 20
-TABLES = (Answer, Citation, Conversation, Document, Experiment, Exposure, Feedback, Judgement, Score)
 
-_OFFLINE = {
+_OFFLINE: dict[Score.Metric, float | None] = {
     Score.Metric.GROUNDEDNESS: 0.5,
     Score.Metric.CITATION_SUPPORT: 0.8,
     Score.Metric.ANSWER_RELEVANCY: 0.3,
     Score.Metric.CONTEXTUAL_RELEVANCY: 0.3,
     Score.Metric.REFUSAL: None,
 }
-_MODEL = {Score.Metric.FAITHFULNESS: 0.5, Score.Metric.ANSWER_RELEVANCY: 0.5}
+_MODEL: dict[Score.Metric, float | None] = {Score.Metric.FAITHFULNESS: 0.5, Score.Metric.ANSWER_RELEVANCY: 0.5}
 _STATUSES = (Answer.Status.COMPLETED, Answer.Status.FAILED, Answer.Status.STOPPED)
 _BATCH = 2_000
 
@@ -81,25 +78,6 @@ def load(number: int, report: Report, *, seed: int = SEED) -> LoadedAnswers:
     return LoadedAnswers(number, collection, experiment, time.perf_counter() - started)
 
 
-def remove() -> None:
-    """Delete what an earlier :func:`load` made, and have the indexes forget it."""
-    with transaction.atomic():
-        Experiment.objects.filter(name=SLUG).delete()
-        Conversation.objects.filter(title=SLUG, visitor__startswith=SLUG).only("pk").delete()
-        Document.objects.filter(collection__slug=SLUG).only("pk", "collection_id", "file").delete()
-        Collection.objects.filter(slug=SLUG).delete()
-        SearchProfile.objects.filter(slug=SLUG).delete()
-    settle()
-
-
-def settle() -> None:
-    """Have PostgreSQL do now what it would do within minutes, so that it does not do it while things are timed."""
-    vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
-    with connection.cursor() as cursor:
-        for model in TABLES:
-            cursor.execute(f"{vacuum} {connection.ops.quote_name(model._meta.db_table)}")
-
-
 def _experiment() -> Experiment:
     """As if it had just ended: only one may run, and what is timed reads one that ended today like a running one."""
     profile = SearchProfile.objects.create(slug=SLUG, name=SLUG)
@@ -123,9 +101,7 @@ def _experiment() -> Experiment:
 
 
 class _Loading:
-    def __init__(
-        self, number: int, collection: Collection, experiment: Experiment, report: Report, seed: int
-    ) -> None:
+    def __init__(self, number: int, collection: Collection, experiment: Experiment, report: Report, seed: int) -> None:
         self._number = number
         self._collection = collection
         self._experiment = experiment
@@ -145,7 +121,7 @@ class _Loading:
         self._judgements(answers, Judgement.Judge.MODEL, _MODEL, share=0.1)
 
     def _documents(self) -> list[int]:
-        _copy(
+        copy(
             Document(
                 collection=self._collection, title=f"Document {number}", source=f"{SLUG}-{number}", chunk_count=5,
                 content_hash=f"{number:064x}", status=Document.Status.READY,
@@ -170,7 +146,7 @@ class _Loading:
                     collection=self._collection if alone[place] else None,
                 )
             )  # fmt: skip
-        _copy(made)
+        copy(made)
         return made
 
     def _answers(self, conversations: Sequence[Conversation], documents: Sequence[int]) -> list[Answer]:
@@ -212,7 +188,10 @@ class _Loading:
                         repeats=repeats,
                         # Both wide enough to lie out of line, as those of real answers do.
                         sources=[
-                            {"document": {"id": documents[(place * 7 + step) % len(documents)]}, "content": third[:1000]}
+                            {
+                                "document": {"id": documents[(place * 7 + step) % len(documents)]},
+                                "content": third[:1000],
+                            }
                             for step in range(2)
                         ],
                         trace={"candidates": third},
@@ -226,14 +205,14 @@ class _Loading:
                     self._report("writing answers", place, number)
                 yield answers[-1]
 
-        _copy(made())
+        copy(made())
         return answers
 
     def _feedback(self, answers: Sequence[Answer]) -> None:
         """Every seventh answer is marked, and two of three of those helped."""
         rated = self._random.random(len(answers)) < 1 / 7
         helped = self._random.random(len(answers)) < 2 / 3
-        _copy(
+        copy(
             Feedback(answer=answer, helpful=bool(helped[place]), created_at=at, updated_at=at)
             for place, answer in enumerate(answers)
             if rated[place]
@@ -242,7 +221,7 @@ class _Loading:
 
     def _citations(self, answers: Sequence[Answer], documents: Sequence[int]) -> None:
         cited = documents[: max(1, len(documents) * 4 // 5)]
-        _copy(
+        copy(
             Citation(
                 answer=answer, marker=marker, document_id=cited[(place * 7 + marker) % len(cited)],
                 document_title="Document", quote=answer.text[:160], start=0, end=160, support=0.9,
@@ -254,7 +233,7 @@ class _Loading:
 
     def _exposures(self, answers: Sequence[Answer]) -> None:
         salt = self._experiment.salt
-        _copy(
+        copy(
             Exposure(
                 experiment=self._experiment, answer=answer, subject=pseudonym(salt, answer.conversation.subject),
                 arm=arm.value, created_at=_finished(answer),
@@ -273,7 +252,7 @@ class _Loading:
             for place, answer in enumerate(answers)
             if drawn[place] and answer.status == Answer.Status.COMPLETED
         }
-        _copy(
+        copy(
             Judgement(
                 answer_id=answer, judge=judge, judge_name="made up", status=Judgement.Status.DONE, attempts=1,
                 created_at=at, enqueued_at=at, finished_at=at,
@@ -301,7 +280,7 @@ class _Loading:
                 if place % _BATCH == 0:
                     self._report(f"writing scores ({judge.label})", place, len(rows))
 
-        _copy(made())
+        copy(made())
 
     def _texts(self, number: int) -> list[str]:
         """Random digits, which do not shrink where they are stored."""
@@ -311,25 +290,3 @@ class _Loading:
 def _finished(answer: Answer) -> datetime:
     assert answer.completed_at is not None
     return answer.completed_at
-
-
-def _copy(rows: Iterable[Model]) -> None:
-    """Write the rows as they are: `bulk_create` would put the present into the times at which they were made.
-
-    Keys that the database gives are left to it.
-    """
-    remaining = iter(rows)
-    first = next(remaining, None)
-    if first is None:
-        return
-    fields = [field for field in first._meta.concrete_fields if not isinstance(field, AutoField) and not field.generated]
-    quote = connection.ops.quote_name
-    names = ", ".join(quote(field.column) for field in fields)
-
-    def values(row: Model) -> list[Any]:
-        return [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
-
-    with connection.cursor() as cursor, cursor.copy(f"COPY {quote(first._meta.db_table)} ({names}) FROM STDIN") as copy:
-        copy.write_row(values(first))
-        for row in remaining:
-            copy.write_row(values(row))

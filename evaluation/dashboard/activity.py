@@ -34,7 +34,8 @@ _OF_COLLECTION = """
                 WHERE conversation.id = answer.conversation_id AND conversation.collection_id = %(collection)s)
 """
 # An answer that was stopped, failed or copied from an earlier one says nothing of how long an answer takes.
-_WRITTEN = "status = 'completed' AND repeats_id IS NULL"
+# A copy stays one when its original is deleted, and it has no link to it any more.
+_WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Case, Count, F, IntegerField, Max, Value, When
-from django.db.models.functions import Cast, Floor, Least
+from django.db import connection
 
 from evaluation.dashboard.scope import Scope
 from evaluation.models import Judgement, Score
@@ -15,6 +14,41 @@ BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
 # Of these the dashboard draws the distribution, of each judge apart: their scores cannot be compared.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
+
+# LEAST passes over NULL, and would put errors among the best.
+_SQL = """
+{judged}
+SELECT score.metric,
+       {judge} AS judge,
+       CASE WHEN score.score IS NULL THEN -1 ELSE LEAST(floor(score.score * %(bins)s)::int, %(bins)s - 1) END AS bin,
+       count(*),
+       max(score.threshold)
+  FROM evaluation_score AS score
+  {join}
+ WHERE score.metric = ANY(%(metrics)s) AND score.created_at BETWEEN %(since)s AND %(until)s
+ GROUP BY 1, 2, 3
+"""
+# Rules judge every answer, and only who judges besides is looked up: joining all judgements takes longer than the rest.
+_OF_ALL = {
+    "judged": "",
+    "judge": "COALESCE(judgement.judge, %(rules)s)",
+    "join": "LEFT JOIN evaluation_judgement AS judgement "
+    "ON judgement.id = score.judgement_id AND judgement.judge <> %(rules)s",
+}
+# Materialized, or every score would be led to its conversation, instead of every judgement once.
+_OF_COLLECTION = {
+    "judged": """
+WITH judged AS MATERIALIZED (
+    SELECT judgement.id, judgement.judge
+      FROM evaluation_judgement AS judgement
+      JOIN chat_answer AS answer ON answer.id = judgement.answer_id
+      JOIN chat_conversation AS conversation ON conversation.id = answer.conversation_id
+     WHERE conversation.collection_id = %(collection)s
+)
+""",
+    "judge": "judged.judge",
+    "join": "JOIN judged ON judged.id = score.judgement_id",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +68,13 @@ class Distribution:
 
 def distributions(scope: Scope, metrics: Sequence[str] = METRICS) -> list[Distribution]:
     """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
-    scores = Score.objects.filter(metric__in=metrics, created_at__gte=scope.since, created_at__lte=scope.until)
-    if scope.collection is not None:
-        scores = scores.filter(judgement__answer__conversation__collection=scope.collection)
-    # LEAST passes over NULL, and would put errors among the best.
-    bins = Case(
-        When(score=None, then=Value(-1)),
-        default=Least(Cast(Floor(F("score") * BINS), IntegerField()), Value(BINS - 1)),
-        output_field=IntegerField(),
-    )
-    rows = (
-        scores.order_by()
-        .annotate(bin=bins)
-        .values("metric", "judgement__judge", "bin")
-        .annotate(number=Count("pk"), threshold=Max("threshold"))
-    )
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
-    for row in rows:
-        key = row["metric"], row["judgement__judge"]
-        found.setdefault(key, {})[row["bin"]] = row["number"]
-        if row["threshold"] is not None:
-            thresholds[key] = max(row["threshold"], thresholds.get(key, 0.0))
+    for metric, judge, place, number, threshold in _rows(scope, metrics):
+        key = metric, judge
+        found.setdefault(key, {})[place] = number
+        if threshold is not None:
+            thresholds[key] = max(threshold, thresholds.get(key, 0.0))
     order = {str(metric): place for place, metric in enumerate(metrics)}
     return [
         Distribution(
@@ -67,3 +86,20 @@ def distributions(scope: Scope, metrics: Sequence[str] = METRICS) -> list[Distri
         )
         for (metric, judge), bins_of in sorted(found.items(), key=lambda pair: (order[pair[0][0]], pair[0][1]))
     ]
+
+
+def _rows(scope: Scope, metrics: Sequence[str]) -> list[tuple[str, str, int, int, float | None]]:
+    """Metric, judge, bin (-1 for errors), how many scores lie in it, and their highest threshold."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _SQL.format(**(_OF_COLLECTION if scope.collection else _OF_ALL)),
+            {
+                "rules": Judgement.Judge.OFFLINE.value,
+                "bins": BINS,
+                "metrics": [str(metric) for metric in metrics],
+                "since": scope.since,
+                "until": scope.until,
+                "collection": scope.collection.pk if scope.collection else None,
+            },
+        )
+        return list(cursor.fetchall())

@@ -104,9 +104,7 @@ def publish_winner(experiment: Experiment, published_by: User, *, override: str 
         if version is None:
             if to_json(profiles.built_in_profile()) != experiment.control_settings:
                 raise ExperimentRefused(
-                    _t(
-                        "The built-in profile is not the one that won: the settings were changed since the start."
-                    )
+                    _t("The built-in profile is not the one that won: the settings were changed since the start.")
                 )
             profiles.withdraw()
         elif not version.is_published:

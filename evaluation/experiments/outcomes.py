@@ -15,7 +15,7 @@ from evaluation.models import Experiment, Judgement, Score
 
 HELPFUL, GROUNDEDNESS, REFUSAL, FAILURE = "helpful", "groundedness", "refusal", "failure"
 LATENCY, LATENCY_MEAN = "latency", "latency_mean"
-# The order of the columns of the statement below.
+# The order of the last columns of the statement below.
 OUTCOMES = (HELPFUL, GROUNDEDNESS, REFUSAL, FAILURE, LATENCY, LATENCY_MEAN)
 
 # An answer's outcomes: NULL where there is none. A repeated answer's time says nothing about its search.
@@ -43,19 +43,29 @@ _ANSWERS = """
 # visitor's number never changes after it was looked at, and visitors are in the order of their first answers.
 _VISITORS = """
     WITH answers AS ({answers}),
-    timed AS (SELECT *, MIN(asked_at) OVER (PARTITION BY subject) AS began FROM answers)
-    SELECT
-        arm = 'treatment',
-        began + %(window)s::interval <= %(until)s,
-        COUNT(*),
-        SUM(astray),
-        AVG(helpful) FILTER (WHERE rated_at < began + %(window)s::interval),
-        AVG(groundedness), AVG(refusal), AVG(failure), AVG(LN(milliseconds)), AVG(milliseconds)
-    FROM timed
-    WHERE asked_at < began + %(window)s::interval
-    GROUP BY subject, arm, began
-    ORDER BY began, subject
+    timed AS (SELECT *, MIN(asked_at) OVER (PARTITION BY subject) AS began FROM answers),
+    visitors AS (
+        SELECT began, subject, {packed} AS packed
+        FROM timed
+        WHERE asked_at < began + %(window)s::interval
+        GROUP BY subject, arm, began
+    )
+    SELECT string_agg(packed, '' ORDER BY began, subject) FROM visitors
 """
+_COLUMNS = (
+    "(arm = 'treatment')::int",
+    "(began + %(window)s::interval <= %(until)s)::int",
+    "COUNT(*)",
+    "SUM(astray)",
+    "AVG(helpful) FILTER (WHERE rated_at < began + %(window)s::interval)",
+    "AVG(groundedness)",
+    "AVG(refusal)",
+    "AVG(failure)",
+    "AVG(LN(milliseconds))",
+    "AVG(milliseconds)",
+)
+# Eight bytes a number: to make objects of a hundred thousand rows takes as long as to reckon them.
+_PACKED = " || ".join(f"float8send(COALESCE(({column})::float8, 'NaN'))" for column in _COLUMNS)
 _EXPOSED = _ANSWERS.format(
     subject="exposure.subject",
     arm="exposure.arm",
@@ -135,7 +145,7 @@ def visitors_since(since: datetime, observation_hours: int) -> Visitors:
 def _visitors(answers: str, observation_hours: int, until: datetime, **parameters: int | datetime | None) -> Visitors:
     with connection.cursor() as cursor:
         cursor.execute(
-            _VISITORS.format(answers=answers),
+            _VISITORS.format(answers=answers, packed=_PACKED),
             {
                 "judge": Judgement.Judge.OFFLINE.value,
                 "metric": Score.Metric.GROUNDEDNESS.value,
@@ -144,15 +154,14 @@ def _visitors(answers: str, observation_hours: int, until: datetime, **parameter
                 **parameters,
             },
         )
-        rows = cursor.fetchall()
-    over = [row for row in rows if row[1]]
-    open_treated = [row[0] for row in rows if not row[1]]
-    values = [[np.nan if value is None else float(value) for value in row[4:]] for row in over]
+        (packed,) = cursor.fetchone()
+    rows = np.frombuffer(packed or b"", dtype=">f8").reshape(-1, len(_COLUMNS)).astype(np.float64)
+    treated, is_over = rows[:, 0] == 1, rows[:, 1] == 1
     return Visitors(
-        treated=np.array([row[0] for row in over], dtype=np.bool_),
-        values=np.array(values, dtype=np.float64).reshape(len(over), len(OUTCOMES)),
-        answers=np.array([row[2] for row in over], dtype=np.float64),
-        astray=sum(row[3] for row in rows),
-        observed_control=open_treated.count(False),
-        observed_treatment=open_treated.count(True),
+        treated=treated[is_over],
+        values=rows[is_over, -len(OUTCOMES) :],
+        answers=rows[is_over, 2],
+        astray=int(rows[:, 3].sum()),
+        observed_control=int(np.count_nonzero(~is_over & ~treated)),
+        observed_treatment=int(np.count_nonzero(~is_over & treated)),
     )

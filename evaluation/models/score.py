@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+from evaluation.figures import fixed
 from evaluation.models.judgement import Judgement
 
 
@@ -49,10 +50,22 @@ class Score(models.Model):
             # PostgreSQL holds NaN to be larger than any number, so this refuses it as well.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
-        indexes = [models.Index(fields=["metric", "-created_at"], name="score_by_metric")]
+        indexes = [
+            # With all that a distribution is counted from, without the wide rows.
+            models.Index(
+                fields=["metric", "-created_at"], include=["judgement", "score", "threshold"], name="score_distribution"
+            ),
+            # The lowest scores, in the order in which they are listed.
+            models.Index(
+                fields=["metric", "score", "-created_at", "id"],
+                include=["judgement"],
+                condition=Q(score__lt=F("threshold")),
+                name="score_low",
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.get_metric_display()}: {self.error if self.score is None else f'{self.score:.2f}'}"
+        return f"{self.get_metric_display()}: {self.error if self.score is None else fixed(self.score, 2)}"
 
     @property
     def is_low(self) -> bool:

@@ -8,6 +8,8 @@ from datetime import UTC, timedelta
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
@@ -110,6 +112,15 @@ def test_what_nobody_knows_is_unknown():
     assert total.asked == 0
 
 
+def test_a_copy_says_nothing_of_latency_when_its_original_is_gone():
+    original = answer(timings_ms={"first_token": 100, "total": 1000})
+    answer(timings_ms={"first_token": 300, "total": 3000})
+    answer(timings_ms={"repeated": 1, "first_token": 1, "total": 2}, repeats=original)
+    original.delete()
+    _days, total = activity(scope())
+    assert (total.answered, total.p50_ms, total.first_token_p50_ms) == (2, 3000, 300)
+
+
 def test_latency_is_of_written_answers_alone():
     original = answer(timings_ms={"first_token": 100, "total": 1000})
     answer(timings_ms={"first_token": 300, "total": 3000})
@@ -183,6 +194,48 @@ def test_scores_of_a_collection_and_of_the_period(collection):
     assert [found.measured for found in distributions(scope(30))] == [2]
     assert [found.measured for found in distributions(scope(30, collection))] == [1]
     assert [low.score for low in low_scores(scope(30, collection), Wanted("groundedness"))] == [0.2]
+
+
+def test_scores_of_a_collection_keep_their_judges(collection, other):
+    made = answer(of=collection)
+    score(0.2, made)
+    score(0.8, made, judge="model", metric="faithfulness")
+    score(None, made, judge="model", metric="answer_relevancy")
+    score(0.9, answer(of=other))
+    score(0.9, answer(of=other), judge="model", metric="faithfulness", threshold=0.7)
+    found = {(one.metric, one.judge): one for one in distributions(scope(30, collection))}
+    assert {key: (one.measured, one.errors) for key, one in found.items()} == {
+        ("groundedness", "offline"): (1, 0),
+        ("faithfulness", "model"): (1, 0),
+        ("answer_relevancy", "model"): (0, 1),
+    }
+    assert {one.judge: one.threshold for one in distributions(scope(30)) if one.metric == "faithfulness"} == {
+        "model": 0.7
+    }
+
+
+@pytest.mark.parametrize(
+    ("figures", "index"),
+    [
+        (lambda: activity(scope()), "Index Only Scan using answer_figures"),
+        (lambda: distributions(scope()), "Index Only Scan using score_distribution"),
+        (lambda: list(low_scores(scope(), Wanted("groundedness"))[:5]), "Index Scan using score_low"),
+    ],
+)
+def test_figures_are_counted_without_reading_the_wide_rows(figures, index):
+    for number in range(60):
+        score(number / 60)
+    Score.objects.filter(score__lt=0.9).update(created_at=timezone.now() - timedelta(days=60))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE chat_answer, evaluation_score")
+        # A table of a page is read whole sooner than any index.
+        for way in ("seqscan", "bitmapscan", "sort"):
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+        with CaptureQueriesContext(connection) as queries:
+            figures()
+        (counted,) = queries.captured_queries
+        cursor.execute("EXPLAIN " + counted["sql"])
+        assert index in "\n".join(line for (line,) in cursor.fetchall())
 
 
 def test_the_worst_answers_come_first():
