@@ -25,6 +25,13 @@ class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
         return title
 
 
+class _Comment(forms.CharField):
+    """A text with line ends as a browser counts them: forms send each of them as two characters."""
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).replace("\r\n", "\n")
+
+
 class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
     """A verdict, with a reason when it is bad. ``has_details`` tells that the reason was asked for."""
 
@@ -32,7 +39,7 @@ class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
 
     verdict = forms.ChoiceField(choices=[(name, name) for name in VERDICTS])
     has_details = forms.BooleanField(required=False)
-    comment = forms.CharField(
+    comment = _Comment(
         max_length=COMMENT_CHARACTERS,
         required=False,
         error_messages={"max_length": _("Please keep the comment within %(limit_value)d characters.")},

@@ -63,6 +63,9 @@ class ReplayForm(forms.Form):
         self.fields["writer"].choices = [(name, WRITERS[name]) for name in ("", *writers())]  # type: ignore[attr-defined]
         if not baseline.metadata_boosts:
             del self.fields["boosts"]
+        if baseline.method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
+            # One leg alone is asked: its share changes nothing.
+            del self.fields["vector_weight"]
         self.changed_settings = baseline
         self.change: tuple[str, str, str] = ("", "", "")
 

@@ -28,7 +28,8 @@ class Turn:
     ``completed_question`` is what the question was understood as, empty when it stood for itself. ``checked`` counts
     the sentences that were held against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the
     answer was first given, None when it was made for this question. ``unfolded`` opens the form that asks what was
-    wrong. ``was_searched`` is false for a question that was turned away unread.
+    wrong; with a ``feedback_error``, ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a
+    question that was turned away unread.
     """
 
     id: uuid.UUID
@@ -49,6 +50,7 @@ class Turn:
     helpful: bool | None = None
     reason: str = ""
     comment: str = ""
+    feedback_error: str = ""
     waited_seconds: int = 0
     debug: bool = False
     unfolded: bool = False
@@ -169,6 +171,11 @@ def withheld_turn(answer: Answer) -> Turn:
         sources=(),
         is_withheld=True,
     )
+
+
+def with_refused_feedback(turn: Turn, error: str, *, reason: str, comment: str) -> Turn:
+    """The turn with what its reader sent, to be put right, in place of what is saved; ``reason`` is empty or valid."""
+    return replace(turn, reason=reason, comment=comment, feedback_error=error, unfolded=True)
 
 
 def failed_turn(turn: Turn, payload: Mapping[str, Any]) -> Turn:

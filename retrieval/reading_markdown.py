@@ -132,7 +132,7 @@ def _source_of(href: str, source: str) -> str:
     if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
         return ""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(parts.path)))
-    return "" if path.startswith("..") else path
+    return "" if path.startswith("..") or "\0" in path else path
 
 
 # HTML ----------------------------------------------------------------------------------------------------------------

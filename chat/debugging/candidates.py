@@ -13,11 +13,15 @@ _SILENT: Mapping[str, Any] = {"rank": None, "score": None, "normalized": None, "
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the passage of a candidate says, and where it can be read; ``href`` is empty when it is gone."""
+    """What the passage of a candidate says, and where it can be read; ``href`` is empty when it is gone.
 
-    pieces: tuple[Piece, ...]
+    ``is_closed`` tells that it is there, and that the viewer may not read it.
+    """
+
+    pieces: tuple[Piece, ...] = ()
     href: str = ""
     page: int | None = None
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ class CandidateRow:
 def candidate_rows(trace: Mapping[str, Any], shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
     """The candidates of a trace: those kept by rank, then those dropped by score, ties by chunk id.
 
-    ``shown`` has the passages by chunk id; a candidate that it lacks shows the beginning that the trace has kept.
+    ``shown`` has the passages by chunk id, those that the viewer may not read as closed. A candidate that it lacks is
+    gone, and shows the beginning that the trace has kept.
     """
     candidates = trace.get("candidates", [])
     largest = max((_extent(candidate) for candidate in candidates), default=0.0) or 1.0

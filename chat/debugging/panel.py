@@ -65,8 +65,8 @@ class Panel:
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     """The panel as ``viewer`` may see it: errors for staff only, passages of collections they may read.
 
-    Reads the passages as they are now; one that is gone shows what the trace has kept of it. None when nothing was
-    searched.
+    Reads the passages as they are now; one that is gone shows the beginning that the trace has kept, one whose
+    collection the viewer may not read any more none of its words. None when nothing was searched.
     """
     is_staff = bool(getattr(viewer, "is_staff", False))
     trace = with_word_matches(answer.trace if is_staff else without_errors(answer.trace)) if answer.trace else {}
@@ -111,12 +111,17 @@ def _lexical_matches(answer: Answer, trace: Mapping[str, Any], viewer: Any) -> t
 
 
 def _shown(trace: Mapping[str, Any], viewer: Any) -> dict[int, Shown]:
-    """The candidates' passages around what matched in them, of the collections that the viewer may read."""
+    """The candidates' passages around what matched in them; closed those of collections that the viewer may not read.
+
+    One that is gone is missing.
+    """
     terms = {candidate["chunk_id"]: candidate["matched_terms"] for candidate in trace["candidates"]}
-    readable = Chunk.objects.filter(pk__in=terms, collection__in=filters_for(viewer).collections)
-    passages = load_passages(readable.values_list("pk", flat=True))
+    readable = set(filters_for(viewer).collections)
+    kept_in = dict(Chunk.objects.filter(pk__in=terms).values_list("pk", "collection"))
+    closed = [pk for pk, collection in kept_in.items() if collection not in readable]
+    passages = load_passages(kept_in.keys() - closed)
     spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
-    return {
+    return dict.fromkeys(closed, Shown(is_closed=True)) | {
         pk: Shown(
             pieces=snippet(passage.content, spans.get(pk, ())),
             href=passage_url(passage.document_id, passage.start, passage.end),

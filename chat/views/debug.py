@@ -9,10 +9,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chat.asking import answers_readable_by
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import scores_of
 from chat.models import Answer
-from chat.views.access import for_visitors, is_staff, may_debug, readable_answer
+from chat.views.access import for_visitors, is_staff, known_visitor, may_debug, readable_answer
 from chat.views.replay import form_for
 
 # Scores that are still to come are asked for again after so many seconds; each round waits longer, and the last one
@@ -28,7 +29,12 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """The panel: for htmx what goes into the page, for other browsers a page of its own."""
     answer = debugged_answer(request, answer_id)
     panel = panel_of(answer, request.user)
-    context = {"answer": answer, "panel": panel, **scores_context(request, answer)}
+    context = {
+        "answer": answer,
+        "panel": panel,
+        "earlier_answer": _repeated_answer(request, answer),
+        **scores_context(request, answer),
+    }
     if panel is not None:
         context["form"] = form_for(answer)
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
@@ -44,6 +50,13 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     return render(
         request, "chat/_debug_scores.html", scores_context(request, answer, int(asked[:3]) if asked.isdecimal() else 0)
     )
+
+
+def _repeated_answer(request: HttpRequest, answer: Answer) -> Answer | None:
+    """The answer that this one repeats, where the caller may read it: it may have been given to somebody else."""
+    if answer.repeats_id is None:
+        return None
+    return answers_readable_by(request.user, known_visitor(request)).filter(pk=answer.repeats_id).first()
 
 
 def debugged_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:

@@ -13,8 +13,9 @@ from django_htmx.http import trigger_client_event
 
 from chat.forms import FeedbackForm
 from chat.models import Answer, Feedback
-from chat.turns import turn_of
-from chat.views.access import for_visitors, own_answer
+from chat.turns import turn_of, with_refused_feedback
+from chat.views.access import for_visitors, may_debug, own_answer, own_conversation
+from chat.views.pages import page
 
 
 @require_POST
@@ -23,15 +24,29 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Keeps a verdict, its reason, or that it was taken back. A bad one is followed by the question what was wrong."""
     answer = own_answer(request, answer_id)
     form = FeedbackForm(request.POST)
-    error = "" if form.is_valid() else " ".join(str(sentence) for found in form.errors.values() for sentence in found)
-    said = "" if error else _keep(answer, form)
-    unfolded = bool(error) or (form.cleaned_data["helpful"] is False and not form.cleaned_data["has_details"])
+    if not form.is_valid():
+        return _refused(request, answer, form)
+    said = _keep(answer, form)
+    settled = form.cleaned_data["has_details"]
+    unfolded = form.cleaned_data["helpful"] is False and not settled
     if not request.htmx:  # type: ignore[attr-defined]
         address = reverse("chat:conversation", args=[answer.conversation_id])
         return redirect(f"{address}{f'?unfold={answer.pk}' if unfolded else ''}#answer-{answer.pk}-feedback")
-    context = {"turn": turn_of(answer, unfolded=unfolded), "feedback_error": error}
-    response = render(request, "chat/_feedback.html", context, status=422 if error else 200)
-    return trigger_client_event(response, "announce", {"sentence": error or said})
+    context = {"turn": turn_of(answer, unfolded=unfolded), "settled": settled}
+    return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
+
+
+def _refused(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
+    """The form with what was sent and what is wrong with it: for htmx alone, for other browsers in the whole page."""
+    error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
+    reason = form.cleaned_data.get("reason", "")
+    turn = with_refused_feedback(
+        turn_of(answer, debug=may_debug(request)), error, reason=reason, comment=request.POST.get("comment", "")
+    )
+    if not request.htmx:  # type: ignore[attr-defined]
+        return page(request, own_conversation(request, answer.conversation_id), status=422, refused_feedback=turn)
+    response = render(request, "chat/_feedback.html", {"turn": turn}, status=422)
+    return trigger_client_event(response, "announce", {"sentence": error})
 
 
 def _keep(answer: Answer, form: FeedbackForm) -> str:

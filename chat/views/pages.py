@@ -16,7 +16,7 @@ from chat.conversations import listing
 from chat.forms import TitleForm
 from chat.models import Answer, Conversation
 from chat.suggestions import suggestions
-from chat.turns import turn_of
+from chat.turns import Turn, turn_of
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
 from retrieval.models import Collection
 
@@ -41,17 +41,22 @@ def page(
     error: str = "",
     question: str = "",
     renaming: TitleForm | None = None,
+    refused_feedback: Turn | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
     unfolded = request.GET.get("unfold", "")
     answers = saved_answers(conversation) if conversation else ()
+    turns = [turn_of(answer, debug=debug, unfolded=str(answer.pk) == unfolded) for answer in answers]
+    if refused_feedback:
+        turns = [refused_feedback if turn.id == refused_feedback.id else turn for turn in turns]
     context = {
         "conversation": conversation,
-        "turns": [turn_of(answer, debug=debug, unfolded=str(answer.pk) == unfolded) for answer in answers],
+        "turns": turns,
         "suggestions": [] if conversation else suggestions(request.user),
         "error": error,
         "question": question,
         "renaming": renaming,
+        "wanted_collection": request.POST.get("collection", ""),
         **sidebar(request, shown=request.path),
     }
     return render(request, "chat/chat.html", context, status=status)

@@ -34,7 +34,8 @@ def ask(request: HttpRequest) -> HttpResponse:
             user=request.user,
             visitor=asking.visitor_of(request),
             conversation_id=named,
-            collection=request.POST.get("collection", ""),
+            # No collection has such a name, and the database would refuse to look for it.
+            collection=request.POST.get("collection", "").replace("\0", "\ufffd"),
             method=request.POST.get("method", ""),
             anew=bool(request.POST.get("anew")),
         )

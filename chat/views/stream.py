@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat import sse, streams
+from chat.api.answers import EVENT_ID
 from chat.cards import source_cards
 from chat.models import Answer
 from chat.rendering import Lines, StreamedMarkdown, streamed_html
@@ -32,7 +33,10 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     turn = await sync_to_async(_turn_to_stream)(request, answer_id)
     # A thread's connection would stay taken for as long as the stream is open.
     await sync_to_async(connections.close_all)()
-    events = _events(turn, request.headers.get("Last-Event-ID", ""), translation.get_language())
+    after = request.headers.get("Last-Event-ID", "")
+    # Whatever else a proxy or a program sends there was never told here: it gets the answer from its beginning.
+    after = after if EVENT_ID.fullmatch(after) else ""
+    events = _events(turn, after, translation.get_language())
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
 from tests.browser.pages import answer_text, ask, begin_asking, confirm, letters, marked_text, source
@@ -103,6 +103,7 @@ def test_further_questions_follow_in_the_same_conversation(site: Site, page: Pag
     address = page.url
     expect(page.locator("#question")).to_have_attribute("placeholder", "Ask a further question")
     second = ask(page, ADD_VAR)
+    expect(page.locator("#question")).to_have_value("")
     assert page.url == address
     expect(second.locator(".question")).to_be_in_viewport()
     page.reload()
@@ -122,10 +123,26 @@ def test_a_suggestion_is_asked_with_a_click(site: Site, page: Page) -> None:
     page.goto(site.url)
     suggestion = page.locator(".suggestions button").first
     question = suggestion.locator("span").inner_text()
+    page.fill("#question", "half a question")
     suggestion.click()
     expect(page.locator(".turn .question")).to_have_text(question)
+    expect(page.locator("#question")).to_have_value("half a question")
     expect(page.locator(".turn .answer")).to_have_class(re.compile("is-complete|is-refused"))
     expect(page.locator(".suggestions")).to_have_count(0)
+
+
+def test_what_is_typed_while_a_question_is_sent_stays(site: Site, anywhere: Page) -> None:
+    page = anywhere
+    held: list[Route] = []
+    page.route("**/ask/", lambda route: held.append(route))
+    page.goto(site.url)
+    page.fill("#question", f"{SEAL_KIT}  ")
+    with page.expect_request("**/ask/"):
+        page.press("#question", "Enter")
+    page.locator("#question").press_sequentially("And how ")
+    held[0].continue_()
+    expect(page.locator(".turn .question")).to_have_text(SEAL_KIT)
+    expect(page.locator("#question")).to_have_value("And how ")
 
 
 def test_an_off_topic_question_is_refused_with_the_nearest_passages(site: Site, anywhere: Page) -> None:
@@ -211,10 +228,12 @@ def test_a_question_that_is_too_long_is_refused_with_a_sentence(
     complaints.expected.append("422")
     page = visitor(java_script_enabled=False)
     page.goto(site.url)
+    page.select_option("select[name=collection]", "lingo")
     page.fill("#question", "a" * 512)
     page.click(".send")
     expect(page.locator("#question-error")).to_have_text("The question has 512 characters; please keep it within 500.")
     expect(page.locator("#question")).to_have_value("a" * 512)
+    expect(page.locator("select[name=collection]")).to_have_value("lingo")
 
 
 def test_what_the_server_refuses_is_said_beside_the_question(site: Site, page: Page, complaints: Complaints) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE, Complaints, Site
 from tests.browser.pages import ask, confirm
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
@@ -73,6 +73,37 @@ def test_a_conversation_is_renamed_in_its_place(two_conversations: Page) -> None
     expect(open_list(page).locator(".entry-title")).to_have_text(["Variables <b>", "Seals"])
 
 
+def test_the_entry_that_takes_the_place_of_a_deleted_one_has_the_focus(site: Site, two_conversations: Page) -> None:
+    page = two_conversations
+    page.goto(site.url)
+    ask(page, "What does setVar return?")
+    open_list(page)
+    confirm(page, accept=True)
+    entry(page, "addVar").get_by_role("button", name="Delete").press("Enter")
+    expect(page.locator("#live")).to_have_text("The conversation is deleted.")
+    expect(entry(page, "seal kit").locator(".entry-title")).to_be_focused()
+
+    confirm(page, accept=True)
+    entry(page, "seal kit").get_by_role("button", name="Delete").press("Enter")
+    expect(page.locator(".conversations li")).to_have_count(1)
+    expect(entry(page, "setVar").locator(".entry-title")).to_be_focused()
+
+
+def test_a_list_that_could_not_be_changed_does_not_take_the_focus_later(
+    site: Site, page: Page, complaints: Complaints
+) -> None:
+    complaints.expected += ["500"]
+    for question in (SEAL_KIT, ADD_VAR):
+        page.goto(site.url)
+        ask(page, question)
+    page.route("**/delete/", lambda route: route.fulfill(status=500))
+    confirm(page, accept=True)
+    entry(page, "seal kit").get_by_role("button", name="Delete").press("Enter")
+    expect(page.locator("#question-error")).to_have_text("That did not work. Reload the page and try again.")
+    ask(page, SEAL_KIT)
+    expect(page.locator("#question")).to_be_focused()
+
+
 def test_conversations_are_searched_by_what_was_said(two_conversations: Page) -> None:
     page = two_conversations
     entries = open_list(page)
@@ -90,6 +121,7 @@ def test_conversations_are_searched_by_what_was_said(two_conversations: Page) ->
     entries.hover()
     entries.get_by_role("button", name="Delete").click()
     expect(page.locator(".conversations")).to_contain_text("No conversation mentions “seal”.")
+    expect(page.get_by_role("searchbox")).to_be_focused()
     page.get_by_role("searchbox").press("Escape")
     expect(entries).to_have_count(1)
     expect(entries).to_contain_text(ADD_VAR)
@@ -133,7 +165,8 @@ def test_older_conversations_are_a_click_away(site: Site, page: Page) -> None:
     page.reload()
     entries = page.locator(".conversations li")
     expect(entries).to_have_count(PAGE)
-    page.get_by_role("link", name="Show more").click()
+    page.get_by_role("link", name="Show more").press("Enter")
     expect(entries).to_have_count(PAGE + 2)
+    expect(entries.nth(PAGE).locator(".entry-title")).to_be_focused()
     expect(page.get_by_role("link", name="Show more")).to_have_count(0)
     expect(page.locator(".turn")).to_have_count(1)

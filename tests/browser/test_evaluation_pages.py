@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -91,7 +92,9 @@ def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
     address = make_set(own_site, page, library, "Canonical")
     look(page, "set-empty")
     page.select_option("#id_profile", "built-in")
-    page.get_by_role("button", name="Run now").click()
+    expect(page.get_by_role("button", name="Run answers")).to_have_count(0)
+    expect(page.locator("section .help")).to_contain_text("has an expected answer or expects a refusal")
+    page.get_by_role("button", name=f"Run search ({NUMBER})").click()
     expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}", timeout=ARRIVE_MILLISECONDS)
     expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
     expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
@@ -109,6 +112,68 @@ def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
     for place in (address, f"{own_site.url}/admin/evaluation/evaluationrun/1/change/"):
         phone.goto(place)
         look(phone, f"phone-{'set' if place == address else 'run'}")
+
+
+def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable[..., Page]) -> None:
+    from django.conf import settings
+
+    from evaluation.models import EvaluationQuestion, EvaluationSet
+    from retrieval.models import Collection
+    from retrieval.ranking.profile import ProfileSettings
+    from retrieval.types import SearchMethod
+    from tests.support.evaluation_sets import version_of
+
+    demo = json.loads((settings.BASE_DIR / "demo" / "questions.json").read_text())
+    of_parts = [one for one in demo["questions"] if one["collection"] == "parts"][:8]
+    with own_site.data():
+        made = EvaluationSet.objects.create(slug="parts", name="Parts", collection=Collection.objects.get(slug="parts"))
+        for one in of_parts:
+            EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expected_answer=one["answer"])
+        for one in demo["unanswerable"][:3]:
+            EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expects_refusal=True)
+        EvaluationQuestion.objects.create(
+            evaluation_set=made, text="How much is the fish?", expected_answer="<b>Three</b> euros."
+        )
+        # It finds nothing, because no passage reaches its threshold.
+        blind = version_of(ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=1000, reranker="none"), "blind")
+    total = len(of_parts) + 4
+    page = visitor(**WIDE)
+    own_site.sign_in(page)
+    address = f"{own_site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
+    runs = []
+    for profile in (str(blind.pk), "built-in"):
+        page.goto(address)
+        page.select_option("#id_profile", profile)
+        page.get_by_role("button", name=f"Run answers ({total})").click()
+        expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
+        expect(page.locator("#results tbody tr")).to_have_count(total)
+        runs.append(page.url)
+    expect(page.locator("figure#metrics")).to_contain_text("agreement")
+    expect(page.locator("#results")).to_contain_text("<b>Three</b> euros.")
+    right = page.locator("#results .ragsite-status-ready").count()
+    assert right > len(of_parts) / 2, "the demo's questions are about its documents"
+    look(page, "answers-run")
+    page.get_by_role("link", name="Wrong only").click()
+    expect(page.locator("#results tbody tr")).to_have_count(total - right)
+    expect(page.locator("#results .ragsite-status-ready")).to_have_count(0)
+    page.locator(".ragsite-others a").first.click()
+    expect(page.locator("#better tbody tr")).not_to_have_count(0)
+    expect(page.locator("#better tbody tr").first).to_contain_text("The documents do not answer this question.")
+    look(page, "answers-compared")
+    compared = page.url
+    page.goto(address)
+    expect(page.locator("figure#trend")).to_contain_text("agreement over time")
+    look(page, "answers-set")
+    phone = visitor(**PHONE)
+    own_site.sign_in(phone)
+    for name, place in (("run", runs[1]), ("compared", compared), ("set", address)):
+        phone.goto(place)
+        look(phone, f"phone-answers-{name}")
+    with own_site.data():
+        refused = made.questions.filter(expects_refusal=True)[0].pk
+    page.goto(f"{own_site.url}/admin/evaluation/evaluationquestion/{refused}/change/")
+    expect(page.get_by_label("No answer expected")).to_be_checked()
+    look(page, "question")
 
 
 def test_a_bad_answer_becomes_a_test_case(own_site: Site, page: Page) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
@@ -80,9 +82,47 @@ def test_judging_with_the_keyboard_alone(site: Site, page: Page) -> None:
     turn.get_by_role("button", name="Skip").press("Enter")
     expect(turn.locator(".critique summary")).to_be_focused()
     assert saved(site, page) == (False, "", "")
+    page.keyboard.press("Enter")
+    turn.get_by_label("It is wrong").press("Space")
+    turn.get_by_role("button", name="Send").press("Enter")
+    expect(turn.locator(".critique-said")).to_have_text("It is wrong")
+    expect(turn.locator(".critique summary")).to_be_focused()
     verdict(turn, "Helpful").press("Enter")
     expect(verdict(turn, "Helpful")).to_have_attribute("aria-pressed", "true")
     expect(verdict(turn, "Helpful")).to_be_focused()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_comment_that_is_refused_can_be_put_right(
+    site: Site, visitor: Callable[..., Page], complaints: Complaints, size: dict[str, Any], *, scripts: bool
+) -> None:
+    complaints.expected.append("422")
+    page = visitor(**size, java_script_enabled=scripts)
+    page.goto(site.url)
+    page.fill("#question", QUESTION)
+    page.click(".send")
+    turn = page.locator(".turn")
+    verdict(turn, "Not helpful").click()
+    conversation = page.url
+    turn.get_by_text(OUTDATED).click()
+    comment = turn.get_by_label("Anything else?")
+    # Where a browser does not hold its reader to the length.
+    comment.evaluate("field => field.removeAttribute('maxlength')")
+    comment.fill("word " * 401)
+    turn.get_by_role("button", name="Send").click()
+    expect(turn.get_by_role("alert")).to_have_text("Please keep the comment within 2000 characters.")
+    expect(turn.get_by_role("alert")).to_be_in_viewport()
+    expect(turn.get_by_label(OUTDATED)).to_be_checked()
+    expect(comment).to_have_value("word " * 401)
+    expect(comment).to_be_focused()
+    expect(turn.locator(".critique summary")).to_have_text("What is wrong with this answer?")
+
+    comment.fill("It is 2026.")
+    turn.get_by_role("button", name="Send").click()
+    expect(turn.locator(".critique-said")).to_have_text(OUTDATED)
+    assert page.url.split("#")[0].split("?")[0] == conversation.split("#")[0].split("?")[0]
+    assert saved(site, page) == (False, "outdated", "It is 2026.")
 
 
 def test_the_form_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:

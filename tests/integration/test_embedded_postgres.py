@@ -67,7 +67,7 @@ def test_killed_it_starts_again_with_all_its_rows(server: EmbeddedPostgres) -> N
         connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
     process = postmaster(server)
     process.kill()
-    process.wait(10)
+    process.wait(60)
     assert not server.is_running()
     server.ensure_running()
     with psycopg.connect(server.url) as connection:
@@ -79,14 +79,14 @@ def test_the_last_user_stops_it(server: EmbeddedPostgres) -> None:
     server.release()
     assert server.is_running()
     other.send_signal(signal.SIGINT)
-    other.wait(20)
+    other.wait(60)
     assert not server.is_running()
 
 
 def test_a_killed_user_does_not_keep_it_running(server: EmbeddedPostgres) -> None:
     other = another_user(server)
     other.kill()
-    other.wait(10)
+    other.wait(60)
     server.release()
     assert not server.is_running()
 
@@ -103,7 +103,7 @@ def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPo
         assert server.is_running()
     finally:
         other.kill()
-        other.wait(10)
+        other.wait(60)
 
 
 def test_an_interrupted_set_up_is_begun_again(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -130,7 +130,7 @@ def test_two_at_once_start_one_server(tmp_path_factory: pytest.TempPathFactory) 
         assert connection.execute("SELECT 1").fetchone() == (1,)
     for user in users:
         user.send_signal(signal.SIGINT)
-        user.wait(20)
+        user.wait(60)
     assert not server.is_running()
 
 

@@ -126,7 +126,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, que
         )
         connection.close()
         psutil.Process(settings.EMBEDDED_POSTGRES._postmaster_pid()).kill()
-        wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 10)
+        wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 60)
         settings.EMBEDDED_POSTGRES.ensure_running()
 
         def is_ready() -> bool:
@@ -207,13 +207,13 @@ def test_a_reader_goes_on_at_another_web_server(
     answer = Answer.objects.get()
     path = f"/answers/{uuid.UUID(str(answer.pk))}/stream/"
     ids: list[str] = []
-    with client.stream("GET", first.url + path, timeout=20) as response:
+    with client.stream("GET", first.url + path, timeout=60) as response:
         for line in response.iter_lines():
             if line.startswith("id: "):
                 ids.append(line[4:])
             if len(ids) == 8:
                 break
-    with client.stream("GET", second.url + path, headers={"Last-Event-ID": ids[-1]}, timeout=20) as response:
+    with client.stream("GET", second.url + path, headers={"Last-Event-ID": ids[-1]}, timeout=60) as response:
         ids += [line[4:] for line in response.iter_lines() if line.startswith("id: ")]
     numbers = [int(event_id.split("-")[1]) for event_id in ids]
     assert numbers == list(range(1, len(numbers) + 1))

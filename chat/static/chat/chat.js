@@ -16,7 +16,8 @@
   const warnBelow = 80;
 
   // As the server counts: characters, not UTF-16 units, without the space around.
-  const length = () => Array.from(question.value.replace(/\r\n/g, "\n").trim()).length;
+  const inLines = (text) => text.replace(/\r\n/g, "\n").trim();
+  const length = () => Array.from(inLines(question.value)).length;
 
   function measure() {
     const left = limit - length();
@@ -63,7 +64,10 @@
     // A refusal (422, 429) is shown as the server words it, so htmx calls it a success too.
     if (event.detail.xhr.status >= 400 || event.detail.failed) return;
     if (event.detail.requestConfig.path !== form.getAttribute("hx-post")) return;
-    question.value = "";
+    // What was typed meanwhile, or before an offered question was chosen, was not sent.
+    const sent = inLines(event.detail.requestConfig.formData.get("question"));
+    const typed = question.value.replace(/\r\n/g, "\n").trimStart();
+    if (event.detail.elt === form && typed.startsWith(sent)) question.value = typed.slice(sent.length).trimStart();
     question.placeholder = question.dataset.further;
     say("");
     measure();

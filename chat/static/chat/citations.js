@@ -104,6 +104,15 @@
     }
   });
 
+  // The sources come anew with the answer's end: a list that was opened stays open. Focus is kept by htmx, by its id.
+  let opened = "";
+  body.addEventListener("htmx:oobBeforeSwap", (event) => {
+    opened = event.detail.target.querySelector('.sources-toggle[aria-expanded="true"]')?.id ?? "";
+  });
+  body.addEventListener("htmx:oobAfterSwap", () => {
+    if (opened) document.getElementById(opened)?.setAttribute("aria-expanded", "true");
+  });
+
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hidePreview();
   });

@@ -35,6 +35,20 @@
       opener.focus();
     }
   });
+  // Who deletes an entry, or asks for more of them, stands in the list that goes: on to the entry that takes its place.
+  let stoodAt = -1;
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    const list = event.detail.target;
+    if (list.id !== "conversations") return;
+    const entries = [...list.querySelectorAll("li, .show-more")];
+    stoodAt = event.detail.shouldSwap ? entries.findIndex((entry) => entry.contains(document.activeElement)) : -1;
+  });
+  body.addEventListener("htmx:afterSettle", (event) => {
+    if (event.target.id !== "conversations" || stoodAt < 0) return;
+    const titles = event.target.querySelectorAll(".entry-title");
+    (titles[Math.min(stoodAt, titles.length - 1)] ?? document.getElementById("conversation-search")).focus();
+    stoodAt = -1;
+  });
   // The list comes whole with every question, so what it was searched for is over.
   body.addEventListener("htmx:oobAfterSwap", (event) => {
     if (event.detail.target.id === "conversations") document.getElementById("conversation-search").value = "";

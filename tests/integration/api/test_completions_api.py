@@ -296,10 +296,10 @@ async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monk
 
     # As the server does with the task of a request whose line is closed.
     reading = asyncio.create_task(reader())
-    await asyncio.wait_for(read.wait(), 10)
+    await asyncio.wait_for(read.wait(), 60)
     reading.cancel()
-    await asyncio.wait_for(left.wait(), 10)
-    for _ in range(100):
+    await asyncio.wait_for(left.wait(), 60)
+    for _ in range(1200):
         answer = await Answer.objects.aget()
         if answer.is_finished:
             break

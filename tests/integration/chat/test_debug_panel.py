@@ -136,7 +136,19 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     assert "secret" in client_of(staff).get(path).content.decode()
     closed = client_of(visitor="browser-1").get(path).content.decode()
     assert "secret" not in closed
-    assert "weighs 3450 grams" in closed
+    candidates = text_of(closed[closed.index('class="candidate-list"') : closed.index('class="replay"')])
+    assert "weighs 3450 grams" not in candidates
+    assert candidates.count("You may not read this passage any more.") == len(answer.trace["candidates"])
+
+
+def test_a_passage_that_is_gone_shows_what_was_saved(library: Collection, staff: User) -> None:
+    answer = answered()
+    Document.objects.filter(source="pump.md").delete()
+    panel = panel_of(answer, staff)
+    assert panel is not None
+    first = panel.rows[0]
+    assert not first.shown.is_closed
+    assert "weighs 3450 grams" in "".join(piece.text for piece in first.shown.pieces)
 
 
 def test_a_count_that_takes_too_long_is_announced(
@@ -273,6 +285,25 @@ def test_a_provider_that_breaks_is_announced_and_the_others_are_shown(
     told = client_of(visitor="browser-1").get(path).content.decode()
     assert "failed" in told
     assert "10.0.0.7" not in told
+
+
+def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(
+    library: Collection, staff: User, settings: LazySettings
+) -> None:
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    mine, theirs, repeating = answered(), answered(), answered()
+    Answer.objects.filter(pk=theirs.pk).update(conversation=asking.begin("q", user=None, visitor="b-2").conversation)
+    for repeated, readers in (
+        (mine, (client_of(staff), client_of(visitor="browser-1"))),
+        (theirs, (client_of(staff),)),
+    ):
+        Answer.objects.filter(pk=repeating.pk).update(repeats=repeated)
+        for reader in readers:
+            page = reader.get(f"/answers/{repeating.pk}/debug/").content.decode()
+            assert f'<a href="/answers/{repeated.pk}/debug/">an earlier answer</a>' in page
+    page = client_of(visitor="browser-1").get(f"/answers/{repeating.pk}/debug/").content.decode()
+    assert "Repeats an earlier answer nothing was searched" in text_of(page)
+    assert str(theirs.pk) not in page
 
 
 def test_an_answer_that_searched_nothing_has_nothing_to_explain(staff: User, library: Collection) -> None:

@@ -168,6 +168,15 @@ def test_without_javascript_it_is_a_page(library: Collection, staff: Client) -> 
     assert strict.post(f"/answers/{answer.pk}/replay/", filled_in(answer, top_k=2)).status_code == 403
 
 
+@pytest.mark.parametrize("method", ["lexical", "vector"])
+def test_a_leg_that_was_asked_alone_has_no_weight_to_change(library: Collection, staff: Client, method: str) -> None:
+    answer = answered(method=method)
+    assert "vector_weight" not in form_for(answer).fields
+    response = staff.post(f"/answers/{answer.pk}/replay/", filled_in(answer, vector_weight=0.2))
+    assert response.status_code == 422
+    assert "Nothing was changed" in words_of(response)
+
+
 def test_replays_count_as_questions(library: Collection, staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = answered()
     monkeypatch.setattr(QuestionThrottle, "THROTTLE_RATES", {"ask": "1/min"})

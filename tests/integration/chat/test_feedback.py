@@ -69,6 +69,32 @@ def test_without_scripts_the_form_leads_back_to_the_answer(mine: Client, answer:
     assert '<details class="critique" open>' in response.content.decode()
 
 
+def test_without_scripts_what_is_refused_is_told_in_its_turn(mine: Client, answer: Answer) -> None:
+    Answer.objects.create(conversation=answer.conversation, question="r", text="u", status=Answer.Status.COMPLETED)
+    Feedback.objects.create(answer=answer, helpful=False, reason="outdated", comment="See 2026.")
+    posted = {"verdict": "no", "has_details": "1", "reason": "wrong", "comment": "\n" + "x" * 2001}
+    response = mine.post(f"/answers/{answer.pk}/feedback/", posted)
+    page = response.content.decode()
+    assert response.status_code == 422
+    assert "<!doctype html>" in page
+    judged, other = page.split('<article class="turn"')[1:]
+    assert "Please keep the comment within 2000 characters." in judged
+    assert '<details class="critique" open>' in judged
+    assert 'value="wrong" checked' in judged
+    # The first line end behind the tag is none of the text's.
+    assert ">\n\n" + "x" * 2001 + "</textarea>" in judged
+    assert 'class="critique"' not in other
+    assert saved() == [(False, "outdated", "See 2026.")]
+
+
+def test_a_line_end_of_a_comment_is_one_character(mine: Client, answer: Answer) -> None:
+    posted = {"verdict": "no", "has_details": "1", "comment": "line\r\n" * 399 + "12345"}
+    assert mine.post(f"/answers/{answer.pk}/feedback/", posted, **HTMX).status_code == 200
+    assert saved() == [(False, "", "line\n" * 399 + "12345")]
+    posted["comment"] += "6"
+    assert mine.post(f"/answers/{answer.pk}/feedback/", posted, **HTMX).status_code == 422
+
+
 @pytest.mark.parametrize(
     ("posted", "sentence"),
     [
@@ -81,6 +107,7 @@ def test_what_cannot_be_is_refused(mine: Client, answer: Answer, posted: dict[st
     response = mine.post(f"/answers/{answer.pk}/feedback/", posted, **HTMX)
     assert response.status_code == 422
     assert sentence in response.content.decode()
+    assert posted.get("comment", "") in response.content.decode()
     assert saved() == []
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.test import Client
+from django.test import AsyncClient, Client
 
 from chat.models import Answer, Conversation
 from chat.throttling import QuestionThrottle
+from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,6 +40,43 @@ def test_a_visitor_sees_only_their_own_conversations() -> None:
     assert theirs.post(f"/c/{conversation.pk}/delete/").status_code == 404
     assert theirs.post(f"/answers/{answer.pk}/stop/").status_code == 404
     assert Conversation.objects.count() == 1
+
+
+def test_a_refused_question_keeps_its_collection_without_scripts() -> None:
+    for slug in ("manuals", "letters"):
+        Collection.objects.create(slug=slug, name=slug)
+    page = Client().post("/ask/", {"question": "x" * 5000, "collection": "letters"})
+    assert page.status_code == 422
+    assert '<option value="letters" selected>' in page.content.decode()
+    assert page.content.decode().count(" selected") == 1
+
+
+@pytest.mark.parametrize("name", ["\0", "manuals\0"])
+def test_a_name_that_cannot_be_stored_is_no_collection(name: str) -> None:
+    Collection.objects.create(slug="manuals", name="Manuals")
+    page = Client().post("/ask/", {"question": "How heavy?", "collection": name}, **HTMX)
+    assert page.status_code == 422
+    assert "There is no collection named" in page.content.decode()
+    assert Answer.objects.count() == 0
+
+
+@pytest.mark.parametrize("last", ["9" * 5000 + "-1", "1-9999999999999999999", "1-2-3", "\xb2-1", "none"])
+def test_the_id_of_an_event_that_was_never_told_counts_as_none(last: str) -> None:
+    conversation = Conversation.objects.create(owner=User.objects.create_user("owner"), title="Weights")
+    answer = Answer.objects.create(
+        conversation=conversation, question="How heavy?", text="3450 grams.", status=Answer.Status.COMPLETED
+    )
+
+    async def told(**headers: str) -> bytes:
+        client = AsyncClient(headers=headers)
+        await client.aforce_login(conversation.owner)
+        response = await client.get(f"/answers/{answer.pk}/stream/")
+        return b"".join([part async for part in response.streaming_content])
+
+    whole = async_to_sync(told)()
+    assert b"event: reset" in whole
+    assert b"3450 grams." in whole
+    assert async_to_sync(told)(**{"Last-Event-ID": last}) == whole
 
 
 def test_a_form_without_its_token_is_refused() -> None:

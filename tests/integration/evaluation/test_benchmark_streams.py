@@ -54,7 +54,7 @@ def test_a_web_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_model_notices_that_nobody_reads() -> None:
-    with slow_model(tokens=1000, token_seconds=0.02) as model:
+    with slow_model(tokens=100_000, token_seconds=0.02) as model:
         asked = http.client.HTTPConnection("127.0.0.1", int(model.url.split(":")[2].split("/")[0]))
         asked.request("POST", "/v1/chat/completions", body=b"{}")
         response = asked.getresponse()
@@ -62,7 +62,7 @@ def test_the_model_notices_that_nobody_reads() -> None:
         assert model.writing == 1
         response.close()
         asked.close()
-        wait_until(lambda: model.writing == 0, 5, "the model")
+        wait_until(lambda: model.writing == 0, 60, "the model")
 
 
 def test_a_reader_tells_why_it_read_nothing() -> None:
@@ -72,17 +72,15 @@ def test_a_reader_tells_why_it_read_nothing() -> None:
 
 
 def test_readers_hang_up_when_there_was_enough() -> None:
-    with slow_model(tokens=1000, token_seconds=0.02) as model:
+    with slow_model(tokens=100_000, token_seconds=0.02) as model:
         port = int(model.url.split(":")[2].split("/")[0])
 
         def enough(readings: object) -> bool:
             return model.writing == 2
 
-        started = time.monotonic()
         readings = asyncio.run(read_all(port, ["How?"] * 2, "none", enough=enough))
-        assert time.monotonic() - started < 10
         assert readings == [Reading(first_byte_seconds=reading.first_byte_seconds) for reading in readings]
-        wait_until(lambda: model.writing == 0, 5, "the model")
+        wait_until(lambda: model.writing == 0, 60, "the model")
 
 
 def test_processor_time_is_read_from_the_system() -> None:

@@ -294,7 +294,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
 
     busy = threading.Thread(target=work)
     busy.start()
-    wait_until(lambda: len(server.requests) > free_requests, 20, "the request that is held")
+    wait_until(lambda: len(server.requests) > free_requests, 60, "the request that is held")
     assert judging.judge(judgement.pk) is None, "one worker at a time"
     judgement_queue.request_again(Judgement.objects.filter(pk=judgement.pk))
     server.is_open.set()

@@ -151,7 +151,7 @@ def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
 
     def publish(version: SearchProfileVersion) -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             profiles.publish(version)
         finally:
             connection.close()
@@ -166,7 +166,7 @@ def test_many_who_save_at_once_get_a_number_each(profile: SearchProfile) -> None
 
     def add(_number: int) -> int:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             return profiles.add_version(profile, RRF).number
         finally:
             connection.close()

@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -69,8 +69,10 @@ class Silent(Tested):
 
 
 class Hanging(Tested):
+    released = threading.Event()
+
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
-        time.sleep(0.8)
+        self.released.wait(60)
         return dict.fromkeys(candidates.chunk_ids, 1.0)
 
 
@@ -223,8 +225,10 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     monkeypatch.setattr(reranking, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
     fused = search(QUESTION, everything(), profile=PLAIN)
     before = RERANK_FAILURES.labels(reranker="tested")._value.get()
+    Hanging.released.clear()
     with caplog.at_level(logging.WARNING):
         result = reranked(rerank_weight=weight, rerank_timeout_seconds=0.2)
+    Hanging.released.set()
     assert [(hit.passage.chunk_id, hit.score) for hit in result.hits] == [
         (hit.passage.chunk_id, hit.score) for hit in fused.hits
     ]
@@ -240,9 +244,6 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     visible = without_errors(explained)
     assert visible["rerank"]["status"] == status.value
     assert "secret-host" not in json.dumps(visible)
-    if backend == "Hanging":
-        assert result.trace.timings_ms["rerank"] < 700
-        time.sleep(0.8)  # the thread left behind ends before the test database is emptied
 
 
 def test_a_visitor_learns_that_it_failed_and_not_how(library: Collection, settings: LazySettings) -> None:

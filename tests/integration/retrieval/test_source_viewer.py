@@ -82,6 +82,18 @@ def test_links_lead_to_documents_of_the_collection(client: Client, collection: C
     assert f'See <a href="/documents/{neighbour.pk}/">b</a>, c, d.' in html
 
 
+@pytest.mark.parametrize("address", ["b%00.md", "%00", "%ED%A0%80.md", "x" * 3000 + ".md", "//[b", "http://[b", "#%00"])
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [("a.md", "# A\n\nSome [words]({}).\n"), ("a.html", '<h1>A</h1><p>Some <a href="{}">words</a>.')],
+)
+def test_a_link_that_names_no_document_leaves_its_words(
+    client: Client, collection: Collection, ingest: Ingest, source: str, text: str, address: str
+) -> None:
+    html = page(client, viewer(ingest(collection, source, text.format(address))))
+    assert re.search(r"<p>Some (<a [^>]*>)?words(</a>)?\.", html)
+
+
 def test_a_passage_that_is_not_visible_is_shown_in_the_text(
     client: Client, collection: Collection, ingest: Ingest
 ) -> None:
