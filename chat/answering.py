@@ -12,7 +12,6 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
-from chat.citations import MARKER
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.injection import instruction_in
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES
@@ -56,7 +55,8 @@ async def answer(
         yield Completed(text=_instruction_refusal(), citations=(), refused=True, generator="")
         return
     # Nor does one that was turned away before come back as something that was said.
-    history = tuple(turn for turn in history if not instruction(turn.question))
+    if history:
+        history = await sync_to_async(_without_instructions, thread_sensitive=False)(history)
     try:
         searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method, history, subject)
     except InvalidQuery as error:
@@ -69,46 +69,51 @@ async def answer(
     if history and searched.trace.reformulation is not None:
         # "And in winter?" says nothing to whoever answers from the sources alone.
         question = searched.trace.query
-    answerability = (
-        await sync_to_async(evidence_for, thread_sensitive=False)(question, searched.sources)
-    ).answerability
+    evidence = await sync_to_async(evidence_for, thread_sensitive=False)(question, searched.sources)
+    answerability = evidence.answerability
     yield replace(searched, confidence=round(answerability.probability, 4))
+    # A failed vector leg is told as such. The question's vector may be remembered: then nobody else would tell.
+    by_words = bool(evidence.scored) and not evidence.has_vectors and "vector" not in searched.trace.degraded
+    notices = [_by_words_notice()] if by_words else []
     generator = conf.generator()
     if not searched.sources or answerability.is_hopeless:
-        yield _refusal(generator.name)
+        yield _refusal(generator.name, notices)
         return
 
     draft.generator = generator.name
-    notice = ""
     pieces: list[str] = []
+    is_models = isinstance(generator, ModelGenerator)
     try:
         async for piece in _written(generator, question, searched.sources, history, draft):
             pieces.append(piece)
             yield Token(piece)
     except NoAnswer:
-        yield _refusal(generator.name, usage=draft.usage)
+        yield _refusal(generator.name, notices, draft.usage)
         return
     except GenerationFailed as error:
         MODEL_FAILURES.inc()
         logger.warning("%s failed, the extractive answerer takes over: %s", generator.name, error)
         generator = conf.fallback()
-        notice = _fallback_notice(draft)
+        notices.insert(0, _fallback_notice(draft))
+        is_models = False
         pieces = []
         try:
             pieces = [piece async for piece in generator.stream(question, searched.sources)]
         except NoAnswer:
-            yield _refusal(generator.name, notice, draft.usage)
+            yield _refusal(generator.name, notices, draft.usage)
             return
     text = "".join(pieces).strip()
     verified = await sync_to_async(verify, thread_sensitive=False)(text, searched.sources)
-    if not notice and draft.usage is not None:
-        notice = _doubts(text, verified, draft)
+    if not by_words and not verified.measured and "vector" not in searched.trace.degraded:
+        notices.append(_by_words_notice())
+    if is_models:
+        notices += _doubts(verified, draft)
     yield Completed(
         text=text,
         citations=verified.citations,
         refused=False,
         generator=generator.name,
-        notice=notice,
+        notice=" ".join(notices),
         statements=verified.statements,
         usage=draft.usage,
     )
@@ -127,7 +132,11 @@ def _written(
     return generator.stream(question, sources)
 
 
-def _doubts(text: str, verified: Verified, draft: Draft) -> str:
+def _without_instructions(history: Sequence[Turn]) -> tuple[Turn, ...]:
+    return tuple(turn for turn in history if not instruction(turn.question))
+
+
+def _doubts(verified: Verified, draft: Draft) -> list[str]:
     """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
 
     Most sentences count as unsupported when more than half of those that could be measured are.
@@ -136,11 +145,15 @@ def _doubts(text: str, verified: Verified, draft: Draft) -> str:
     if draft.cut_off:
         doubts.append(_("This answer was cut off: it reached the largest length or time."))
     measured = [statement.supported for statement in verified.statements if statement.supported is not None]
-    if not MARKER.search(text):
+    if not verified.citations:
         doubts.append(_("This answer names no sources; it could not be checked."))
     elif measured.count(False) * 2 > len(measured):
         doubts.append(_("Most sentences of this answer are not borne out by the sources they name."))
-    return " ".join(doubts)
+    return doubts
+
+
+def _by_words_notice() -> str:
+    return _("The embedding model did not answer: what the passages say was judged by their words alone.")
 
 
 def _fallback_notice(draft: Draft) -> str:
@@ -171,8 +184,9 @@ def _search(
     return Searched(sources=sources, context=context, trace=result.trace, profile_version=profile.version_id)
 
 
-def _refusal(generator: str, notice: str = "", usage: Usage | None = None) -> Completed:
+def _refusal(generator: str, notices: Sequence[str] = (), usage: Usage | None = None) -> Completed:
     text = _("The documents do not answer this question.")
+    notice = " ".join(notices)
     return Completed(text=text, citations=(), refused=True, generator=generator, notice=notice, usage=usage)
 
 

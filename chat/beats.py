@@ -49,7 +49,7 @@ async def _beat(loop: asyncio.AbstractEventLoop) -> None:
     """Store events, beat, and cancel each generation that was stopped, lost its claim, or has no reader left."""
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
-        runs = [run for run in RUNS.values() if run.loop is loop]
+        runs = [run for run in list(RUNS.values()) if run.loop is loop]
         if not runs:
             return
         snapshots = [_Snapshot(run, len(run.events)) for run in runs if not run.ending]

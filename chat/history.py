@@ -7,6 +7,8 @@ from retrieval.types import Turn
 
 # A follow-up refers to what was just said; older turns would cost a model's attention and name the wrong things.
 REMEMBERED_TURNS = 3
+# What became of the questions that a later one is told of.
+TOLD = (Answer.Status.COMPLETED, Answer.Status.STOPPED)
 
 
 def turns_before(answer: Answer) -> tuple[Turn, ...]:
@@ -20,6 +22,6 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     earlier = Answer.objects.filter(
         conversation=answer.conversation_id,
         created_at__lt=answer.created_at,
-        status__in=[Answer.Status.COMPLETED, Answer.Status.STOPPED],
+        status__in=TOLD,
     ).order_by("-created_at")[:REMEMBERED_TURNS]
     return tuple(Turn(turn.question, "" if turn.refused else turn.text) for turn in reversed(earlier))

@@ -109,7 +109,7 @@ _RULES: dict[str, tuple[str, ...]] = {
     # The marks by which models tell apart who speaks.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id)\|>|\[/?INST\]|<</?SYS>>",
-        r"\n\s*(?:system|assistant|human)\s*:|\bhuman:\s*human:|(?:^|\s)(?:\\n)?\s*instruction\s*:\s*\w",
+        r"\n[^\S\n]*(?:system|assistant|human)\s*:|\bhuman:\s*human:|(?<!\S)(?:\\n\s*)?instruction\s*:\s*\w",
         r"(?:\\{1,2}\s?n\s*){3,}",
     ),
 }

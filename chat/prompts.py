@@ -7,12 +7,12 @@ fence; and numbers in brackets, which would pass as our markers, are written oth
 from __future__ import annotations
 
 import math
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chat.citations import NUMBERS_IN_BRACKETS, quoted
 from retrieval.ingest.language import detect_language
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ NO_ANSWER = "NO_ANSWER"
 REMEMBERED_CHARACTERS = 600
 BYTES_PER_TOKEN = 3.5
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
-_NUMBER_IN_BRACKETS = re.compile(r"\[(\s*(?:source\s*)?\^?\d{1,3}(?:\s*[,;]\s*(?:source\s*)?\^?\d{1,3})*\s*)\]", re.I)
 
 _SYSTEM = """\
 You answer questions from an organisation's documents. Today is {today}.
@@ -78,21 +77,21 @@ def compose(
     before = _conversation(history, mark)
     asked = f"Question: {question}"
     left = budget_tokens - sum(map(estimated_tokens, (system, before, asked)))
-    quoted: dict[int, str] = {}
+    told: dict[int, str] = {}
     for source in sorted(sources, key=lambda source: (-source.block.score, source.marker)):
         text = _quoted(source, mark)
-        if not quoted and estimated_tokens(text) > left:
+        if not told and estimated_tokens(text) > left:
             text = _quoted(source, mark, largest_bytes=max(0, int(left * BYTES_PER_TOKEN)))
         elif estimated_tokens(text) > left:
             continue
-        quoted[source.marker] = text
+        told[source.marker] = text
         left -= estimated_tokens(text)
-    parts = [before, *(quoted[source.marker] for source in sources if source.marker in quoted), asked]
+    parts = [before, *(told[source.marker] for source in sources if source.marker in told), asked]
     user = "\n\n".join(filter(None, parts))
     return Prompt(
         messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
-        markers=frozenset(quoted),
-        left_out=tuple(source.marker for source in sources if source.marker not in quoted),
+        markers=frozenset(told),
+        left_out=tuple(source.marker for source in sources if source.marker not in told),
         tokens=estimated_tokens(system) + estimated_tokens(user),
     )
 
@@ -121,25 +120,20 @@ def _conversation(history: Sequence[Turn], mark: str) -> str:
     for turn in history:
         lines.append(f"Asked: {_one_line(turn.question)}")
         if turn.answer:
-            lines.append(f"Answered: {_one_line(_NUMBER_IN_BRACKETS.sub('', turn.answer))[:REMEMBERED_CHARACTERS]}")
+            lines.append(f"Answered: {_one_line(NUMBERS_IN_BRACKETS.sub('', turn.answer))[:REMEMBERED_CHARACTERS]}")
     return "\n".join([*lines, f"{mark} END OF CONVERSATION"])
 
 
 def _quoted(source: Source, mark: str, largest_bytes: int | None = None) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, f"page {best.page}" if best.page else ""]))
-    head = f"{mark} SOURCE [{source.marker}]\nFrom: {_harmless(_one_line(place))}\n\n"
+    head = f"{mark} SOURCE [{source.marker}]\nFrom: {quoted(_one_line(place))}\n\n"
     tail = f"\n{mark} END OF SOURCE [{source.marker}]"
-    content = _harmless(source.block.content)
+    content = quoted(source.block.content)
     if largest_bytes is not None:
         room = max(0, largest_bytes - len((head + tail).encode()))
         content = content.encode()[:room].decode(errors="ignore")
     return head + content + tail
-
-
-def _harmless(text: str) -> str:
-    """Quoted text in which no number in brackets can be taken for a marker, nor copied as one."""
-    return _NUMBER_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
 def _one_line(text: str) -> str:

@@ -22,6 +22,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.cards import Cited
 from chat.citations import MARKER
+from chat.code_spans import context, settled, without_code
 from chat.doubts import Doubt
 from chat.record_paragraphs import record_paragraphs
 from retrieval import markdown_marks
@@ -88,22 +89,28 @@ def citation_html(cited: Cited) -> SafeString:
     return html
 
 
-def streamed_html(text: str, answer_id: object, markers: Mapping[int, str]) -> SafeString:
+def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], before: str = "") -> SafeString:
     """A piece of the line that is being written: escaped, its markers links to the sources beside it.
 
-    Signs of emphasis and code are left out until the line is rendered as Markdown, or they would flash up.
+    Signs of emphasis and code are left out until the line is rendered as Markdown, or they would flash up. ``before``
+    is what stands in front of the piece, as far as it tells whether brackets stand in code (chat.code_spans.context).
     """
-    text = text.replace("**", "").replace("`", "")
+    whole = before + text
     html = []
-    position = 0
-    for match in MARKER.finditer(text):
+    position = len(before)
+    for match in MARKER.finditer(without_code(whole), position, settled(whole)):
         marker = int(match.group(1))
         if marker not in markers:
             continue
-        html += [escape(text[position : match.start()].rstrip(" ")), _source_link(answer_id, marker, markers)]
+        said = _without_signs(whole[position : match.start()]).rstrip(" ")
+        html += [escape(said), _source_link(answer_id, marker, markers)]
         position = match.end()
-    html.append(escape(text[position:]))
+    html.append(escape(_without_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
+
+
+def _without_signs(text: str) -> str:
+    return text.replace("**", "").replace("`", "")
 
 
 def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> SafeString:
@@ -128,13 +135,21 @@ class StreamedMarkdown:
         self._titles = titles
         self._open = ""
         self._tail = ""
+        # What tells where code is: in front of the next piece, and at the beginning of the last line.
+        self._before = self._before_line = ""
 
     def feed(self, text: str) -> Lines | SafeString:
         """What to show for this piece: text to append, or lines that replace what was appended."""
+        before = self._before
+        self._before = context(before + text)
+        if "\n" in text:
+            self._before_line = context(before + text[: text.rfind("\n") + 1])
         self._tail += text
         complete, newline, rest = self._tail.rpartition("\n")
-        if not newline or len(complete) * 20 < len(self._open):
-            return streamed_html(text, self._answer_id, self._titles)
+        # Code over two lines is none to Markdown until its end has come.
+        is_within_code = settled(self._before_line) < len(self._before_line)
+        if not newline or is_within_code or len(complete) * 20 < len(self._open):
+            return streamed_html(text, self._answer_id, self._titles, before)
         self._open += complete + newline
         self._tail = rest
         at = _start_of_last_block(self._open)
@@ -142,7 +157,7 @@ class StreamedMarkdown:
         return Lines(
             self._render(finished),
             self._render(self._open),
-            streamed_html(rest, self._answer_id, self._titles),
+            streamed_html(rest, self._answer_id, self._titles, self._before_line),
         )
 
     def _render(self, text: str) -> SafeString:

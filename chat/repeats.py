@@ -31,7 +31,7 @@ from retrieval.profiles import profile_for
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 1
+RULES_VERSION = 2
 PIECE_CHARACTERS = 120
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(
@@ -163,7 +163,11 @@ def copied(answer: Answer, repeated: Repeated) -> list[Citation]:
 
 
 def _normalized(question: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", question).casefold().split())
+    """The question in one spelling. Capitals stay: the search and the evidence tell part codes, identifiers and names
+    by them, so that the same words in other capitals may be answered otherwise; that they are then answered anew costs
+    an answer now and then.
+    """
+    return " ".join(unicodedata.normalize("NFC", question).split())
 
 
 def _configured(backend: dict[str, Any]) -> list[Any]:

@@ -28,7 +28,7 @@ from chat.history import turns_before
 from chat.models import Answer, StreamedEvent
 from chat.protocols import Draft
 from chat.repeats import Repeated
-from chat.saving import Record, broken_message, interrupted_message
+from chat.saving import Record, broken_message, deleted_message, interrupted_message
 from chat.types import AnswerEvent, Completed, Failed, Searched, Token
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.types import SearchFilters, SearchMethod, Turn
@@ -167,6 +167,10 @@ def start(claim: Claim) -> Run:
     return run
 
 
+def stopped_message() -> str:
+    return _("Stopped before the end.")
+
+
 async def _write(run: Run) -> None:
     """Publish the answer's events; whatever happens, the last one tells the truth and is stored before it is shown."""
     draft = Draft()
@@ -199,7 +203,7 @@ async def _write(run: Run) -> None:
                     record.outcome = event
     except asyncio.CancelledError:
         record.stopped = True
-        notice = _("Stopped before the end.")
+        notice = stopped_message()
         record.outcome = Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
     except Exception:
         logger.exception("Answer %s broke off.", run.claim.answer.pk)
@@ -254,13 +258,17 @@ async def _end(run: Run, record: Record) -> None:
         try:
             name, payload = await in_database(_save)(run, record)
             break
+        except Answer.DoesNotExist:
+            logger.info("Answer %s was deleted while it was written.", run.claim.answer.pk)
+            payload = {"message": deleted_message()}
+            break
         except Exception:
             # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
             logger.exception("Answer %s could not be saved.", run.claim.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
     run.publish(name, payload)
-    RUNS.pop(run.claim.answer.pk, None)
+    _forget(run)
 
 
 def _save(run: Run, record: Record) -> tuple[str, dict[str, Any]]:
@@ -271,4 +279,10 @@ def _close(run: Run) -> None:
     """Let go of a run that was cancelled before its first step: nobody would ever end it."""
     if not run.ending:
         run.publish("failed", {"message": interrupted_message()})
-        RUNS.pop(run.claim.answer.pk, None)
+        _forget(run)
+
+
+def _forget(run: Run) -> None:
+    """Let go of the run, but not of one that another loop has begun since, when this one was taken to be dead."""
+    if RUNS.get(run.claim.answer.pk) is run:
+        del RUNS[run.claim.answer.pk]

@@ -46,7 +46,8 @@ class Record:
 def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str, Any]]:
     """Save the outcome behind the ``events`` that were published before it; returns the name and payload of the last.
 
-    Saving twice saves once: what was saved is told again.
+    Saving twice saves once: what was saved is told again. The name is `lost` when the claim went to another process,
+    or the answer was closed: then nothing is saved, and the truth is there.
     """
     outcome = record.outcome
     with transaction.atomic():
@@ -54,12 +55,13 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         if answer.claim != record.token:
             # Saved already, by an attempt whose word of success was lost; or taken over by another process.
             told = answer.events.filter(attempt=record.attempt, name__in=("completed", "failed")).first()
-            return (told.name, told.payload) if told else ("failed", {"message": interrupted_message()})
+            return (told.name, told.payload) if told else ("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in record.timings_ms.items()}
         answer.completed_at = timezone.now()
         answer.claim = None
-        # Without a search there was nothing that an answer could have depended on.
-        answer.cache_key = record.cache_key if record.searched or isinstance(outcome, repeats.Repeated) else ""
+        # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
+        # place of its original when that is deleted, and what was thought of it with it.
+        answer.cache_key = record.cache_key if record.searched else ""
         citations: list[Citation] = []
         if record.searched is not None:
             _searched(answer, record.searched, record.draft)
@@ -94,6 +96,10 @@ def store(events: Sequence[StreamedEvent]) -> None:
 
 def broken_message() -> str:
     return _("Something went wrong while answering. The question is saved: please ask again.")
+
+
+def deleted_message() -> str:
+    return _("This conversation was deleted.")
 
 
 def interrupted_message() -> str:

@@ -8,10 +8,11 @@ What a killed process leaves is begun again by the next follower, or closed by :
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Q
 from django.utils import timezone
@@ -19,6 +20,7 @@ from django.utils import timezone
 from chat import payloads, runs
 from chat.models import Answer, StreamedEvent
 from chat.runs import RUNS, Run, StreamEvent, in_database
+from chat.saving import deleted_message
 
 __all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
 
@@ -30,6 +32,9 @@ CLOSED_AFTER = timedelta(minutes=1)
 NEVER_BEGUN_AFTER = timedelta(minutes=10)
 EVENTS_KEPT = timedelta(days=1)
 
+# Readers send what they like in place of an id that they were given.
+_EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+
 
 async def follow(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[StreamEvent]:
     """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
@@ -39,14 +44,20 @@ async def follow(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[StreamE
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        claim = await in_database(runs.claim)(answer_id)
-        run = runs.start(claim) if claim is not None else None
+        # Shielded: what is claimed must be written, also when the reader leaves in this very moment.
+        run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id)))
     if run is not None:
         events = _follow_run(run, after)
     else:
         events = _follow_stored(answer_id, after)
     async for event in events:
         yield event
+
+
+async def _begun(answer_id: uuid.UUID) -> Run | None:
+    """The generation, if it was for this process to begin."""
+    claim = await in_database(runs.claim)(answer_id)
+    return runs.start(claim) if claim is not None else None
 
 
 async def finish(answer_id: uuid.UUID) -> None:
@@ -71,8 +82,20 @@ def close_interrupted() -> int:
     closed = Answer.objects.filter(interrupted | never_begun).update(
         status=Answer.Status.FAILED, claim=None, error=runs.interrupted_message(), completed_at=now
     )
+    _keep_stopped(now)
     StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
     return closed
+
+
+def _keep_stopped(now: datetime) -> None:
+    """Save what had been written of answers that were stopped and whose process died before it could save them."""
+    stopped = Q(status=Answer.Status.STOPPED, claim__isnull=False, heartbeat_at__lt=now - CLOSED_AFTER)
+    for answer in Answer.objects.filter(stopped):
+        tokens = answer.events.filter(attempt=answer.attempt, name="token")
+        text = "".join(event.payload["text"] for event in tokens)
+        Answer.objects.filter(stopped, pk=answer.pk, claim=answer.claim).update(
+            claim=None, text=text, notice=runs.stopped_message(), completed_at=now
+        )
 
 
 async def _follow_run(run: Run, after: str) -> AsyncIterator[StreamEvent]:
@@ -80,12 +103,19 @@ async def _follow_run(run: Run, after: str) -> AsyncIterator[StreamEvent]:
     if attempt and attempt != run.claim.attempt:
         position = 0
         yield StreamEvent("", "reset", {})
+    # An id that was never given out would otherwise be waited for beyond the end.
+    position = min(position, len(run.events))
     while True:
         changed = run.changed
         while position < len(run.events):
             event = run.events[position]
             position += 1
             run.last_followed = time.monotonic()
+            if event.name == "lost":
+                # Another process writes it now, or it was closed: the database tells.
+                async for told in follow(run.claim.answer.pk, run.events[position - 2].id if position > 1 else after):
+                    yield told
+                return
             yield event
             if event.is_last:
                 return
@@ -111,7 +141,11 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncIterator[Stre
     attempt, position = _position(after)
     quiet_since = time.monotonic()
     while True:
-        answer, events = await in_database(_stored_after)(answer_id, attempt, position)
+        try:
+            answer, events = await in_database(_stored_after)(answer_id, attempt, position)
+        except Answer.DoesNotExist:
+            yield StreamEvent("", "failed", {"message": deleted_message()})
+            return
         if attempt and answer.attempt != attempt:
             yield StreamEvent("", "reset", {})
         if answer.attempt != attempt:
@@ -140,8 +174,8 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncIterator[Stre
 
 def _position(after: str) -> tuple[int, int]:
     """Attempt and sequence of an event id; (0, 0) for none or for one that is not ours."""
-    attempt, _dash, sequence = after.partition("-")
-    return (int(attempt), int(sequence)) if attempt.isdecimal() and sequence.isdecimal() else (0, 0)
+    known = _EVENT_ID.fullmatch(after)
+    return (int(known[1]), int(known[2])) if known else (0, 0)
 
 
 def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, list[StreamedEvent]]:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 def vectors_or_none(texts: Sequence[str]) -> npt.NDArray[np.float32] | None:
     """Unit vectors, shape (len(texts), dimension); None, and a warning in the log, when the embedder does not answer.
 
-    The search that came before has told the reader already: its vector leg needs the same embedder.
+    Whoever answers tells the reader (chat.answering), where the search before has not done so.
     """
     try:
         return conf.embedder().embed_documents(texts)

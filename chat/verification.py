@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from chat.citations import CitedSentence, cited_sentences, cited_statements
+from chat.citations import CitedSentence, cited_sentences, cited_statements, quoted
 from chat.parts import parts_of
 from chat.support.passages import EvidencePassage, EvidenceSentence
 from chat.support.scorer import Judgement, Statement, SupportScorer
@@ -60,7 +60,7 @@ def verify(text: str, sources: Sequence[Source]) -> Verified:
         for sentence, judgement in zip(sentences, judged, strict=True)
         if judgement is not None
     )
-    return Verified(citations, statements)
+    return Verified(citations, statements, measured)
 
 
 def _mentions(text: str, by_marker: dict[int, Source]) -> list[Mention]:
@@ -79,16 +79,18 @@ def _verbatim(statement: str, before: Sequence[str], source: Source) -> tuple[in
     """Start and end of a statement that stands in a source word for word; None for one that does not.
 
     ``before`` holds the statements without a marker in front of it, nearest first: those that stand right before it in
-    the source too (the items of a list, the paragraph above a piece of code) are part of the quotation.
+    the source too (the items of a list, the paragraph above a piece of code) are part of the quotation. Numbers in
+    brackets count as the same in the document's writing and in an answer's.
     """
     block = source.block
-    at = block.content.find(statement)
+    content = quoted(block.content)
+    at = content.find(quoted(statement))
     if at < 0:
         return None
     end = at + len(statement)
     for uncited in before:
-        earlier = block.content.rfind(uncited, 0, at)
-        if earlier < 0 or block.content[earlier + len(uncited) : at].strip():
+        earlier = content.rfind(quoted(uncited), 0, at)
+        if earlier < 0 or content[earlier + len(uncited) : at].strip():
             break
         at = earlier
     return block.start + at, block.start + end
@@ -114,12 +116,12 @@ def _judgements(
 def _evidence(source: Source) -> EvidencePassage:
     """A source's parts, with offsets of the document; headings are read with what stands under them."""
     sentences = tuple(
-        EvidenceSentence(part.text, part.start, part.end, f"{part.heading} {part.lead}".strip())
+        EvidenceSentence(quoted(part.text), part.start, part.end, f"{part.heading} {part.lead}".strip())
         for part in parts_of([source])
     )
     block = source.block
     title = " ".join([block.best.document_title, *dict.fromkeys(passage.section for passage in block.passages)])
-    return EvidencePassage(source.marker, block.content, sentences, title)
+    return EvidencePassage(source.marker, quoted(block.content), sentences, title)
 
 
 def _is_foreign(source: Source, answer: str) -> bool:

@@ -14,6 +14,8 @@ import numpy as np
 from asgiref.sync import sync_to_async
 
 from chat.answerability import Evidence
+from chat.citations import quoted_in_answer
+from chat.code_spans import code_in
 from chat.evidence import ScoredPart
 from chat.exceptions import NoAnswer
 from chat.parts import Part, PartKind
@@ -40,7 +42,10 @@ _LEANS_BACK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Parts of one source that follow one another, shown as one: the document's text from ``start`` to ``end``."""
+    """Parts of one source that follow one another, shown as one: the document's text from ``start`` to ``end``.
+
+    The document's own numbers in brackets are written so that they name no source; in code they are as they were.
+    """
 
     source: Source
     start: int
@@ -51,7 +56,7 @@ class Excerpt:
     @property
     def text(self) -> str:
         offset = self.source.block.start
-        return self.source.block.content[self.start - offset : self.end - offset]
+        return quoted_in_answer(self.source.block.content[self.start - offset : self.end - offset])
 
 
 class ExtractiveGenerator:
@@ -164,7 +169,11 @@ def _is_of_same_table(one: Excerpt, other: Excerpt) -> bool:
 
 def _shown(excerpt: Excerpt) -> str:
     marker = f"[{excerpt.source.marker}]"
-    text = f"{excerpt.lead}\n{excerpt.text}" if excerpt.lead else excerpt.text
+    text = f"{quoted_in_answer(excerpt.lead)}\n{excerpt.text}" if excerpt.lead else excerpt.text
+    codes = code_in(text)
+    if codes and codes[-1].is_open:
+        # Code that is too long ends in its middle: the marker must not become a part of it.
+        text = f"{text}\n\n{codes[-1].fence}"
     last_line = text.rsplit("\n", 1)[-1].strip()
     if len(last_line) > 1 and last_line[0] == "|" == last_line[-1] and last_line[-2] != "\\":
         # Behind a table row a marker would begin a cell of its own: it goes into the last one.

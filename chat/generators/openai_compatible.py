@@ -7,6 +7,7 @@ import asyncio
 import functools
 import math
 import random
+import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -35,6 +36,8 @@ FIRST_PAUSE_SECONDS = 0.5
 # A server that asks for a longer pause is not waited for: a reader is there.
 LONGEST_PAUSE_SECONDS = 20.0
 LONGEST_REFUSAL_BYTES = 16 * 1024
+# What servers say when prompt and answer do not fit: they name max_tokens, and know it well.
+_TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,8 @@ class _Refused(Exception):
     def blamed(self, body: dict[str, Any]) -> str:
         """The parameter of the request that the server does not take; empty when it complains of something else."""
         if self.status not in (400, 422):
+            return ""
+        if _TOO_LONG.search(self._said):
             return ""
         for name in ("max_completion_tokens", "stream_options", "max_tokens", "temperature"):
             if name in body and name in self._said:

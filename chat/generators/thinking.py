@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _TAGS = {"<think>": "</think>", "<thinking>": "</thinking>", "<reasoning>": "</reasoning>"}
 
 
@@ -27,13 +29,12 @@ class ThoughtFilter:
             if not opened:
                 return "" if any(tag.startswith(head) for tag in _TAGS) else self._pass(self._held)
             self._closing = _TAGS[opened]
-        before, found, after = self._held.partition(self._closing)
-        if found:
+        if closed := re.search(self._closing, self._held, re.IGNORECASE):
             # Another thought may follow right behind the first.
-            self._held, self._closing = "", ""
+            after, self._held, self._closing = self._held[closed.end() :], "", ""
             return self.feed(after) if after else ""
         # Only what may be the beginning of the closing tag is still needed.
-        self._held = before[-len(self._closing) :]
+        self._held = self._held[-len(self._closing) :]
         return ""
 
     def close(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chat.api.events import with_answer
 from chat.cards import passage_url
-from chat.citations import MARKER
+from chat.citations import markers_in
 
 # English text has about this many characters a token, whatever the tokenizer.
 _CHARACTERS_PER_TOKEN = 4
@@ -86,7 +86,7 @@ def _annotations(text: str, citations: Iterable[Payload], site: str) -> list[dic
     for citation in citations:
         waiting.setdefault(citation["marker"], []).append(citation)
     annotations = []
-    for found in MARKER.finditer(text):
+    for found in markers_in(text):
         meant = waiting.get(int(found[1]), [])
         if not meant:
             continue

@@ -186,6 +186,9 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")
 
+    # Its refusal does not repeat what was sent, which may be half a character that no response can hold.
+    serializer_choice_field = NameField
+
     class Meta:
         model = Collection
         fields = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -11,10 +13,13 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
-from chat import asking, runs, streams
+from chat import answering, asking, runs, streams, verification, weighing
 from chat.generators import openai_compatible
 from chat.models import Answer
 from chat.prompts import PROMPT_VERSION
+from chat.types import Source, Verified
+from retrieval import conf as retrieval_conf
+from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
 from tests.support.model_server import ModelServer, model_server
@@ -121,6 +126,66 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(
     assert sentence in answer.notice
     await ask()
     assert len(model.requests) == 2
+
+
+@pytest.fixture
+def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedder gives the question's vector, and then no other."""
+
+    def down(self: object, texts: Sequence[str]) -> None:
+        raise EmbeddingFailed("The embedding server does not answer.")
+
+    monkeypatch.setattr(type(retrieval_conf.embedder()), "embed_documents", down)
+    monkeypatch.setattr(weighing, "_recent", OrderedDict())
+
+
+BY_WORDS = "The embedding model did not answer: what the passages say was judged by their words alone."
+
+
+@pytest.mark.usefixtures("library", "weighs_by_words")
+@pytest.mark.parametrize(
+    ("change", "notice"),
+    [
+        ({}, BY_WORDS),
+        ({"pieces": ["It weighs 3450 grams."]}, f"{BY_WORDS} This answer names no sources; it could not be checked."),
+        ({"pieces": ["NO_ANSWER"]}, BY_WORDS),
+        (
+            {"statuses": [500] * 9},
+            f"The language model did not answer. This answer is quoted from the documents instead. {BY_WORDS}",
+        ),
+    ],
+)
+async def test_what_was_judged_by_words_alone_is_said_beside_all_else(
+    model: ModelServer, change: dict[str, object], notice: str
+) -> None:
+    for name, value in change.items():
+        setattr(model, name, value)
+    answer, _ = await ask()
+    assert (answer.notice, answer.degraded) == (notice, [])
+
+
+@pytest.mark.usefixtures("library", "weighs_by_words")
+async def test_it_is_said_without_a_model_too_and_does_not_serve_again() -> None:
+    assert (await ask())[0].notice == BY_WORDS
+    assert (await ask())[0].repeats is None
+
+
+async def test_an_answer_that_could_not_be_checked_by_meaning_says_so(
+    library: Collection, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unmeasured(text: str, sources: Sequence[Source]) -> Verified:
+        return replace(verification.verify(text, sources), measured=False)
+
+    monkeypatch.setattr(answering, "verify", unmeasured)
+    assert (await ask())[0].notice == BY_WORDS
+
+
+async def test_brackets_in_code_are_no_sources(library: Collection, model: ModelServer) -> None:
+    model.pieces = ["Read `row[", "1]` or ⟦0⟧:\n\n```\nrow[1] = ⟦2⟧\n```\n"]
+    answer, _ = await ask()
+    assert answer.text == "Read `row[1]` or ⟦0⟧:\n\n```\nrow[1] = [2]\n```"
+    assert not await answer.citations.aexists()
+    assert "names no sources" in answer.notice
 
 
 async def test_a_model_that_declines_is_a_refusal(library: Collection, model: ModelServer) -> None:

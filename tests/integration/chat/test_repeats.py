@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.apps import apps
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser, User
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone, translation
 from prometheus_client import REGISTRY
@@ -62,7 +66,7 @@ async def served_again(question: str = QUESTION, **options: object) -> bool:
 
 async def test_the_same_question_is_answered_from_before(library: Collection, searches: list[str]) -> None:
     first, told = await ask()
-    again, retold = await ask("  how heavy is\n the mx-9920-w? ")
+    again, retold = await ask("  How heavy is\n the MX-9920-W? ")
     assert searches == [QUESTION]
     assert again.repeats == first
     assert first.repeats is None
@@ -207,6 +211,15 @@ async def test_an_answer_found_unhelpful_does_not_serve(library: Collection) -> 
     assert not await served_again()
 
 
+async def test_nor_does_its_copy_when_it_is_deleted(library: Collection) -> None:
+    first, _ = await ask()
+    copy, _ = await ask()
+    assert (copy.repeats, copy.cache_key) == (first, "")
+    await Feedback.objects.acreate(answer=first, helpful=False)
+    await sync_to_async(first.conversation.delete)()
+    assert not await served_again()
+
+
 async def test_nor_does_one_that_was_unhelpful_when_it_served(library: Collection) -> None:
     await ask()
     again, _ = await ask()
@@ -284,6 +297,27 @@ def test_the_key_holds_what_the_answer_depends_on(
     settings.OPENAI_API_KEY = "sk-other"
     assert repeats.key_of("How heavy?", filters) == keys[-1]
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    "other", ["how heavy is the MX-9920-W?", "How heavy is the mx-9920-w?", "How heavy is THE MX-9920-W?"]
+)
+def test_other_capitals_ask_another_question(library: Collection, other: str) -> None:
+    filters = SearchFilters(collections=(library.pk,))
+    assert repeats.key_of(QUESTION, filters) == repeats.key_of(f" {QUESTION}\n", filters)
+    assert repeats.key_of(QUESTION, filters) != repeats.key_of(other, filters)
+
+
+def test_keys_of_copies_saved_before_are_forgotten(library: Collection) -> None:
+    original, copy, orphan = (
+        asking.begin(QUESTION, user=AnonymousUser(), visitor="browser-1", anew=True) for _ in range(3)
+    )
+    Answer.objects.update(cache_key="key")
+    Answer.objects.filter(pk=copy.pk).update(repeats=original)
+    Answer.objects.filter(pk=orphan.pk).update(trace={"repeats": {"answer": "gone"}})
+    migration = importlib.import_module("chat.migrations.0008_copies_serve_nobody")
+    migration.forget_keys_of_copies(apps, SimpleNamespace(connection=connection))
+    assert [Answer.objects.get(pk=each.pk).cache_key for each in (original, copy, orphan)] == ["key", "", ""]
 
 
 def test_what_is_asked_of_today_holds_today(

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chat import sharing
+from chat.history import REMEMBERED_TURNS
 from chat.models import Answer, Citation, Conversation
 from retrieval.models import Collection, Document
 
@@ -32,15 +33,14 @@ def source(document: Document) -> dict[str, Any]:
     }
 
 
-def answered(conversation: Conversation, question: str, *documents: Document) -> Answer:
-    answer = Answer.objects.create(
-        conversation=conversation,
-        question=question,
-        text=f"The pump weighs 3450 grams, says {question} [1].",
-        completed_question=f"Completed: {question}",
-        status=Answer.Status.COMPLETED,
-        sources=[source(document) for document in documents],
-    )
+def answered(conversation: Conversation, question: str, *documents: Document, **others: Any) -> Answer:
+    values = {
+        "text": f"The pump weighs 3450 grams, says {question} [1].",
+        "completed_question": f"Completed: {question}",
+        "status": Answer.Status.COMPLETED,
+        "sources": [source(document) for document in documents],
+    }
+    answer = Answer.objects.create(conversation=conversation, question=question, **(values | others))
     Citation.objects.create(
         answer=answer, marker=1, document=documents[0], document_title="Sheet", quote="The pump", start=0, end=8
     )
@@ -169,3 +169,52 @@ def test_what_is_shared_can_be_read_and_nothing_more(conversation: Conversation,
     assert reader.get(f"/c/{conversation.pk}/").status_code == 404
     assert reader.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404
     assert reader.get(f"/answers/{answer.pk}/stream/").status_code == 404
+
+
+def withheld(*conversations: Conversation) -> list[str]:
+    """The questions whose answers a stranger does not see."""
+    answers = [answer for conversation in conversations for answer in conversation.answers.all()]
+    hidden = sharing.withheld_from(None, answers)
+    return [answer.question for answer in answers if answer.pk in hidden]
+
+
+def test_what_may_say_again_what_was_withheld_is_left_out_too(
+    conversation: Conversation, document: Document, private: Document
+) -> None:
+    answered(conversation, "before", document)
+    answered(conversation, "secret", private, completed_question="")
+    answered(conversation, "and then", document)
+    answered(conversation, "by a model", document, completed_question="", prompt_version=2)
+    answered(conversation, "stands alone", document, completed_question="")
+    assert withheld(conversation) == ["secret", "and then", "by a model"]
+
+
+def test_it_goes_from_answer_to_answer_as_far_as_they_are_remembered(
+    conversation: Conversation, document: Document, private: Document
+) -> None:
+    answered(conversation, "secret", private)
+    for number in range(REMEMBERED_TURNS):
+        answered(conversation, f"alone {number}", document, completed_question="")
+    answered(conversation, "too late", document)
+    assert withheld(conversation) == ["secret"]
+    Answer.objects.filter(question="alone 2").update(completed_question="retold")
+    assert withheld(conversation) == ["secret", "alone 2", "too late"]
+    # What failed is not told, and takes nobody's place.
+    Answer.objects.filter(question="alone 2").update(completed_question="")
+    Answer.objects.filter(question="alone 0").update(status=Answer.Status.FAILED)
+    assert withheld(conversation) == ["secret", "too late"]
+
+
+def test_a_refusal_told_nothing(conversation: Conversation, document: Document, private: Document) -> None:
+    answered(conversation, "refused", private, refused=True)
+    answered(conversation, "and then", document)
+    assert withheld(conversation) == ["refused"]
+
+
+def test_no_conversation_is_told_of_another(
+    conversation: Conversation, document: Document, private: Document, owner: User
+) -> None:
+    other = Conversation.objects.create(owner=owner, title="Heights")
+    answered(conversation, "secret", private)
+    answered(other, "elsewhere", document)
+    assert withheld(conversation, other) == ["secret"]

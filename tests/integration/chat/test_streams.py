@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
@@ -67,7 +69,11 @@ def begin(question: str = "How heavy is the MX-9920-W?", **options: object) -> A
 
 
 async def collect(answer: Answer, after: str = "") -> list[streams.StreamEvent]:
-    return [event async for event in streams.follow(answer.pk, after)]
+    return await alist(streams.follow(answer.pk, after))
+
+
+async def alist(events: AsyncIterator[streams.StreamEvent]) -> list[streams.StreamEvent]:
+    return [event async for event in events]
 
 
 def text_of(events: Sequence[streams.StreamEvent]) -> str:
@@ -201,15 +207,128 @@ async def test_what_a_killed_process_left_is_begun_again(library: Collection, sl
     assert "lost" not in (await reread(answer)).text
 
 
-async def test_a_writer_that_lost_its_claim_saves_nothing(library: Collection, slow: SlowGenerator) -> None:
+async def begun(answer: Answer, events: int = 0) -> runs.Run:
+    """The run of an answer, once it is there and has published so much."""
+    while answer.pk not in runs.RUNS or len(runs.RUNS[answer.pk].events) < events:
+        await asyncio.sleep(0.01)
+    return runs.RUNS[answer.pk]
+
+
+async def test_a_writer_that_lost_its_claim_saves_nothing_and_tells_what_was_saved(
+    library: Collection, slow: SlowGenerator
+) -> None:
     answer = await sync_to_async(begin)()
     task = asyncio.create_task(collect(answer))
-    while answer.pk not in runs.RUNS:
-        await asyncio.sleep(0.01)
-    await Answer.objects.filter(pk=answer.pk).aupdate(claim=uuid.uuid4(), text="of another")
+    await begun(answer)
+    await Answer.objects.filter(pk=answer.pk).aupdate(claim=None, status=Answer.Status.COMPLETED, text="of another")
     events = await task
-    assert events[-1].name == "failed"
+    assert (events[-1].name, events[-1].payload["text"]) == ("completed", "of another")
     assert (await reread(answer)).text == "of another"
+
+
+async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
+    library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.15)
+    answer = await sync_to_async(begin)()
+    here = asyncio.create_task(collect(answer))
+    await begun(answer, events=3)
+    await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    taken = await sync_to_async(runs.claim)(answer.pk)  # as another process does
+    assert taken is not None
+    while answer.pk in runs.RUNS:
+        await asyncio.sleep(0.01)
+    await StreamedEvent.objects.acreate(answer=answer, attempt=2, sequence=1, name="token", payload={"text": "There."})
+    await Answer.objects.filter(pk=answer.pk).aupdate(status=Answer.Status.COMPLETED, claim=None, text="There.")
+    async with asyncio.timeout(5):
+        events = await here
+    reset = [event.name for event in events].index("reset")
+    assert [event.name for event in events[reset:]] == ["reset", "token", "completed"]
+    assert {event.name for event in events[:reset]} == {"searched", "token"}
+    assert events[-1].payload["text"] == "There."
+
+
+async def test_what_was_claimed_is_written_though_the_reader_left_in_that_moment(
+    library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = await sync_to_async(begin)()
+    whole = runs.claim
+    claiming, go_on = threading.Event(), threading.Event()
+
+    def slowly(answer_id: uuid.UUID) -> runs.Claim | None:
+        claimed = whole(answer_id)
+        claiming.set()
+        go_on.wait(5)
+        return claimed
+
+    monkeypatch.setattr(runs, "claim", slowly)
+    reader = asyncio.create_task(collect(answer))
+    await sync_to_async(claiming.wait, thread_sensitive=False)(5)
+    reader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    monkeypatch.setattr(runs, "claim", whole)
+    go_on.set()
+    async with asyncio.timeout(5):
+        events = await collect(answer)
+    assert events[-1].name == "completed"
+
+
+@pytest.mark.parametrize("after", ["1-999", "1-" + "9" * 5000, "9" * 5000 + "-1", "١-١"])
+async def test_an_id_that_was_never_given_out_keeps_nobody_waiting(
+    library: Collection, slow: SlowGenerator, after: str
+) -> None:
+    answer = await sync_to_async(begin)()
+    here = asyncio.create_task(collect(answer))
+    await begun(answer)
+    async with asyncio.timeout(5):
+        assert (await collect(answer, after))[-1].name == "completed"
+    await here
+    async with asyncio.timeout(5):
+        assert (await collect(answer, after))[-1].name == "completed"
+
+
+async def test_a_run_that_ends_does_not_take_another_one_with_it(library: Collection, slow: SlowGenerator) -> None:
+    answer = await sync_to_async(begin)()
+    here = asyncio.create_task(collect(answer))
+    run = await begun(answer)
+    other = runs.RUNS[answer.pk] = runs.Run(claim=run.claim, loop=run.loop)
+    await here
+    assert runs.RUNS.pop(answer.pk, None) is other
+
+
+async def test_what_was_stopped_before_its_process_died_is_kept(library: Collection) -> None:
+    answer = await sync_to_async(begin)()
+    assert await sync_to_async(runs.claim)(answer.pk) is not None
+    for sequence, text in enumerate(["The pump ", "weighs "], start=1):
+        await StreamedEvent.objects.acreate(
+            answer=answer, attempt=1, sequence=sequence, name="token", payload={"text": text}
+        )
+    await streams.stop(answer.pk)
+    await sync_to_async(streams.close_interrupted)()
+    assert (await reread(answer)).text == ""
+    await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=2))
+    assert await sync_to_async(streams.close_interrupted)() == 0
+    saved = await reread(answer)
+    assert (saved.status, saved.claim, saved.text) == (Answer.Status.STOPPED, None, "The pump weighs ")
+    assert saved.notice == "Stopped before the end."
+    assert saved.completed_at is not None
+
+
+async def test_a_conversation_deleted_while_it_is_answered_ends_quietly(
+    library: Collection, slow: SlowGenerator, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await sync_to_async(begin)()
+    here = asyncio.create_task(collect(answer))
+    await begun(answer, events=2)
+    there = asyncio.create_task(alist(streams._follow_stored(answer.pk, "")))
+    with caplog.at_level(logging.INFO, "chat"):
+        await sync_to_async(answer.conversation.delete)()
+        async with asyncio.timeout(5):
+            endings = [(await reader)[-1] for reader in (here, there)]
+    for ending in endings:
+        assert (ending.name, ending.payload["message"]) == ("failed", "This conversation was deleted.")
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("INFO", None)]
 
 
 async def test_interrupted_answers_are_closed(library: Collection) -> None:
@@ -394,6 +513,8 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
     assert reader in done, "The reader who left goes on reading."
     assert run.followers == 0
     await streams.stop(answer.pk)
+    while answer.pk in runs.RUNS:
+        await asyncio.sleep(0.01)
 
 
 async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(

@@ -48,6 +48,14 @@ def test_a_list_with_one_marker_is_quoted_whole() -> None:
     assert [(each.support, each.reasons) for each in checked(text)] == [(1.0, ())] * 3
 
 
+@pytest.mark.parametrize("said", ["See ⟦2⟧: it has `row[3]` and four legs", "See ⟦2⟧: it has `row⟦3⟧` and four legs"])
+def test_numbers_in_brackets_of_a_document_are_found_in_either_writing(said: str) -> None:
+    content = "A table. See [2]: it has `row[3]` and four legs. It is blue."
+    (citation,) = verify(f"{said}. [1]", [source(content)]).citations
+    assert citation.quote == "See [2]: it has `row[3]` and four legs."
+    assert (citation.start, citation.support) == (100 + content.index("See"), 1.0)
+
+
 def test_a_full_stop_behind_a_marker_is_no_part_of_what_follows() -> None:
     found = verify("It weighs 3450 grams [1]. Close both valves [1].", [source(CONTENT)]).citations
     assert [(each.quote, each.support) for each in found] == [("It weighs 3450 grams", 1.0), ("Close both valves", 1.0)]

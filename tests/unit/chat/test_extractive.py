@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from chat.answerability import ANSWERABLE, Answerability, Evidence, weigh
+from chat.citations import cited_statements
 from chat.exceptions import NoAnswer
 from chat.generators.extractive import ExtractiveGenerator
 from chat.types import Source
@@ -113,3 +114,27 @@ def test_it_declines_what_is_not_answerable_and_where_there_is_nothing() -> None
         answer(question, text, probability=ANSWERABLE - 0.001)
     with pytest.raises(NoAnswer):
         answer(question, source("\n"))
+
+
+def test_a_number_in_brackets_of_the_document_names_no_source() -> None:
+    assert answer("weight of the pump", source("The weight of the pump is 3 kg [2].")).endswith("is 3 kg ⟦2⟧. [1]")
+
+
+def test_a_head_of_a_table_names_none_either() -> None:
+    table = "| Code [2] | Meaning [3] |\n|---|---|\n| LNG-102 | Variable exists already |\n| LNG-103 | None |\n"
+    assert answer("What does LNG-102 mean?", source(table)).startswith("| Code ⟦2⟧ | Meaning ⟦3⟧ |\n")
+
+
+def test_code_keeps_its_brackets() -> None:
+    shown = answer(
+        "manage.py reconcile values", source(CODE.replace("--all", "values[2]").replace("the ind", "`a[3]` ind"))
+    )
+    assert shown.endswith("reconcile `a[3]` indexes:\n\n```sh\nmanage.py reconcile values[2]\n```\n\n[1]")
+
+
+def test_code_that_is_too_long_swallows_no_marker() -> None:
+    shown = answer("manage.py reconcile", source("```sh\n" + "manage.py reconcile --all\n" * 60 + "```\n"))
+    assert shown.endswith("\n\n```\n\n[1]")
+    ((statement, markers),) = cited_statements(shown)[-1:]
+    assert "reconcile" in statement
+    assert markers == (1,)

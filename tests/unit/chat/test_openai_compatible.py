@@ -224,7 +224,7 @@ async def test_a_bad_request_of_another_kind_ends(server: ModelServer, sources: 
     server.statuses, server.said = [400] * 9, "context length exceeded"
     with pytest.raises(GenerationFailed, match="context length exceeded"):
         await pieces(server, sources)
-    assert len(server.requests) == 2
+    assert len(server.requests) == 1
 
 
 async def test_a_server_that_does_not_stream_is_understood(server: ModelServer, sources: list[Source]) -> None:
@@ -240,6 +240,7 @@ async def test_a_server_that_does_not_stream_is_understood(server: ModelServer, 
         ["<think>Grams? [2] ", "or kilos?</think>\n\n", "It weighs 3450 grams [1]."],
         ["<th", "ink>", "hm</thi", "nk>It weighs", " 3450 grams [1]."],
         ["<think>a</think><think>b</think>It weighs 3450 grams [1]."],
+        ["<Think>Grams?</TH", "INK>It weighs 3450 grams [1]."],
     ],
 )
 async def test_what_a_model_thinks_aloud_is_not_shown(
@@ -340,3 +341,14 @@ async def test_sources_that_do_not_fit_are_told_and_cannot_be_cited(server: Mode
 async def test_half_a_character_and_nul_are_left_out(server: ModelServer, sources: list[Source]) -> None:
     server.pieces = ["It weighs\x00 \ud83d3450 grams [1]."]
     assert "".join(await pieces(server, sources)) == "It weighs 3450 grams [1]."
+
+
+async def test_a_prompt_too_long_takes_no_limit_from_later_answers(server: ModelServer, sources: list[Source]) -> None:
+    asked = generator(server)
+    server.statuses = [400]
+    server.said = "'max_tokens' is too large: 1000. The maximum context length is 4096 tokens."
+    with pytest.raises(GenerationFailed):
+        [piece async for piece in asked.stream("How heavy?", sources)]
+    assert len(server.requests) == 1
+    [piece async for piece in asked.stream("How heavy?", sources)]
+    assert server.requests[-1]["max_tokens"] == Limits().answer_tokens

@@ -181,6 +181,33 @@ def test_a_streamed_marker_leads_to_the_source_beside_it() -> None:
     assert "[9]" in html
 
 
+@pytest.mark.parametrize(
+    "text", ["Take `row[1]` and [1].\n", "```\nrow[1]\n\n- row[1]\n```\n\n[1]", "A `row[1]\nb` [1]\n"]
+)
+@pytest.mark.parametrize("size", [1, 4, 8, 1000])
+def test_brackets_in_code_never_flash_up_as_links(text: str, size: int) -> None:
+    stream = StreamedMarkdown("abc", {1: "One"})
+    # Markers come whole.
+    pieces = [match.group() for match in re.finditer(rf"(?s)(?:\[1\]|.){{1,{size}}}", text)]
+    pieces = ["Before.\n\n", *pieces]
+    shown = tail = ""
+    for piece in pieces:
+        more = stream.feed(piece)
+        if isinstance(more, Lines):
+            shown, tail = shown + more.finished, more.open + more.tail
+        else:
+            tail += more
+        html = shown + tail
+        assert all(not before.endswith("row") for before in html.split("<sup")[:-1])
+    assert len(links(html)) == 1
+
+
+def test_a_piece_that_holds_whole_code_links_none_of_it() -> None:
+    html = streamed_html("Take `row[1]` [1].", "abc", {1: "One"})
+    assert html.startswith("Take row[1]<sup")
+    assert len(links(html)) == 1
+
+
 ANSWER = """Before **opening** it [1]:
 
 1. Switch it off [1].

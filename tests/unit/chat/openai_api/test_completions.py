@@ -33,6 +33,12 @@ def test_each_marker_leads_to_the_words_it_stands_for() -> None:
     ]
 
 
+def test_brackets_in_code_lead_nowhere() -> None:
+    whole = COMPLETION.whole(answer("Take `row[1]` [1].", citation(1, 10)), SOURCES)
+    (annotation,) = whole["choices"][0]["message"]["annotations"]
+    assert annotation["url_citation"]["start_index"] == 14
+
+
 def test_a_marker_without_a_citation_of_its_own_leads_where_the_one_before_it_does() -> None:
     whole = COMPLETION.whole(answer("A [1][1]. B [2].", citation(1, 10)), SOURCES)
     assert [url.partition("?")[2] for _, url in places(whole)] == ["start=10&end=50#passage"] * 2
