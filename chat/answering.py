@@ -22,7 +22,7 @@ from chat.weighing import evidence_for
 from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.passages import load_neighbours
-from retrieval.profiles import profile_for
+from retrieval.profiles import NamedProfile, profile_for
 from retrieval.search import search
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
@@ -37,13 +37,15 @@ async def answer(
     history: Sequence[Turn] = (),
     draft: Draft | None = None,
     subject: str = "",
+    profile: NamedProfile | None = None,
 ) -> AsyncIterator[AnswerEvent]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
     and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
     Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
-    the visitor, for whom a search profile may be chosen; empty: the one in force.
+    the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
+    of either.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
@@ -58,7 +60,9 @@ async def answer(
     if history:
         history = await sync_to_async(_without_instructions, thread_sensitive=False)(history)
     try:
-        searched = await sync_to_async(_search, thread_sensitive=False)(question, filters, method, history, subject)
+        searched = await sync_to_async(_search, thread_sensitive=False)(
+            question, filters, method, history, subject, profile
+        )
     except InvalidQuery as error:
         yield Failed(str(error))
         return
@@ -165,10 +169,15 @@ def _fallback_notice(draft: Draft) -> str:
 
 
 def _search(
-    question: str, filters: SearchFilters, method: SearchMethod | None, history: Sequence[Turn], subject: str
+    question: str,
+    filters: SearchFilters,
+    method: SearchMethod | None,
+    history: Sequence[Turn],
+    subject: str,
+    profile: NamedProfile | None,
 ) -> Searched:
     try:
-        profile = profile_for(subject)
+        profile = profile if profile is not None else profile_for(subject)
         result = search(question, filters, method=method, profile=profile, history=history)
         context = assemble(
             result.hits,

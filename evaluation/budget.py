@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import date
+from typing import Any
 
 from django.conf import settings
 from django.db.models import F
@@ -22,6 +23,26 @@ def tokens_spent(day: date | None = None) -> int:
     return usage.total_tokens if usage is not None else 0
 
 
+def require_tokens() -> None:
+    """Raises: BudgetSpent when the day's tokens for judging are consumed."""
+    budget = settings.JUDGE_DAILY_BUDGET_TOKENS
+    if budget and tokens_spent() >= budget:
+        raise BudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
+
+
+def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
+    """Counts the tokens on the day; returns the update that counts them on a row of the same fields."""
+    consumed = {
+        "prompt_tokens": F("prompt_tokens") + prompt_tokens,
+        "completion_tokens": F("completion_tokens") + completion_tokens,
+    }
+    day = timezone.localdate()
+    if not JudgeUsage.objects.filter(day=day).update(**consumed):
+        JudgeUsage.objects.get_or_create(day=day)
+        JudgeUsage.objects.filter(day=day).update(**consumed)
+    return consumed
+
+
 class JudgementMeter:
     """Implements ``Meter``: counts on the judgement and on the day, at once, so that a killed worker's calls count."""
 
@@ -34,17 +55,8 @@ class JudgementMeter:
             raise ClaimLost(f"Judgement {self._judgement.pk} is no longer claimed by this worker.")
         if time.monotonic() > self._deadline:
             raise JudgeUnavailable(f"The judge was not done within {LONGEST_SECONDS / 60:g} minutes.")
-        budget = settings.JUDGE_DAILY_BUDGET_TOKENS
-        if budget and tokens_spent() >= budget:
-            raise BudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
+        require_tokens()
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        consumed = {
-            "prompt_tokens": F("prompt_tokens") + prompt_tokens,
-            "completion_tokens": F("completion_tokens") + completion_tokens,
-        }
-        day = timezone.localdate()
-        if not JudgeUsage.objects.filter(day=day).update(**consumed):
-            JudgeUsage.objects.get_or_create(day=day)
-            JudgeUsage.objects.filter(day=day).update(**consumed)
+        consumed = spend(prompt_tokens, completion_tokens)
         Judgement.objects.filter(pk=self._judgement.pk, claim=self._judgement.claim).update(**consumed)

@@ -20,7 +20,8 @@ from django.utils.translation import gettext as _t
 
 from evaluation import metrics
 from evaluation.figures import fixed
-from evaluation.models import CorpusAlert, EvaluationRun, EvaluationSet, GatePolicy
+from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy, RunKind
+from evaluation.runs.measures import KIND_OF_MEASURE
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
 from evaluation.runs.results import Comparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
@@ -79,18 +80,19 @@ def check(policy: GatePolicy, version: SearchProfileVersion) -> GateCheck:
     in_force, wanted = active_profile(), named(version)
     if to_json(in_force.settings) == to_json(wanted.settings):
         return GateCheck(policy, version, in_force, Verdict.IN_FORCE)
-    questions = measured_questions(policy.evaluation_set)
+    kind = kind_of(policy)
+    questions = measured_questions(policy.evaluation_set, kind)
     if not questions:
         return GateCheck(policy, version, in_force, Verdict.EMPTY)
-    asked = fingerprint(questions)
-    run, baseline = (_current_run(policy.evaluation_set, profile, asked) for profile in (wanted, in_force))
+    asked = fingerprint(questions, kind)
+    run, baseline = (_current_run(policy, profile, asked) for profile in (wanted, in_force))
     if run is not None and baseline is not None:
         comparison = compare(run, baseline, policy.metric)
         verdict = Verdict.WORSE if is_worse(policy, comparison) else Verdict.PASSED
         return GateCheck(policy, version, in_force, verdict, run, baseline, comparison)
     missing = [profile for profile, found in ((wanted, run), (in_force, baseline)) if found is None]
-    waiting = [_runs(policy.evaluation_set, profile).filter(status__in=UNFINISHED).exists() for profile in missing]
-    last = [_runs(policy.evaluation_set, profile).first() for profile in missing]
+    waiting = [_runs(policy, profile).filter(status__in=UNFINISHED).exists() for profile in missing]
+    last = [_runs(policy, profile).first() for profile in missing]
     return GateCheck(
         policy,
         version,
@@ -100,6 +102,11 @@ def check(policy: GatePolicy, version: SearchProfileVersion) -> GateCheck:
         baseline,
         failure=" ".join(one.error or one.distrust for one in last if one is not None).strip(),
     )
+
+
+def kind_of(policy: GatePolicy) -> RunKind:
+    """The kind of run that measures what the gate asks for."""
+    return KIND_OF_MEASURE[policy.metric]
 
 
 def is_worse(policy: GatePolicy, comparison: Comparison) -> bool:
@@ -119,8 +126,8 @@ def request_runs(
         *([named(version)] if checked.run is None else []),
         *([checked.in_force] if checked.baseline is None else []),
     ]
-    trigger = EvaluationRun.Trigger.GATE
-    return [request_run(policy.evaluation_set, profile, trigger=trigger, by=by) for profile in missing]
+    kind, trigger = kind_of(policy), EvaluationRun.Trigger.GATE
+    return [request_run(policy.evaluation_set, profile, kind=kind, trigger=trigger, by=by) for profile in missing]
 
 
 def objections_to(version: SearchProfileVersion) -> Iterator[Objection]:
@@ -161,7 +168,9 @@ def reason_of(checked: GateCheck) -> str:
         return told % (names | numbers)
     return {
         Verdict.IN_FORCE: _t("%(set)s: %(version)s has the settings that are in force."),
-        Verdict.EMPTY: _t("%(set)s: no question has an expected passage, so nothing can be measured."),
+        Verdict.EMPTY: _t("%(set)s: no question has an expected passage, so nothing can be measured.")
+        if kind_of(checked.policy) == RunKind.SEARCH
+        else _t("%(set)s: no question has an expected answer or expects a refusal, so nothing can be measured."),
         Verdict.RUNNING: _t("%(set)s: %(version)s is being measured."),
     }.get(
         checked.verdict,
@@ -184,8 +193,9 @@ def watch() -> int:
         being_read = Document.objects.filter(
             collection=evaluation_set.collection_id, status__in=[Document.Status.PENDING, Document.Status.PROCESSING]
         )
-        questions = measured_questions(evaluation_set)
-        runs = _runs(evaluation_set, in_force)
+        kind = kind_of(policy)
+        questions = measured_questions(evaluation_set, kind)
+        runs = _runs(policy, in_force)
         if (
             not questions
             or being_read.exists()
@@ -193,10 +203,10 @@ def watch() -> int:
             or runs.filter(
                 status=EvaluationRun.Status.FAILED, finished_at__gt=timezone.now() - TRIED_AGAIN_AFTER
             ).exists()
-            or _current_run(evaluation_set, in_force, fingerprint(questions)) is not None
+            or _current_run(policy, in_force, fingerprint(questions, kind)) is not None
         ):
             continue
-        request_run(evaluation_set, in_force, trigger=EvaluationRun.Trigger.CORPUS)
+        request_run(evaluation_set, in_force, kind=kind, trigger=EvaluationRun.Trigger.CORPUS)
         asked += 1
     return asked
 
@@ -204,16 +214,17 @@ def watch() -> int:
 def examine(run: EvaluationRun) -> CorpusAlert | None:
     """The alert that the run gives, saved: what is in force does significantly worse than before documents changed.
 
-    None for a run of anything else, of a set that nobody watches, or without an earlier one of the same settings and
-    questions on other documents. It is compared with the last of these.
+    None for a run of anything else, of a set that nobody watches, of a kind that its gate does not ask for, or without
+    an earlier one of the same settings and questions on other documents. It is compared with the last of these.
     """
     policy = GatePolicy.objects.filter(evaluation_set=run.evaluation_set_id, watches_corpus=True).first()
-    if policy is None or to_json(active_profile().settings) != run.settings:
+    if policy is None or kind_of(policy) != run.kind or to_json(active_profile().settings) != run.settings:
         return None
     baseline = (
         EvaluationRun.objects.filter(
             pk__lt=run.pk,
             evaluation_set=run.evaluation_set_id,
+            kind=run.kind,
             settings=run.settings,
             fingerprint=run.fingerprint,
             conditions=run.conditions,
@@ -247,21 +258,23 @@ def open_alerts() -> QuerySet[CorpusAlert]:
     return CorpusAlert.objects.filter(acknowledged_at=None)
 
 
-def _runs(evaluation_set: EvaluationSet, profile: NamedProfile) -> QuerySet[EvaluationRun]:
-    """The set's runs with the profile's settings, whatever they were called, the newest first."""
-    return EvaluationRun.objects.filter(evaluation_set=evaluation_set, settings=to_json(profile.settings))
+def _runs(policy: GatePolicy, profile: NamedProfile) -> QuerySet[EvaluationRun]:
+    """Runs of the kind that the gate asks for, with the profile's settings, whatever they were called, newest first."""
+    return EvaluationRun.objects.filter(
+        evaluation_set=policy.evaluation_set_id, kind=kind_of(policy), settings=to_json(profile.settings)
+    )
 
 
-def _current_run(evaluation_set: EvaluationSet, profile: NamedProfile, asked: str) -> EvaluationRun | None:
+def _current_run(policy: GatePolicy, profile: NamedProfile, asked: str) -> EvaluationRun | None:
     """The newest reliable run of these questions on the documents as they are now."""
     return (
-        _runs(evaluation_set, profile)
+        _runs(policy, profile)
         .filter(
             status=EvaluationRun.Status.DONE,
             distrust="",
             fingerprint=asked,
-            corpus_version=corpus_version(evaluation_set.collection_id),
-            conditions=conditions(),
+            corpus_version=corpus_version(policy.evaluation_set.collection_id),
+            conditions=conditions(kind_of(policy)),
         )
         .first()
     )

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from evaluation import gates
-from evaluation.admin.run_presentation import comparison_context, interval_text, run_badge
+from evaluation.admin.run_presentation import STYLES, comparison_context, interval_text, run_badge
 from evaluation.gates import Verdict
 from evaluation.metrics import Interval
 from evaluation.models import CorpusAlert, GatePolicy
@@ -45,7 +45,7 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
     fields = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "watches_corpus"]
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/sets.css"]}
+        css = {"all": STYLES}
         js = ["evaluation/live.js"]
 
     @admin.display(description=_("alerts nobody has seen"))

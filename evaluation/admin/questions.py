@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
@@ -16,9 +16,12 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
-from evaluation.admin.set_forms import ExpectedPassageForm
+from evaluation.admin.set_forms import ExpectedPassageForm, ExpectedPassageFormSet
+from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, ExpectedPassage
+from evaluation.models.sets import asked
 from evaluation.sets import building
 from evaluation.sets.resolution import resolve
 from retrieval.admin.base import badge
@@ -50,14 +53,14 @@ class IsDraft(admin.SimpleListFilter):
         return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        to_find = Exists(ExpectedPassage.objects.filter(question=OuterRef("pk"), grade__gt=0))
-        wanted = {"yes": ~to_find, "no": to_find}.get(self.value() or "")
+        wanted = {"yes": ~asked(), "no": asked()}.get(self.value() or "")
         return queryset if wanted is None else queryset.filter(wanted)
 
 
 class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
     model = ExpectedPassage
     form = ExpectedPassageForm
+    formset = ExpectedPassageFormSet
     extra = 0
     fields = ["source", "quote", "grade", "found_now"]
     readonly_fields = ["found_now"]
@@ -75,12 +78,12 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
 @admin.register(EvaluationQuestion)
 class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
-    list_filter = ["evaluation_set", "origin", IsDraft]
+    list_filter = ["evaluation_set", "origin", IsDraft, "expects_refusal"]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["text", "expected_answer", "expected_passages__source"]
     autocomplete_fields = ["evaluation_set"]
-    fields = ["evaluation_set", "text", "expected_answer", "origin_shown"]
+    fields = ["evaluation_set", "text", "expected_answer", "expects_refusal", "origin_shown"]
     readonly_fields = ["origin_shown"]
     inlines = [ExpectedPassageInline]
     change_form_template = "admin/evaluation/evaluationquestion/change_form.html"
@@ -90,16 +93,23 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationQuestion]:
         questions: QuerySet[EvaluationQuestion] = super().get_queryset(request)
-        return questions.annotate(expected_count=Count("expected_passages", distinct=True))
+        return questions.annotate(
+            expected_count=Count("expected_passages", filter=Q(expected_passages__grade__gt=0), distinct=True)
+        )
 
     @admin.display(description=_("question"), ordering="text")
     def excerpt(self, question: EvaluationQuestion) -> str:
         return Truncator(question.text).chars(120)
 
-    @admin.display(description=_("expected passages"), ordering="expected_count")
+    @admin.display(description=_("expected"), ordering="expected_count")
     def state(self, question: EvaluationQuestion) -> SafeString | str:
+        if question.expects_refusal:
+            return _t("a refusal")
         number = getattr(question, "expected_count", 0)
-        return str(number) if number else badge("pending", _t("draft"))
+        expected = [ngettext("%d passage", "%d passages", number) % number] if number else []
+        if question.expected_answer:
+            expected.append(_t("an answer"))
+        return ", ".join(expected) or badge("pending", _t("draft"))
 
     @admin.display(description=_("origin"))
     def origin_shown(self, question: EvaluationQuestion) -> SafeString | str:
@@ -117,7 +127,11 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
     ) -> HttpResponse:
         question = self.get_object(request, object_id) if object_id else None
         context: dict[str, Any] = {}
-        if isinstance(question, EvaluationQuestion) and self.has_change_permission(request, question):
+        if (
+            isinstance(question, EvaluationQuestion)
+            and not question.expects_refusal
+            and self.has_change_permission(request, question)
+        ):
             context = self._offers(request, question)
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
@@ -135,6 +149,7 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
                 problem = str(error)
         of_answer = [] if question.answer is None else [source["chunk_id"] for source in question.answer.sources]
         return {
+            "may_pick": True,
             "searched": wanted,
             "search_problem": problem,
             "found": self._offered(question, found),
@@ -176,7 +191,11 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
         if chunk is None:
             self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)
         else:
-            building.expect(question, chunk)
-            self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
-            self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
+            try:
+                building.expect(question, chunk)
+            except EvaluationError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
+                self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))

@@ -17,12 +17,19 @@ from django.utils.translation import gettext as _t
 
 from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
 from evaluation.metrics import Interval
-from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
-from evaluation.runs.results import FIELDS, Comparison, QuestionPair, interval_of
+from evaluation.models import EvaluationRun, EvaluationSet, QuestionResult, RunKind
+from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, measure_of
+from evaluation.runs.results import Comparison, QuestionPair, interval_of
 from retrieval.admin.base import badge
 from retrieval.profiles import BUILT_IN
 
-METRIC_NAMES = dict(GatePolicy.Metric.choices)
+STYLES = [
+    "retrieval/admin.css",
+    "retrieval/profiles.css",
+    "evaluation/charts.css",
+    "evaluation/sets.css",
+    "evaluation/answer_runs.css",
+]
 # The newest runs that the chart over time shows, and the profiles that get a line.
 MOST_RUNS = 40
 MOST_LINES = 6
@@ -41,17 +48,16 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """A question in two runs, with where the search explains what each of them did."""
+    """A question in two runs, with where the search explains what each of them did. ``ranks`` are those of search."""
 
     pair: QuestionPair
-    ranks_before: str
-    ranks_after: str
     explanation: str
+    ranks: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:
-    metric: str
+    metric: Any
     before: Interval | None
     after: Interval | None
     difference: Interval
@@ -87,8 +93,8 @@ def _three(interval: Interval) -> tuple[float, float, float]:
 def metric_chart(run: EvaluationRun) -> Markup:
     """The run's metrics as bars with their intervals."""
     bars = []
-    for metric, name in METRIC_NAMES.items():
-        found = interval_of(run, metric)
+    for measure in MEASURES[run.kind]:
+        found, name = interval_of(run, measure.key), _named(run, measure)
         bars.append(Bar(name, found.mean, found.low, found.high) if found else Bar(name, None))
     caption = Caption(
         "metrics",
@@ -100,15 +106,26 @@ def metric_chart(run: EvaluationRun) -> Markup:
     return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
 
 
-def trend_chart(evaluation_set: EvaluationSet, metric: str) -> Markup:
-    """The metric of the set's runs over time, a line for each profile, the newest MOST_RUNS runs."""
-    done = evaluation_set.runs.filter(status=EvaluationRun.Status.DONE, distrust="").order_by("-pk")[:MOST_RUNS]
+def _named(run: EvaluationRun, measure: Measure) -> str:
+    """The metric's name, with the number of questions that it tells of where these are not all."""
+    asked = run.summary["questions"]
+    told = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
+    if told == asked:
+        return str(measure.label)
+    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": told, "asked": asked}
+
+
+def trend_chart(evaluation_set: EvaluationSet, measure: Measure) -> Markup:
+    """The metric of the set's runs of its kind over time, a line for each profile, the newest MOST_RUNS runs."""
+    done = evaluation_set.runs.filter(
+        kind=KIND_OF_MEASURE[measure.key], status=EvaluationRun.Status.DONE, distrust=""
+    ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
-    series = [_series(name, runs, metric) for name in names]
+    series = [_series(name, runs, measure.key) for name in names]
     caption = Caption(
         "trend",
-        _t("%s over time") % METRIC_NAMES[metric],
+        _t("%s over time") % measure.label,
         _t("Runs of this set that can be relied on, with 95-percent intervals; a line for each search profile."),
         _t("run"),
         _t("As a table"),
@@ -126,6 +143,13 @@ def _series(name: str, runs: Sequence[EvaluationRun], metric: str) -> Series:
         [one.low if one else None for one in found],
         [one.high if one else None for one in found],
     )
+
+
+def result_text(run: EvaluationRun, metric: str = "") -> str:
+    """The run's mean of this metric, or of the first one of its kind, named."""
+    measure = measure_of(run.kind, metric)
+    found = interval_of(run, measure.key)
+    return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
 def three_digits(value: float) -> str:
@@ -173,32 +197,38 @@ def comparison_context(comparison: Comparison, request: HttpRequest) -> dict[str
         return [
             PairRow(
                 pair,
-                ranks_text(pair.before.expected),
-                ranks_text(pair.after.expected),
                 explanation_address(pair.text, baseline, run) if may_explain else "",
+                *([_ranks(pair)] if run.kind == RunKind.SEARCH else []),
             )
             for pair in pairs[:MOST_PAIRS]
         ]
 
     return {
         "comparison": comparison,
-        "metric_name": METRIC_NAMES[comparison.metric],
+        "metric_name": measure_of(run.kind, comparison.metric).label,
+        "pairs_template": f"admin/evaluation/evaluationrun/_{run.kind}_pairs.html",
         "differences": [
             DifferenceRow(
-                METRIC_NAMES[metric],
-                interval_of(baseline, metric),
-                interval_of(run, metric),
-                comparison.differences[metric],
-                _verdict(comparison.differences[metric]),
+                measure.label,
+                interval_of(baseline, measure.key),
+                interval_of(run, measure.key),
+                comparison.differences[measure.key],
+                _verdict(comparison.differences[measure.key]),
             )
-            for metric in FIELDS
-            if metric in comparison.differences
+            for measure in MEASURES[run.kind]
+            if measure.key in comparison.differences
         ],
         "groups": [
             (_t("Worse"), "worse", rows(comparison.worse), len(comparison.worse)),
             (_t("Better"), "better", rows(comparison.better), len(comparison.better)),
         ],
     }
+
+
+def _ranks(pair: QuestionPair) -> tuple[str, str]:
+    assert isinstance(pair.before, QuestionResult)
+    assert isinstance(pair.after, QuestionResult)
+    return ranks_text(pair.before.expected), ranks_text(pair.after.expected)
 
 
 def _verdict(difference: Interval) -> str:

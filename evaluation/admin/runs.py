@@ -18,18 +18,12 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation.admin.run_presentation import (
-    METRIC_NAMES,
-    comparison_context,
-    explanation_address,
-    interval_text,
-    metric_chart,
-    ranks_text,
-    run_badge,
-)
-from evaluation.models import EvaluationRun
+from evaluation.admin.result_rows import judged_rows, result_rows, worst_first
+from evaluation.admin.run_presentation import STYLES, comparison_context, metric_chart, result_text, run_badge
+from evaluation.models import EvaluationRun, RunKind
 from evaluation.runs import queue
-from evaluation.runs.results import FIELDS, compare, interval_of
+from evaluation.runs.measures import MEASURES
+from evaluation.runs.results import compare
 from retrieval.admin.base import ReadOnlyAdmin
 
 RESULTS_PER_PAGE = 50
@@ -42,15 +36,15 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     list_display = [
         "name",
         "evaluation_set",
+        "kind",
         "profile_name",
         "trigger",
         "state",
-        "ndcg",
-        "hit",
+        "result",
         "questions",
         "created_at",
     ]
-    list_filter = ["evaluation_set", "status", "trigger", "profile_name"]
+    list_filter = ["evaluation_set", "kind", "status", "trigger", "profile_name"]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["profile_name", "evaluation_set__name"]
@@ -58,7 +52,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     change_form_template = "admin/evaluation/evaluationrun/change_form.html"
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/charts.css", "evaluation/sets.css"]}
+        css = {"all": STYLES}
         js = ["evaluation/live.js"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -77,13 +71,9 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def state(self, run: EvaluationRun) -> SafeString:
         return format_html('<span id="state-{}"{}>{}</span>', run.pk, _live(run), run_badge(run))
 
-    @admin.display(description="nDCG@10")
-    def ndcg(self, run: EvaluationRun) -> str:
-        return interval_text(interval_of(run, "ndcg@10"))
-
-    @admin.display(description="hit@10")
-    def hit(self, run: EvaluationRun) -> str:
-        return interval_text(interval_of(run, "hit@10"))
+    @admin.display(description=_("result"))
+    def result(self, run: EvaluationRun) -> str:
+        return result_text(run)
 
     @admin.display(description=_("questions"))
     def questions(self, run: EvaluationRun) -> str:
@@ -92,8 +82,8 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Compare two runs"), permissions=["view"])
     def compare_two(self, request: HttpRequest, runs: QuerySet[EvaluationRun]) -> HttpResponse | None:
         chosen = list(runs.order_by("pk"))
-        if len(chosen) != 2 or chosen[0].evaluation_set_id != chosen[1].evaluation_set_id:
-            self.message_user(request, _t("Choose two runs of the same set."), messages.ERROR)
+        if len(chosen) != 2 or not _are_comparable(*chosen):
+            self.message_user(request, _t("Choose two runs of the same set and of the same kind."), messages.ERROR)
             return None
         return HttpResponseRedirect(_comparison_address(chosen[1], chosen[0]))
 
@@ -127,26 +117,25 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     def _run_context(self, request: HttpRequest, run: EvaluationRun) -> dict[str, Any]:
-        worst_first = run.results.order_by("ndcg", "reciprocal_rank", "pk")
-        page = Paginator(worst_first, RESULTS_PER_PAGE).get_page(request.GET.get("p"))
+        wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
+        page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
-        others = EvaluationRun.objects.filter(evaluation_set=run.evaluation_set, status=EvaluationRun.Status.DONE)
+        others = EvaluationRun.objects.filter(
+            evaluation_set=run.evaluation_set, kind=run.kind, status=EvaluationRun.Status.DONE
+        )
         return {
             "run": run,
             "state": run_badge(run),
             "is_live": not run.is_finished,
             "chart": metric_chart(run) if run.summary else "",
             "page": page,
-            "rows": [
-                (
-                    result,
-                    ranks_text(result.expected),
-                    explanation_address(result.text, run, run) if may_explain else "",
-                )
-                for result in page
-            ],
+            "rows": result_rows(run, page, may_explain=may_explain),
+            "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
+            "judged": judged_rows(run.summary),
+            "wrong_only": wrong_only,
+            "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": [
-                (other, interval_text(interval_of(other, "ndcg@10")), _comparison_address(run, other))
+                (other, result_text(other), _comparison_address(run, other))
                 for other in others.exclude(pk=run.pk)[:MOST_OTHERS]
             ]
             if run.status == EvaluationRun.Status.DONE
@@ -158,19 +147,22 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         runs = EvaluationRun.objects.select_related("evaluation_set__collection")
         run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
-        if run.evaluation_set_id != baseline.evaluation_set_id:
+        if not _are_comparable(run, baseline):
             raise Http404
-        metric = request.GET.get("metric", "ndcg@10")
-        comparison = compare(run, baseline, metric if metric in FIELDS else "ndcg@10")
+        comparison = compare(run, baseline, request.GET.get("metric", ""))
         context = {
             **self.admin_site.each_context(request),
             **comparison_context(comparison, request),
             "title": _t("Compare runs"),
             "opts": self.opts,
             "media": self.media,
-            "metrics": METRIC_NAMES.items(),
+            "measures": MEASURES[run.kind],
         }
         return TemplateResponse(request, "admin/evaluation/evaluationrun/compare.html", context)
+
+
+def _are_comparable(run: EvaluationRun, other: EvaluationRun) -> bool:
+    return run.evaluation_set_id == other.evaluation_set_id and run.kind == other.kind
 
 
 def _comparison_address(run: EvaluationRun, baseline: EvaluationRun) -> str:

@@ -9,8 +9,9 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.exceptions import EvaluationError
-from evaluation.models import ExpectedPassage
+from evaluation.models import ExpectedPassage, RunKind
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
+from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from retrieval.admin.playground import PUBLISHED, ProfileChoice
 from retrieval.models import Collection
 
@@ -39,8 +40,14 @@ class ImportForm(forms.Form):
     archive = forms.FileField(
         label=_("ZIP archive"), required=False, help_text=_("Of a folder in BEIR's form; its corpus is not read.")
     )
-    queries = forms.FileField(label=QUERIES, required=False)
-    qrels = forms.FileField(label=JUDGEMENTS[0], required=False)
+    queries = forms.FileField(
+        label=QUERIES,
+        required=False,
+        help_text=_('A query may hold an expected "answer", or "expects_refusal": true.'),
+    )
+    qrels = forms.FileField(
+        label=JUDGEMENTS[0], required=False, help_text=_("Not needed where the queries say what is expected.")
+    )
 
     contents: dict[str, bytes]
 
@@ -57,15 +64,33 @@ class ImportForm(forms.Form):
                 self.contents = read_archive(archive.read())
             except EvaluationError as error:
                 self.add_error("archive", str(error))
-        elif archive is None and queries is not None and qrels is not None:
-            self.contents = {QUERIES: queries.read(), JUDGEMENTS[0]: qrels.read()}
+        elif archive is None and queries is not None:
+            self.contents = {QUERIES: queries.read()}
+            if qrels is not None:
+                self.contents[JUDGEMENTS[0]] = qrels.read()
         elif not self.errors:
-            self.add_error(None, _t("Choose an archive, or both of its files."))
+            self.add_error(None, _t("Choose an archive, or its files one by one."))
         return cleaned
 
 
 class RunForm(forms.Form):
     profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
+    # By the button that is pressed.
+    kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
+
+
+class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
+    """The passages of one question, which has none to find when the documents do not answer it."""
+
+    def clean(self) -> None:
+        super().clean()
+        to_find = [
+            form
+            for form in self.forms
+            if (filled := getattr(form, "cleaned_data", {})) and not filled.get("DELETE") and filled.get("grade", 0) > 0
+        ]
+        if self.instance.expects_refusal and to_find:
+            raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
 
 
 class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.forms import Form, ModelForm
 from django.http import (
     Http404,
@@ -26,12 +26,12 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.admin.run_presentation import METRIC_NAMES, interval_text, run_badge, trend_chart
-from evaluation.admin.set_forms import CanonicalForm, ImportForm, RunForm
+from evaluation.admin.run_presentation import STYLES
+from evaluation.admin.set_forms import CanonicalForm, ImportForm
+from evaluation.admin.set_runs import RunsOfSets
 from evaluation.exceptions import EvaluationError
-from evaluation.models import EvaluationSet, ExpectedPassage
-from evaluation.runs import queue
-from evaluation.runs.results import FIELDS, interval_of
+from evaluation.models import EvaluationSet
+from evaluation.models.sets import asked
 from evaluation.sets import building, importing
 from retrieval.admin.collections import CollectionAdmin
 from retrieval.models import Collection
@@ -44,8 +44,8 @@ _FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
 
 
 @admin.register(EvaluationSet)
-class EvaluationSetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    list_display = ["name", "collection", "questions", "drafts", "last_result", "created_at"]
+class EvaluationSetAdmin(RunsOfSets):
+    list_display = ["name", "collection", "questions", "drafts", "last_search", "last_answers", "created_at"]
     list_filter = ["collection"]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
@@ -55,15 +55,14 @@ class EvaluationSetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
     change_form_template = "admin/evaluation/evaluationset/change_form.html"
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "evaluation/charts.css", "evaluation/sets.css"]}
+        css = {"all": STYLES}
         js = ["evaluation/live.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
         sets: QuerySet[EvaluationSet] = super().get_queryset(request)
-        to_find = Exists(ExpectedPassage.objects.filter(question=OuterRef("questions"), grade__gt=0))
         return sets.annotate(
             question_count=Count("questions", distinct=True),
-            measured_count=Count("questions", filter=Q(to_find), distinct=True),
+            asked_count=Count("questions", filter=asked("questions"), distinct=True),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
@@ -88,12 +87,7 @@ class EvaluationSetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
 
     @admin.display(description=_("drafts"))
     def drafts(self, evaluation_set: EvaluationSet) -> int:
-        return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "measured_count", 0))
-
-    @admin.display(description=_("last result (nDCG@10)"))
-    def last_result(self, evaluation_set: EvaluationSet) -> str:
-        run = evaluation_set.runs.filter(status="done").first()
-        return f"{run.profile_name}: {interval_text(interval_of(run, 'ndcg@10'))}" if run else "–"
+        return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "asked_count", 0))
 
     # One set ---------------------------------------------------------------------------------------------------------
 
@@ -109,18 +103,9 @@ class EvaluationSetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     def _set_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
-        metric = request.GET.get("metric", "ndcg@10")
-        metric = metric if metric in FIELDS else "ndcg@10"
-        runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
         return {
+            **self.runs_context(request, evaluation_set),
             "counts": (self.questions(evaluation_set), self.drafts(evaluation_set)),
-            "run_form": RunForm() if request.user.has_perm("evaluation.add_evaluationrun") else None,
-            "runs": [(run, run_badge(run), interval_text(interval_of(run, metric))) for run in runs],
-            "is_live": any(not run.is_finished for run in runs),
-            "metric": metric,
-            "metric_name": METRIC_NAMES[metric],
-            "metrics": METRIC_NAMES.items(),
-            "chart": trend_chart(evaluation_set, metric),
             "formats": list(_FORMATS),
         }
 
@@ -215,25 +200,12 @@ class EvaluationSetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
             return HttpResponseRedirect(reverse("admin:chat_answer_change", args=[answer.pk]))
         question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
         told = (
-            _t("A draft: say below what it should have found.") if is_new else _t("This answer is a test case already.")
+            _t("A draft: say below what it should have found, or what a right answer says.")
+            if is_new
+            else _t("This answer is a test case already.")
         )
         self.message_user(request, told, messages.SUCCESS if is_new else messages.INFO)
         return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))
-
-    def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
-        """A run of the set with the profile chosen."""
-        if not request.user.has_perm("evaluation.add_evaluationrun"):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
-        form = RunForm(request.POST)
-        if not form.is_valid():
-            self.message_user(request, " ".join(map(str, form.errors["profile"])), messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
-        run = queue.request_run(evaluation_set, form.cleaned_data["profile"], by=request.user)
-        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:evaluation_evaluationrun_change", args=[run.pk]))
 
     def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:
         evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)

@@ -2,12 +2,13 @@ from evaluation.models.dashboard import Dashboard
 from evaluation.models.experiment import Experiment, ExperimentIsFixed, Exposure
 from evaluation.models.gates import CorpusAlert, GatePolicy
 from evaluation.models.judgement import Judgement
-from evaluation.models.runs import EvaluationRun, QuestionResult
+from evaluation.models.runs import AnswerResult, EvaluationRun, QuestionResult
 from evaluation.models.score import Score
-from evaluation.models.sets import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.models.sets import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
 from evaluation.models.usage import JudgeUsage
 
 __all__ = [
+    "AnswerResult",
     "CorpusAlert",
     "Dashboard",
     "EvaluationQuestion",
@@ -21,5 +22,6 @@ __all__ = [
     "JudgeUsage",
     "Judgement",
     "QuestionResult",
+    "RunKind",
     "Score",
 ]

@@ -18,6 +18,7 @@ class GatePolicy(models.Model):
         HIT = "hit@10", "hit@10"
         RECALL = "recall@50", "recall@50"
         MRR = "mrr@10", "MRR@10"
+        AGREEMENT = "agreement", _("agreement of the answers")
 
     evaluation_set = models.OneToOneField(
         EvaluationSet, models.CASCADE, related_name="gate_policy", verbose_name=_("evaluation set")

@@ -7,15 +7,15 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.job import Job, running_is_claimed
-from evaluation.models.sets import EvaluationQuestion, EvaluationSet
+from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import SearchProfileVersion
 
 
 class EvaluationRun(Job):
-    """A set searched with one profile, which is a job (see `Job`).
+    """A set searched, or answered, with one profile, which is a job (see `Job`).
 
     ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
-    ``fingerprint`` tells the questions that were asked, ``conditions`` what else a search depends on, and
+    ``fingerprint`` tells the questions that were asked, ``conditions`` what else the results depend on, and
     ``corpus_version`` the state of the collection when the run began; only runs that agree in all of these differ by
     their profile alone. ``distrust`` says why the figures are not to be relied on.
     """
@@ -27,6 +27,8 @@ class EvaluationRun(Job):
         FAILED = "failed", _("failed")
         CANCELLED = "cancelled", _("cancelled")
 
+    Kind = RunKind
+
     class Trigger(models.TextChoices):
         MANUAL = "manual", _("asked for")
         GATE = "gate", _("before publishing")
@@ -35,6 +37,7 @@ class EvaluationRun(Job):
     evaluation_set = models.ForeignKey(
         EvaluationSet, models.CASCADE, related_name="runs", verbose_name=_("evaluation set")
     )
+    kind = models.CharField(_("kind"), max_length=10, choices=RunKind, default=RunKind.SEARCH)
     profile_version = models.ForeignKey(
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
@@ -81,7 +84,7 @@ class EvaluationRun(Job):
 
 
 class QuestionResult(models.Model):
-    """What one question of a run found. ``question`` is empty once it was deleted; its words are kept.
+    """What one question of a search run found. ``question`` is empty once it was deleted; its words are kept.
 
     ``expected`` holds an object for each expected passage: source, quote, grade, rank (None: not found) and whether it
     still exists.
@@ -104,6 +107,51 @@ class QuestionResult(models.Model):
         verbose_name = _("result of a question")
         verbose_name_plural = _("results of questions")
         constraints = [models.UniqueConstraint(fields=["run", "question"], name="one_result_per_question")]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class AnswerResult(models.Model):
+    """What one question of an answers run was answered. ``question`` is empty once it was deleted; its words are kept.
+
+    The metrics lie in [0, 1], and are None where they say nothing (see `evaluation.runs.agreement`). ``generator``
+    wrote the answer; ``is_fallback`` says that it stood in for the one that was to be measured, which ``notice``
+    explains. ``citations`` holds an object for each: marker, source, title, section, quote. ``judged`` holds, by
+    metric, a score with its reason or an error; ``judge_error`` says why the judge was not asked, or not to the end.
+    """
+
+    run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
+    question = models.ForeignKey(
+        EvaluationQuestion, models.SET_NULL, null=True, related_name="answer_results", verbose_name=_("question")
+    )
+    text = models.TextField(_("question"))
+    expected_answer = models.TextField(_("expected answer"), blank=True)
+    expects_refusal = models.BooleanField(_("no answer expected"), default=False)
+    answer = models.TextField(_("answer"), blank=True)
+    refused = models.BooleanField(_("refused"))
+    citations: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("citations"), default=list)
+    generator = models.CharField(_("answered by"), max_length=200, blank=True)
+    is_fallback = models.BooleanField(default=False)
+    notice = models.TextField(_("notice"), blank=True)
+    agreement = models.FloatField(_("agreement"), null=True)
+    cited = models.FloatField(_("cited"), null=True)
+    groundedness = models.FloatField(_("groundedness"), null=True)
+    refusal = models.FloatField(_("refusal"))
+    first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)
+    milliseconds = models.FloatField(_("milliseconds"))
+    prompt_tokens = models.PositiveIntegerField(_("tokens read"), default=0)
+    completion_tokens = models.PositiveIntegerField(_("tokens written"), default=0)
+    cost = models.FloatField(_("cost"), null=True)
+    judge = models.CharField(_("judged by"), max_length=200, blank=True)
+    judged: models.JSONField[dict[str, dict[str, Any]]] = models.JSONField(_("judged"), default=dict)
+    judge_error = models.TextField(_("error of the judge"), blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name = _("answer to a question")
+        verbose_name_plural = _("answers to questions")
+        constraints = [models.UniqueConstraint(fields=["run", "question"], name="one_answer_per_question")]
 
     def __str__(self) -> str:
         return self.text

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
@@ -9,8 +10,15 @@ from chat.models import Answer
 from retrieval.models import Collection
 
 
+class RunKind(models.TextChoices):
+    """What a run of a set measures: whether the passages are found, or whether the answers are right."""
+
+    SEARCH = "search", _("search")
+    ANSWERS = "answers", _("answers")
+
+
 class EvaluationSet(models.Model):
-    """Questions to one collection with what they should find: the yardstick of search."""
+    """Questions to one collection with what they should find, or what a right answer says: the yardstick."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands and in exported files."))
     name = models.CharField(_("name"), max_length=200)
@@ -38,17 +46,34 @@ class EvaluationSet(models.Model):
         return self.name
 
 
+def asked_by(kind: str, path: str = "") -> Q | Exists:
+    """The condition that a run of this kind can ask the question at ``path``, by default the row itself.
+
+    A search run needs a passage to find, an answers run an expected answer, or that a refusal is expected.
+    """
+    if kind == RunKind.SEARCH:
+        return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
+    prefix = f"{path}__" if path else ""
+    return Q(**{f"{prefix}expected_answer__gt": ""}) | Q(**{f"{prefix}expects_refusal": True})
+
+
+def asked(path: str = "") -> Q:
+    """The condition that a run of some kind can ask the question at ``path``: it is no draft."""
+    return Q(asked_by(RunKind.SEARCH, path)) | Q(asked_by(RunKind.ANSWERS, path))
+
+
 class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
-    def measurable(self) -> EvaluationQuestionQuerySet:
-        """Questions with a passage to find. The others are drafts, which no run asks."""
-        return self.filter(Exists(ExpectedPassage.objects.filter(question=OuterRef("pk"), grade__gt=0)))
+    def measurable(self, kind: str = RunKind.SEARCH) -> EvaluationQuestionQuerySet:
+        """Those that a run of this kind asks."""
+        return self.filter(asked_by(kind))
 
     def drafts(self) -> EvaluationQuestionQuerySet:
-        return self.exclude(Exists(ExpectedPassage.objects.filter(question=OuterRef("pk"), grade__gt=0)))
+        """Those that no run asks, of whatever kind."""
+        return self.exclude(asked())
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. Without an expected passage it is a draft."""
+    """A question of a set. With nothing to find, to say or to refuse, it is a draft."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
@@ -61,7 +86,12 @@ class EvaluationQuestion(models.Model):
     )
     text = models.TextField(_("question"))
     expected_answer = models.TextField(
-        _("expected answer"), blank=True, help_text=_("What a right answer says; for whoever judges answers.")
+        _("expected answer"), blank=True, help_text=_("What a right answer says; answers are held against it.")
+    )
+    expects_refusal = models.BooleanField(
+        _("no answer expected"),
+        default=False,
+        help_text=_("The documents do not answer it: the right reply says so."),
     )
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.MANUAL)
     external_id = models.CharField(_("identifier where it comes from"), max_length=1000, blank=True, editable=False)
@@ -91,10 +121,19 @@ class EvaluationQuestion(models.Model):
                 condition=~Q(external_id=""),
                 name="one_question_per_external_id",
             ),
+            models.CheckConstraint(
+                condition=Q(expects_refusal=False) | Q(expected_answer=""), name="refusal_has_no_expected_answer"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.text
+
+    def clean(self) -> None:
+        self.expected_answer = self.expected_answer.strip()
+        if self.expects_refusal and self.expected_answer:
+            told = _("A question that the documents do not answer has no expected answer: empty one of the two.")
+            raise ValidationError({"expects_refusal": told})
 
 
 class ExpectedPassage(models.Model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -9,8 +10,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from chat import conf as chat_conf
+from chat.prompts import PROMPT_VERSION
+from chat.protocols import ModelGenerator
 from evaluation import jobs
-from evaluation.models import EvaluationRun, EvaluationSet
+from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.tasks import measure_evaluation_run
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.profiles import NamedProfile
@@ -27,25 +31,39 @@ def request_run(
     evaluation_set: EvaluationSet,
     profile: NamedProfile,
     *,
+    kind: str = RunKind.SEARCH,
     trigger: str = EvaluationRun.Trigger.MANUAL,
     by: AbstractBaseUser | AnonymousUser | None = None,
+    to_worker: bool = True,
 ) -> EvaluationRun:
-    """A run of the set with this profile, for a worker to measure; the one that waits already, when there is one."""
+    """A run of the set with this profile, for a worker to measure; the one that waits already, when there is one.
+
+    Without ``to_worker`` no worker is told of a new run: who asks for it measures it.
+    """
     stored = to_json(profile.settings)
-    waiting = EvaluationRun.objects.filter(evaluation_set=evaluation_set, settings=stored, status__in=UNFINISHED)
+    waiting = EvaluationRun.objects.filter(
+        evaluation_set=evaluation_set, kind=kind, settings=stored, status__in=UNFINISHED
+    )
     if (run := waiting.first()) is not None:
         return run
     run = EvaluationRun.objects.create(
         evaluation_set=evaluation_set,
+        kind=kind,
         profile_version_id=profile.version_id,
         profile_name=profile.name,
         settings=stored,
         trigger=trigger,
-        total=evaluation_set.questions.measurable().count(),
+        total=evaluation_set.questions.measurable(kind).count(),
         created_by_id=by.pk if by else None,
     )
-    transaction.on_commit(lambda: jobs.enqueue(EvaluationRun, [run.pk], measure_evaluation_run))
+    if to_worker:
+        transaction.on_commit(lambda: enqueue([run.pk]))
     return run
+
+
+def enqueue(ids: Iterable[int]) -> int:
+    """Tell a worker of each run; returns how many were told."""
+    return jobs.enqueue(EvaluationRun, ids, measure_evaluation_run)
 
 
 def cancel(runs: QuerySet[EvaluationRun]) -> int:
@@ -68,7 +86,13 @@ def corpus_version(collection_id: int) -> int:
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 
-def conditions() -> dict[str, Any]:
-    """What a search depends on beside its profile and the documents."""
+def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
+    """What a run of this kind depends on beside its profile and the documents."""
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
-    return {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
+    of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
+    if kind == RunKind.SEARCH:
+        return of_search
+    generator = chat_conf.generator()
+    # The extractive answerer is told nothing.
+    prompt = PROMPT_VERSION if isinstance(generator, ModelGenerator) else None
+    return {**of_search, "generator": generator.name, "prompt_version": prompt}

@@ -10,18 +10,16 @@ from django.utils.translation import gettext as _t
 
 from evaluation import metrics
 from evaluation.metrics import Interval
-from evaluation.models import EvaluationRun, QuestionResult
-
-# The field of a QuestionResult that holds each metric, in the order in which metrics are shown.
-FIELDS: Mapping[str, str] = {"ndcg@10": "ndcg", "hit@10": "hit", "recall@50": "recall", "mrr@10": "reciprocal_rank"}
+from evaluation.models import AnswerResult, EvaluationRun, RunKind
+from evaluation.runs.measures import MEASURES, Measure, Result, measure_of, results_of
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
     """One question in two runs; ``difference`` is above 0 where the later one did better."""
 
-    before: QuestionResult
-    after: QuestionResult
+    before: Result
+    after: Result
     difference: float
     value_before: float
     value_after: float
@@ -35,8 +33,9 @@ class QuestionPair:
 class Comparison:
     """A run beside its baseline, on the questions that both asked.
 
-    ``differences`` has an interval for each metric, and is empty without a question that both asked. ``caveats`` say
-    what else than the profile differs between them.
+    ``differences`` has an interval for each metric, over the questions where both have a value, and none for a metric
+    without any. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else than the profile
+    differs between the runs.
     """
 
     run: EvaluationRun
@@ -58,44 +57,88 @@ class Comparison:
         return self.differences.get(self.metric)
 
 
-def summarise(results: Sequence[QuestionResult]) -> dict[str, Any]:
-    """Each metric's mean with its interval, and the milliseconds of a search, as JSON. Raises: ValueError for none."""
-    times = [result.milliseconds for result in results]
+def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
+    """Each metric's mean with its interval, and the milliseconds a question, as JSON. Raises: ValueError for none.
+
+    A mean is over the questions that have a value, of which ``questions`` are the number; a metric without any is
+    absent.
+    """
     return {
         "questions": len(results),
         "metrics": {
-            metric: _as_json(metrics.mean_interval([getattr(result, field) for result in results]))
-            for metric, field in FIELDS.items()
+            measure.key: _as_json(values)
+            for measure in MEASURES[kind]
+            if (values := [value for result in results if (value := measure.of(result)) is not None])
         },
-        "latency_ms": {"p50": metrics.percentile(times, 50), "p95": metrics.percentile(times, 95)},
+        "latency_ms": _percentiles([result.milliseconds for result in results]),
+        **(_of_answers(results) if kind == RunKind.ANSWERS else {}),
+    }
+
+
+def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
+    """The wait for the first word, what the model consumed, and what the judge said, as far as there is any of it."""
+    told: dict[str, Any] = {}
+    waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
+    if waits:
+        told["first_token_ms"] = _percentiles(waits)
+    if any(one.prompt_tokens for one in results):
+        costs = [one.cost for one in results if one.cost is not None]
+        told["usage"] = {
+            "prompt_tokens": sum(one.prompt_tokens for one in results),
+            "completion_tokens": sum(one.completion_tokens for one in results),
+            "cost": round(sum(costs), 6) if costs else None,
+        }
+    if any(one.judged or one.judge_error for one in results):
+        told["judged"] = _judged(results)
+    return told
+
+
+def _judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
+    """By metric of the judge: the mean of its scores, how many they are, and how many errors there were instead."""
+    by_metric: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        for metric, judged in result.judged.items():
+            by_metric.setdefault(metric, []).append(judged)
+    scores = {metric: [one["score"] for one in found if "score" in one] for metric, found in by_metric.items()}
+    return {
+        "judges": sorted({one.judge for one in results if one.judge}),
+        "broken_off": sum(bool(one.judge_error) for one in results),
+        "metrics": {
+            metric: {**(_as_json(scores[metric]) if scores[metric] else {}), "errors": len(found) - len(scores[metric])}
+            for metric, found in by_metric.items()
+        },
     }
 
 
 def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
-    """The metric's mean over the run's questions with its interval; None while the run is not done."""
+    """The metric's mean over the run's questions with its interval; None where there is none, or not yet."""
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
-def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "ndcg@10") -> Comparison:
-    """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first."""
-    before = {result.question_id: result for result in baseline.results.exclude(question=None)}
-    after = {result.question_id: result for result in run.results.exclude(question=None)}
-    shared = [question for question in after if question in before]
-    field = FIELDS[metric]
-    pairs = [_pair(before[question], after[question], field) for question in shared]
+def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Comparison:
+    """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first.
+
+    By default the first metric of their kind. Raises: ValueError for runs of different kinds.
+    """
+    if run.kind != baseline.kind:
+        raise ValueError(f"A run of {run.kind} is not comparable with one of {baseline.kind}.")
+    before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
+    after = {result.question_id: result for result in results_of(run).exclude(question=None)}
+    shared = [(before[question], after[question]) for question in after if question in before]
+    chosen = measure_of(run.kind, metric)
+    pairs = _pairs(shared, chosen)
+    differences = {}
+    for measure in MEASURES[run.kind]:
+        if measured := pairs if measure is chosen else _pairs(shared, measure):
+            differences[measure.key] = metrics.paired_difference(
+                [pair.value_after for pair in measured], [pair.value_before for pair in measured]
+            )
     return Comparison(
         run=run,
         baseline=baseline,
-        metric=metric,
-        differences={
-            name: metrics.paired_difference(
-                [getattr(after[question], column) for question in shared],
-                [getattr(before[question], column) for question in shared],
-            )
-            for name, column in FIELDS.items()
-            if shared
-        },
+        metric=chosen.key,
+        differences=differences,
         better=tuple(sorted((pair for pair in pairs if pair.difference > 0), key=lambda pair: -pair.difference)),
         worse=tuple(sorted((pair for pair in pairs if pair.difference < 0), key=lambda pair: pair.difference)),
         same=sum(pair.difference == 0 for pair in pairs),
@@ -104,9 +147,13 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "ndcg@10"
     )
 
 
-def _pair(before: QuestionResult, after: QuestionResult, field: str) -> QuestionPair:
-    first, second = getattr(before, field), getattr(after, field)
-    return QuestionPair(before, after, second - first, first, second)
+def _pairs(shared: Sequence[tuple[Result, Result]], measure: Measure) -> list[QuestionPair]:
+    """The questions for which both results have a value."""
+    return [
+        QuestionPair(before, after, second - first, first, second)
+        for before, after in shared
+        if (first := measure.of(before)) is not None and (second := measure.of(after)) is not None
+    ]
 
 
 def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
@@ -119,10 +166,25 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
     if run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
-    if run.conditions != baseline.conditions:
+    differing = {
+        name
+        for name in run.conditions.keys() | baseline.conditions.keys()
+        if run.conditions.get(name) != baseline.conditions.get(name)
+    }
+    if differing & {"embedder", "hybrid"}:
         caveats.append(_t("The embedder or the switch for hybrid search changed in between."))
+    if "generator" in differing:
+        writers = {"before": baseline.conditions.get("generator"), "after": run.conditions.get("generator")}
+        caveats.append(_t("The answers were written by %(before)s before, and by %(after)s after.") % writers)
+    elif "prompt_version" in differing:
+        caveats.append(_t("What the model is told changed in between: the version of the prompt is another one."))
     return caveats
 
 
-def _as_json(interval: Interval) -> dict[str, float]:
-    return {"mean": interval.mean, "low": interval.low, "high": interval.high}
+def _as_json(values: Sequence[float]) -> dict[str, float]:
+    interval = metrics.mean_interval(values)
+    return {"mean": interval.mean, "low": interval.low, "high": interval.high, "questions": len(values)}
+
+
+def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
+    return {"p50": metrics.percentile(milliseconds, 50), "p95": metrics.percentile(milliseconds, 95)}

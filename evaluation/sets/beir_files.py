@@ -37,32 +37,42 @@ class ImportedQuestion:
     id: str
     text: str
     expected_answer: str = ""
+    expects_refusal: bool = False
     judged: list[Judged] = field(default_factory=list)
 
 
 def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[ImportedQuestion]:
-    """The queries with a document judged relevant, in the order of their file.
+    """The queries with a document judged relevant, and those that expect a refusal, in the order of their file.
 
     ``files`` are contents by name or path; `queries.jsonl` is one of them, and ``judgements`` names the other, which is
-    else the first of JUDGEMENTS that is there. A query may hold an expected "answer". Judgements of queries that the
-    file lacks are left out: files for a split share the queries of the whole. Raises: UnreadableTestSet, naming the
-    file and the line.
+    else the first of JUDGEMENTS that is there. A query may hold an expected "answer", or "expects_refusal": true when
+    the documents do not answer it; where queries do, there need be no judgements, and then the queries that do are all.
+    With judgements, queries without one are left out, and judgements without a query: files for a split share the
+    queries of the whole. Raises: UnreadableTestSet, naming the file and the line.
     """
     queries = _named(files, QUERIES)
     if queries is None:
         raise UnreadableTestSet(f"There is no {QUERIES} among the files.")
     names = [judgements] if judgements else list(JUDGEMENTS)
     found = next((named for name in names if (named := _named(files, name)) is not None), None)
-    if found is None:
-        raise UnreadableTestSet(f"There are no judgements: none of {', '.join(names)} is among the files.")
     questions = {question.id: question for question in _queries(*queries)}
-    for query, judged in _judgements(*found):
-        if query in questions:
-            questions[query].judged.append(judged)
-    judged_ones = [one for one in questions.values() if any(judged.grade > 0 for judged in one.judged)]
-    if not judged_ones:
+    says_itself = any(question.expected_answer or question.expects_refusal for question in questions.values())
+    if found is None and (judgements or not says_itself):
+        raise UnreadableTestSet(f"There are no judgements: none of {', '.join(names)} is among the files.")
+    for query, judged in _judgements(*found) if found is not None else ():
+        if query not in questions:
+            continue
+        if questions[query].expects_refusal and judged.grade > 0:
+            raise UnreadableTestSet(
+                f"{judged.where}, judges a document relevant to {query!r}, which the documents are not to answer."
+            )
+        questions[query].judged.append(judged)
+    if found is None:
+        return [one for one in questions.values() if one.expected_answer or one.expects_refusal]
+    relevant = {one.id for one in questions.values() if any(judged.grade > 0 for judged in one.judged)}
+    if not relevant:
         raise UnreadableTestSet(f"{found[0]} judges no document relevant to any query of {queries[0]}.")
-    return judged_ones
+    return [one for one in questions.values() if one.id in relevant or one.expects_refusal]
 
 
 def read_archive(content: bytes) -> dict[str, bytes]:
@@ -109,6 +119,7 @@ def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
         if not isinstance(row, dict):
             raise UnreadableTestSet(f"{where}, is not a JSON object.")
         identifier, text, answer = row.get("_id"), row.get("text"), row.get("answer") or ""
+        expects_refusal = row.get("expects_refusal", False)
         if isinstance(identifier, int) and not isinstance(identifier, bool):
             identifier = str(identifier)
         if not isinstance(identifier, str) or not identifier or len(identifier) > LONGEST_ID:
@@ -119,8 +130,15 @@ def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
             raise UnreadableTestSet(f'{where}, has no "text", or one that is empty or not a string.')
         if not isinstance(answer, str):
             raise UnreadableTestSet(f'{where}: the "answer" is not a string.')
+        if not isinstance(expects_refusal, bool):
+            raise UnreadableTestSet(f'{where}: "expects_refusal" is neither true nor false.')
+        answer = _storable(answer).strip()
+        if answer and expects_refusal:
+            raise UnreadableTestSet(f'{where}, has an "answer" and expects a refusal: it is one or the other.')
         seen.add(identifier)
-        yield ImportedQuestion(_storable(identifier), " ".join(_storable(text).split()), _storable(answer))
+        yield ImportedQuestion(
+            _storable(identifier), " ".join(_storable(text).split()), answer, expects_refusal=expects_refusal
+        )
 
 
 def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.utils.text import slugify
 from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.exceptions import EvaluationError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 LONGEST_SLUG = 50
+REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no passage to find.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,12 @@ def collection_asked(answer: Answer) -> Collection | None:
 
 
 def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """The passage as one that the question should find; expected before, it has the new grade. Saved."""
+    """The passage as one that the question should find; expected before, it has the new grade. Saved.
+
+    Raises: EvaluationError when the documents are expected not to answer the question.
+    """
+    if question.expects_refusal and grade > 0:
+        raise EvaluationError(str(REFUSAL_HAS_NO_PASSAGE))
     expected = expected_of(question, chunk, grade)
     return ExpectedPassage.objects.update_or_create(
         question=question,

@@ -19,7 +19,7 @@ from retrieval.models import Collection, Document
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-COLUMNS = ("id", "question", "expected_answer", "origin", "source", "grade", "quote")
+COLUMNS = ("id", "question", "expected_answer", "expects_refusal", "origin", "source", "grade", "quote")
 
 
 def import_beir(
@@ -56,6 +56,7 @@ def import_beir(
                     evaluation_set=evaluation_set,
                     text=one.text,
                     expected_answer=one.expected_answer,
+                    expects_refusal=one.expects_refusal,
                     origin=EvaluationQuestion.Origin.IMPORTED,
                     external_id=one.id,
                 )
@@ -88,6 +89,7 @@ def as_json_lines(evaluation_set: EvaluationSet) -> Iterator[str]:
             "id": question.external_id or str(question.pk),
             "question": question.text,
             "expected_answer": question.expected_answer,
+            "expects_refusal": question.expects_refusal,
             "origin": question.origin,
             "expected": [
                 {"source": one.source, "grade": one.grade, "quote": one.quote}
@@ -105,7 +107,8 @@ def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
     yield _csv_row(COLUMNS)
     for question in _questions(evaluation_set):
         start = [
-            question.external_id or str(question.pk), question.text, question.expected_answer, question.origin,
+            question.external_id or str(question.pk), question.text, question.expected_answer,
+            "yes" if question.expects_refusal else "no", question.origin,
         ]  # fmt: skip
         passages = [[one.source, str(one.grade), one.quote] for one in question.expected_passages.all()]
         for row in passages or [["", "", ""]]:

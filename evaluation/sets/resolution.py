@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
 from evaluation.sets.scoring import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
@@ -15,22 +16,22 @@ from retrieval.models import Chunk, Document, DocumentText
 LEAST_SHARE = 0.5
 
 
-def measured_questions(evaluation_set: EvaluationSet) -> list[EvaluationQuestion]:
-    """The set's questions that have something to find, in the order of their making, with their expected passages."""
-    return list(evaluation_set.questions.measurable().prefetch_related("expected_passages").order_by("pk"))
+def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
+    """What a run of this kind asks, in the order of its making, with the expected passages."""
+    return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
-def fingerprint(questions: Iterable[EvaluationQuestion]) -> str:
-    """A hash that is the same for the same questions with the same expectations, and for no others."""
-    described = [
-        [
-            question.pk,
-            question.text,
-            sorted((one.source, one.quote, one.content_hash, one.grade) for one in question.expected_passages.all()),
-        ]
-        for question in questions
-    ]
+def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
+    """A hash that is the same for the same questions with the same expectations of this kind, and for no others."""
+    described = [[question.pk, question.text, *_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+
+def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
+    if kind == RunKind.ANSWERS:
+        return [question.expected_answer, question.expects_refusal]
+    passages = question.expected_passages.all()
+    return [sorted((one.source, one.quote, one.content_hash, one.grade) for one in passages)]
 
 
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:

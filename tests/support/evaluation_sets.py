@@ -32,6 +32,15 @@ QUESTIONS = {
 }
 
 
+# What a right answer says; None: that the documents do not answer.
+ANSWERS = {
+    "How many grams does the circulation pump weigh?": "3450 grams",
+    "How does a ball valve close with its lever?": "A ball valve closes with a quarter turn of its lever.",
+    "When does the warehouse open and close?": "It opens at noon.",
+    "Who won the football championship of 1974?": None,
+}
+
+
 def fill(collection: Collection, ingest: Callable[..., Document]) -> None:
     for source, text in DOCUMENTS.items():
         ingest(collection, source, text)
@@ -43,6 +52,18 @@ def set_of(collection: Collection, slug: str = "library", questions: dict[str, s
     for text, source in questions.items():
         question = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text=text)
         expect(question, Chunk.objects.get(document__source=source, collection=collection))
+    return evaluation_set
+
+
+def answers_of(
+    collection: Collection, slug: str = "answers", answers: dict[str, str | None] = ANSWERS
+) -> EvaluationSet:
+    """A set whose questions each expect an answer, or a refusal."""
+    evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
+    for text, answer in answers.items():
+        EvaluationQuestion.objects.create(
+            evaluation_set=evaluation_set, text=text, expected_answer=answer or "", expects_refusal=answer is None
+        )
     return evaluation_set
 
 

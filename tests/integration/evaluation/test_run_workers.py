@@ -11,8 +11,9 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from evaluation.models import EvaluationQuestion, EvaluationRun, QuestionResult
+from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs import queue
+from evaluation.runs.measures import results_of
 from evaluation.sets.building import expect
 from ragsite.celery import app
 from retrieval.models import Chunk
@@ -41,21 +42,28 @@ def jobs() -> Iterator[None]:
     app._pool = app.amqp._producer_pool = None
 
 
-def test_a_killed_worker_loses_no_question_and_asks_none_twice(jobs, collection, ingest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", RunKind.values)
+def test_a_killed_worker_loses_no_question_and_asks_none_twice(
+    jobs, collection, ingest, tmp_path: Path, kind: str
+) -> None:
     fill(collection, ingest)
-    evaluation_set = set_of(collection)
-    chunk = Chunk.objects.filter(collection=collection).first()
-    assert chunk is not None
-    for number in range(MANY - 6):
-        text = f"What about pump number {number}?"
-        expect(EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text=text), chunk)
-    run = queue.request_run(evaluation_set, NamedProfile("meaning", BY_MEANING))
+    evaluation_set = set_of(collection, questions={})
+    chunk = Chunk.objects.filter(document__source="pump.md").get()
+    for number in range(MANY):
+        question = EvaluationQuestion.objects.create(
+            evaluation_set=evaluation_set,
+            text=f"How many grams does circulation pump number {number} weigh?",
+            expected_answer="3450 grams",
+        )
+        expect(question, chunk)
+    run = queue.request_run(evaluation_set, NamedProfile("meaning", BY_MEANING), kind=kind)
+    results = results_of(run)
     worker = start_worker(tmp_path / "worker.log")
     try:
-        wait_until(lambda: QuestionResult.objects.count() >= 5, 60, f"results\n{worker.log.read_text()[-3000:]}")
+        wait_until(lambda: results.count() >= 5, 60, f"results\n{worker.log.read_text()[-3000:]}")
         worker.kill()
         interrupted = EvaluationRun.objects.get()
-        kept = list(QuestionResult.objects.values_list("pk", flat=True))
+        kept = list(results.values_list("pk", flat=True))
         assert interrupted.status == "running"
         assert interrupted.asked == len(kept) < MANY
         assert queue.sweep() == 0, "its heart beat a moment ago"
@@ -68,5 +76,5 @@ def test_a_killed_worker_loses_no_question_and_asks_none_twice(jobs, collection,
         worker.stop()
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts, run.error, run.distrust) == ("done", MANY, 2, "", "")
-    assert run.results.filter(pk__in=kept).count() == len(kept)
-    assert run.results.values("question").distinct().count() == run.results.count() == MANY
+    assert results.filter(pk__in=kept).count() == len(kept)
+    assert results.values("question").distinct().count() == results.count() == MANY

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evaluation import jobs
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
-from evaluation.runs import execution, queue
+from evaluation.runs import execution, queue, searching
 from evaluation.runs.results import compare, interval_of
 from retrieval import profiles
 from retrieval import search as search_module
@@ -54,7 +54,7 @@ def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
             raise error
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(execution, "search", search)
+    monkeypatch.setattr(searching, "search", search)
     return asked
 
 
@@ -130,7 +130,7 @@ def test_a_corpus_that_changes_meanwhile_makes_the_run_untrustworthy(evaluation_
             CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(execution, "search", search)
+    monkeypatch.setattr(searching, "search", search)
     run = measured(evaluation_set, WORDS)
     assert run.status == "done"
     assert "documents changed while it ran" in run.distrust
@@ -251,7 +251,7 @@ def test_a_worker_that_lost_its_claim_writes_nothing_more(evaluation_set, monkey
             EvaluationRun.objects.update(claim="1" * 32)
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(execution, "search", search)
+    monkeypatch.setattr(searching, "search", search)
     assert execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.asked, run.results.count()) == ("running", 2, 2)
@@ -265,7 +265,7 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
             assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 1
         return search_module.search(question, filters, **options)
 
-    monkeypatch.setattr(execution, "search", search)
+    monkeypatch.setattr(searching, "search", search)
     assert execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.results.count()) == ("cancelled", 2)

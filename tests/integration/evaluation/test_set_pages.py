@@ -98,7 +98,7 @@ def test_a_bad_file_is_told_by_line_and_nothing_is_imported(admin, library) -> N
     files = {"queries": SimpleUploadedFile("q", QUERIES), "qrels": SimpleUploadedFile("r", QRELS + b"q1\tgone\t1\n")}
     html = admin.post(f"{SETS}import/", {**sent, **files}).content.decode()
     assert escape("qrels.tsv, line 2: the collection library has no document 'gone'") in html
-    assert "Choose an archive, or both" in admin.post(f"{SETS}import/", sent).content.decode()
+    assert "Choose an archive, or its files" in admin.post(f"{SETS}import/", sent).content.decode()
     broken = {**sent, "archive": SimpleUploadedFile("mine.zip", b"no archive")}
     assert "not a ZIP archive" in admin.post(f"{SETS}import/", broken).content.decode()
     assert not EvaluationSet.objects.exists()
@@ -177,7 +177,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     change = f"{SETS}{evaluation_set.pk}/"
     assert "No run of this set is done yet." in admin.get(f"{change}change/").content.decode()
     version = version_of(BY_WORDS)
-    response = admin.post(f"{change}run/", {"profile": version.pk}, follow=True)
+    response = admin.post(f"{change}run/", {"profile": version.pk, "kind": "search"}, follow=True)
     run = EvaluationRun.objects.get()
     assert messages(response) == [f"Run #{run.pk} was asked for."]
     assert "data-live" in response.content.decode()
@@ -187,12 +187,12 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     assert "data-live" not in page
     assert "not found: 1" in page
     assert "style=" not in page
-    explained = [row[2] for row in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
+    explained = [row.explanation for row in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
     assert admin.get(explained[0]).status_code == 200
     listed = admin.get(RUNS).content.decode()
     assert "default v1" in listed
     assert "trend-title" in admin.get(f"{change}change/?metric=hit@10").content.decode()
-    assert messages(admin.post(f"{change}run/", {"profile": "999"}, follow=True))
+    assert messages(admin.post(f"{change}run/", {"profile": "999", "kind": "search"}, follow=True))
     assert EvaluationRun.objects.count() == 1
 
 
@@ -214,7 +214,7 @@ def test_two_runs_are_compared(admin, evaluation_set) -> None:
     assert titles == ["Worse", "Better"]
     assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0].explanation
     assert messages(admin.post(RUNS, {**chosen, "_selected_action": [first.pk]}, follow=True)) == [
-        "Choose two runs of the same set."
+        "Choose two runs of the same set and of the same kind."
     ]
     other = set_of(evaluation_set.collection, "other")
     foreign = queue.request_run(other, NamedProfile("built-in", BY_WORDS))

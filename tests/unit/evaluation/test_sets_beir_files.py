@@ -72,7 +72,32 @@ def test_a_file_that_is_missing_is_told() -> None:
     with pytest.raises(UnreadableTestSet, match=r"There is no queries\.jsonl"):
         read_questions({"qrels.tsv": QRELS})
     with pytest.raises(UnreadableTestSet, match="There are no judgements"):
-        read_questions({"queries.jsonl": QUERIES})
+        read_questions({"queries.jsonl": b'{"_id": "q1", "text": "How heavy is the pump?"}'})
+    with pytest.raises(UnreadableTestSet, match="There are no judgements"):
+        read_questions({"queries.jsonl": QUERIES}, "qrels.tsv")
+
+
+def test_queries_that_say_what_is_expected_need_no_judgements() -> None:
+    refusal = b'{"_id": "q3", "text": "Who won?", "expects_refusal": true}\n'
+    answered, refused = read_questions({"queries.jsonl": QUERIES + refusal})
+    assert (answered.text, answered.expected_answer, answered.expects_refusal) == ("Who?", "Nobody.", False)
+    assert (refused.text, refused.expected_answer, refused.expects_refusal) == ("Who won?", "", True)
+    # With judgements, a query of another split is left out, whatever its answer; a refusal has no judgement to have.
+    found = read_questions({"queries.jsonl": QUERIES + refusal, "qrels.tsv": b"q1\tpump.md\t1\n"})
+    assert [one.id for one in found] == ["q1", "q3"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (b'{"_id": "q3", "text": "x", "expects_refusal": "yes"}', 'line 4: "expects_refusal" is neither true nor'),
+        (b'{"_id": "q3", "text": "x", "expects_refusal": true, "answer": "y"}', "line 4, has an .answer. and expects"),
+        (b'{"_id": "q3", "text": "x", "expects_refusal": true}', "qrels.tsv, line 1, judges a document relevant to"),
+    ],
+)
+def test_a_refusal_is_expected_or_it_is_not(query: bytes, message: str) -> None:
+    with pytest.raises(UnreadableTestSet, match=message):
+        read_questions({"queries.jsonl": QUERIES + query, "qrels.tsv": b"q3\tpump.md\t1\n"})
 
 
 def test_an_archive_gives_its_files_without_the_corpus() -> None:

@@ -1,0 +1,111 @@
+"""What the pages of evaluation sets show of their runs, and how runs are asked for there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.admin.run_presentation import result_text, run_badge, trend_chart
+from evaluation.admin.set_forms import RunForm
+from evaluation.models import EvaluationRun, EvaluationSet, RunKind
+from evaluation.runs import queue
+from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from retrieval.profiles import NamedProfile, active_profile
+
+NEWEST_RUNS = 10
+
+
+class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """The part of the sets' admin that runs them."""
+
+    actions = ["run_search", "run_answers"]
+
+    @admin.display(description=_("last search"))
+    def last_search(self, evaluation_set: EvaluationSet) -> str:
+        return _last_result(evaluation_set, RunKind.SEARCH)
+
+    @admin.display(description=_("last answers"))
+    def last_answers(self, evaluation_set: EvaluationSet) -> str:
+        return _last_result(evaluation_set, RunKind.ANSWERS)
+
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.add_evaluationrun")
+
+    @admin.action(description=_("Run search with the profile in force"), permissions=["run"])
+    def run_search(self, request: HttpRequest, sets: QuerySet[EvaluationSet]) -> None:
+        self._run_all(request, sets, RunKind.SEARCH)
+
+    @admin.action(description=_("Run answers with the profile in force"), permissions=["run"])
+    def run_answers(self, request: HttpRequest, sets: QuerySet[EvaluationSet]) -> None:
+        self._run_all(request, sets, RunKind.ANSWERS)
+
+    def _run_all(self, request: HttpRequest, sets: QuerySet[EvaluationSet], kind: RunKind) -> None:
+        profile = active_profile()
+        for evaluation_set in sets:
+            self._request_run(request, evaluation_set, profile, kind)
+
+    def _request_run(
+        self, request: HttpRequest, evaluation_set: EvaluationSet, profile: NamedProfile, kind: str
+    ) -> EvaluationRun | None:
+        """The run, with a message; None, with the reason, when a run of this kind would ask nothing."""
+        if not evaluation_set.questions.measurable(kind).exists():
+            self.message_user(request, f"{evaluation_set}: {NOTHING_TO_MEASURE[kind]}", messages.ERROR)
+            return None
+        run = queue.request_run(evaluation_set, profile, kind=kind, by=request.user)
+        self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
+        return run
+
+    def runs_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
+        """What the page of a set shows of its runs."""
+        measurable = {kind: evaluation_set.questions.measurable(kind).count() for kind in RunKind}
+        metric = request.GET.get("metric", "")
+        shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
+        measure = measure_of(shown, metric)
+        runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
+        return {
+            "run_form": RunForm() if self.has_run_permission(request) else None,
+            "run_buttons": [
+                (kind, label, measurable[kind])
+                for kind, label in (
+                    (RunKind.SEARCH, _t("Run search (%d)") % measurable[RunKind.SEARCH]),
+                    (RunKind.ANSWERS, _t("Run answers (%d)") % measurable[RunKind.ANSWERS]),
+                )
+                if measurable[kind]
+            ],
+            "not_offered": [NOTHING_TO_MEASURE[kind] for kind in RunKind if not measurable[kind]],
+            "runs": [(run, run_badge(run), result_text(run, metric)) for run in runs],
+            "is_live": any(not run.is_finished for run in runs),
+            "metric": measure.key,
+            "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],
+            "chart": trend_chart(evaluation_set, measure),
+        }
+
+    def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
+        """A run of the set with the profile chosen."""
+        if not request.user.has_perm("evaluation.add_evaluationrun"):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
+        form = RunForm(request.POST)
+        if not form.is_valid():
+            told = " ".join(str(message) for messages_of in form.errors.values() for message in messages_of)
+            self.message_user(request, told, messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
+        run = self._request_run(request, evaluation_set, form.cleaned_data["profile"], form.cleaned_data["kind"])
+        if run is None:
+            return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
+        return HttpResponseRedirect(reverse("admin:evaluation_evaluationrun_change", args=[run.pk]))
+
+
+def _last_result(evaluation_set: EvaluationSet, kind: RunKind) -> str:
+    run = evaluation_set.runs.filter(kind=kind, status=EvaluationRun.Status.DONE).first()
+    return f"{run.profile_name}: {result_text(run)}" if run else "–"

@@ -1,0 +1,95 @@
+"""How far an answer, and what it cites, say what was expected. PURE; the embedder is handed in.
+
+Each metric lies in [0, 1], is better when higher, and is None for a reply that it says nothing about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chat.citations import MARKER
+from chat.support.passages import EvidencePassage, passage_of
+from chat.support.scorer import Statement, SupportScorer
+from chat.support.scoring import THRESHOLD
+from evaluation.answer_metrics import holds_answer
+from retrieval.ingest.language import detect_language
+from retrieval.ingest.sentences import spans
+
+if TYPE_CHECKING:
+    from chat.support.similarity import EncodeAll
+    from chat.types import CheckedStatement, VerifiedCitation
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a right reply says, or that it says that the documents do not answer."""
+
+    answer: str = ""
+    refusal: bool = False
+
+
+def is_right(agreement: float) -> bool:
+    """Whether a reply with this agreement counts as right: from there on a sentence counts as borne out in the chat."""
+    return agreement >= THRESHOLD
+
+
+def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll | None) -> float | None:
+    """How far the reply says what was expected.
+
+    Where a refusal is expected: 1 for one, else 0. Where an answer is: 0 for a refusal; 1 when the reply holds the
+    words of the expected answer one after another (:func:`holds_answer`); else the mean over the expected answer's
+    sentences of the probability that the reply bears them out, the reply being the only passage. None for an expected
+    answer in another language than the reply, unless its words are held.
+    """
+    if expected.refusal:
+        return float(refused)
+    return 0.0 if refused else _borne_out(expected.answer, [passage_of(1, MARKER.sub("", text))], encode)
+
+
+def cited(
+    citations: Sequence[VerifiedCitation], *, refused: bool, expected: Expected, encode: EncodeAll | None
+) -> float | None:
+    """How far the quoted words that the reply cites say what was expected: as :func:`agreement`, of the quotations.
+
+    Each is read with the title of its document and section. 0 for an answer that cites nothing, and for a refusal that
+    was not expected. None where a refusal is expected.
+    """
+    if expected.refusal:
+        return None
+    if refused or not citations:
+        return 0.0
+    quoted = [
+        passage_of(number, one.quote, f"{one.passage.document_title} {one.passage.section}")
+        for number, one in enumerate(citations, start=1)
+    ]
+    return _borne_out(expected.answer, quoted, encode)
+
+
+def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
+    """The share of the reply's sentences that its sources bear out, of those that could be measured.
+
+    None for a refusal, and where no sentence could be measured.
+    """
+    measured = [statement.supported for statement in statements if statement.supported is not None]
+    return None if refused or not measured else sum(measured) / len(measured)
+
+
+def refusal(*, refused: bool, expected: Expected) -> float:
+    """1 when the reply refuses and should, or answers and should; else 0."""
+    return float(refused == expected.refusal)
+
+
+def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: EncodeAll | None) -> float | None:
+    if any(holds_answer(passage.text, [expected]) for passage in passages):
+        return 1.0
+    written = detect_language(" ".join(passage.text for passage in passages))
+    wanted = detect_language(expected)
+    if written and wanted and written != wanted:
+        return None
+    sentences = [expected[start:end] for start, end, _ in spans(expected, 0, len(expected))]
+    judged = SupportScorer(passages, encode).judge([Statement(sentence) for sentence in sentences])
+    # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
+    supports = [one.support for one in judged if one is not None]
+    return sum(supports) / len(supports) if supports else 0.0

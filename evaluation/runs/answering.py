@@ -1,0 +1,110 @@
+"""An answers run: does the chat say what a right answer says, cite it, and refuse what the documents do not answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from asgiref.sync import async_to_sync
+
+from chat import conf as chat_conf
+from chat.types import Completed, VerifiedCitation
+from evaluation.models import AnswerResult, EvaluationQuestion
+from evaluation.replies import Reply, reply_to
+from evaluation.runs import agreement
+from evaluation.runs.agreement import Expected
+from evaluation.runs.judging import judge_of
+from evaluation.runs.measurement import NotMeasured, Task, Unmeasurable, require_whole
+from retrieval import conf as retrieval_conf
+from retrieval.exceptions import InvalidQuery, RetrievalError
+from retrieval.protocols import TokenEmbedder
+from retrieval.search import search
+
+QUOTE_CHARACTERS = 500
+
+
+class AnswerMeasurement:
+    """Implements ``Measurement``, with the site's generator, and its model judge where there is one."""
+
+    unresolved = 0
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._generator = chat_conf.generator().name
+        self._judge = judge_of(task.run)
+
+    def warm_up(self, question: EvaluationQuestion) -> None:
+        """Searches only: a model's answer costs money."""
+        try:
+            search(question.text, self._task.filters, profile=self._task.profile)
+        except InvalidQuery as error:
+            raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
+
+    def ask(self, question: EvaluationQuestion) -> AnswerResult:
+        reply = async_to_sync(reply_to)(question.text, self._task.filters, self._task.profile)
+        if not isinstance(reply.end, Completed):
+            told = reply.end.message if reply.end is not None else "The answer broke off."
+            raise NotMeasured(f"The question {question.text!r} was not answered: {told}")
+        if reply.searched is not None:
+            require_whole(question, reply.searched.trace)
+        result = self._result(question, reply, reply.end)
+        self._measure(result, reply.end)
+        # What stands in for the model says nothing about it: the run is not relied on, so no judge is paid for it.
+        if self._judge is not None and not result.is_fallback:
+            self._judge.judge(result, reply.searched.sources if reply.searched is not None else ())
+        return result
+
+    def distrust(self, results: Sequence[Any]) -> str:
+        stood_in = [result for result in results if result.is_fallback]
+        if not stood_in:
+            return ""
+        return (
+            f"{len(stood_in)} of {len(results)} questions were not answered by {self._generator} but by "
+            f"{stood_in[0].generator}, which stood in for it: run it again."
+        )
+
+    def _result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
+        result = AnswerResult(
+            run=self._task.run,
+            question=question,
+            text=question.text,
+            expected_answer=question.expected_answer,
+            expects_refusal=question.expects_refusal,
+            answer=end.text,
+            refused=end.refused,
+            citations=[_citation(one) for one in end.citations],
+            generator=end.generator,
+            is_fallback=end.generator not in ("", self._generator),
+            notice=end.notice,
+            first_token_milliseconds=None if reply.first_ms is None else round(reply.first_ms, 2),
+            milliseconds=round(reply.last_ms, 2),
+        )
+        usage = end.usage or reply.draft.usage
+        if usage is not None:
+            result.prompt_tokens, result.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+            result.cost = usage.cost
+        return result
+
+    def _measure(self, result: AnswerResult, end: Completed) -> None:
+        """Raises: NotMeasured when the embedder does not answer: words alone would give other figures."""
+        expected = Expected(result.expected_answer, result.expects_refusal)
+        embedder = retrieval_conf.embedder()
+        encode = embedder.encode if isinstance(embedder, TokenEmbedder) else None
+        try:
+            result.agreement = agreement.agreement(end.text, refused=end.refused, expected=expected, encode=encode)
+            result.cited = agreement.cited(end.citations, refused=end.refused, expected=expected, encode=encode)
+        except RetrievalError as error:
+            raise NotMeasured(f"The embedder does not answer: {error}") from error
+        result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
+        result.refusal = agreement.refusal(refused=end.refused, expected=expected)
+
+
+def _citation(citation: VerifiedCitation) -> dict[str, Any]:
+    passage = citation.passage
+    return {
+        "marker": citation.marker,
+        "source": passage.source,
+        "title": passage.document_title,
+        "section": passage.section,
+        "quote": citation.quote[:QUOTE_CHARACTERS],
+    }

@@ -1,0 +1,263 @@
+"""Answers runs in the admin, and in the terminal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
+from evaluation.runs import execution, queue
+from evaluation.sets import building, importing
+from retrieval.models import Chunk
+from retrieval.profiles import NamedProfile
+from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS, messages, staff
+from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MEANING = NamedProfile("meaning", BY_MEANING)
+EVIL = "<script>alert(1)</script>"
+PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+@pytest.fixture
+def library(collection, ingest):
+    fill(collection, ingest)
+    return collection
+
+
+@pytest.fixture
+def answers(library):
+    return answers_of(library)
+
+
+def measured(evaluation_set, profile=MEANING) -> EvaluationRun:
+    run = execution.measure(queue.request_run(evaluation_set, profile, kind="answers").pk)
+    assert run is not None
+    return run
+
+
+# Asking for runs -----------------------------------------------------------------------------------------------------
+
+
+def test_what_can_be_run_is_offered_with_its_number_and_what_cannot_says_why(admin, answers, library) -> None:
+    page = admin.get(f"{SETS}{answers.pk}/change/").content.decode()
+    assert "Run answers (4)" in page
+    assert "Run search" not in page
+    assert "No question of the set has an expected passage" in page
+    assert "agreement over time" in page
+    other = admin.get(f"{SETS}{set_of(library).pk}/change/").content.decode()
+    assert "Run search (6)" in other
+    assert "Run answers" not in other
+    assert "nDCG@10 over time" in other
+
+
+def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers) -> None:
+    asked = admin.post(f"{SETS}{answers.pk}/run/", {"profile": "built-in", "kind": "answers"}, follow=True)
+    run = EvaluationRun.objects.get()
+    assert messages(asked) == [f"Run #{run.pk} was asked for."]
+    assert (run.kind, run.total, run.created_by.username) == ("answers", 4, "admin")
+    for kind, told in (("search", "has an expected passage"), ("other", "Select a valid choice"), ("", "required")):
+        refused = admin.post(f"{SETS}{answers.pk}/run/", {"profile": "built-in", "kind": kind}, follow=True)
+        assert told in messages(refused)[0]
+    assert EvaluationRun.objects.count() == 1
+
+
+def test_sets_are_run_from_their_list(admin, client, answers, library) -> None:
+    chosen = {"action": "run_answers", "_selected_action": [answers.pk, set_of(library).pk]}
+    told = messages(admin.post(SETS, chosen, follow=True))
+    run = EvaluationRun.objects.get()
+    assert (run.kind, run.evaluation_set, run.profile_name) == ("answers", answers, "built-in")
+    assert sorted(told)[0].startswith("Library: No question of the set has an expected answer")
+    execution.measure(run.pk)
+    listed = admin.get(SETS).content.decode()
+    assert "built-in: agreement 0." in listed
+    client.force_login(staff("view_evaluationset"))
+    client.post(SETS, chosen)
+    assert EvaluationRun.objects.count() == 1
+
+
+# Results -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
+    run = measured(answers)
+    response = admin.get(f"{RUNS}{run.pk}/change/")
+    rows = response.context["rows"]
+    assert [row.result.text for row in rows][0] == HOURS
+    assert "wrong" in rows[0].verdict
+    assert all("right" in row.verdict for row in rows[1:])
+    page = response.content.decode()
+    assert "cited (3 of 4)" in page
+    assert "Wrong only (1)" in page
+    assert "data-live" not in page
+    assert "style=" not in page
+    wrong = admin.get(f"{RUNS}{run.pk}/change/?wrong=1")
+    assert [row.result.text for row in wrong.context["rows"]] == [HOURS]
+    run.answer_results.update(agreement=1)
+    assert "No answer is wrong." in admin.get(f"{RUNS}{run.pk}/change/?wrong=1").content.decode()
+    run.answer_results.filter(text=HOURS).update(agreement=None)
+    rows = admin.get(f"{RUNS}{run.pk}/change/").context["rows"]
+    assert [row.result.text for row in rows][-1] == HOURS
+    assert "not measured" in rows[-1].verdict
+
+
+def test_texts_of_documents_and_models_are_escaped(admin, answers) -> None:
+    first, second = measured(answers), measured(answers)
+    second.answer_results.update(
+        answer=EVIL, expected_answer=EVIL, notice=EVIL, agreement=0, judge="j",
+        citations=[{"marker": 1, "source": EVIL, "title": EVIL, "section": EVIL, "quote": EVIL}],
+        judged={"faithfulness": {"score": 0.5, "reason": EVIL}, "answer_relevancy": {"error": EVIL}}, judge_error=EVIL,
+    )  # fmt: skip
+    for address in (f"{RUNS}{second.pk}/change/", f"{RUNS}{second.pk}/compare/{first.pk}/"):
+        page = admin.get(address).content.decode()
+        assert EVIL not in page
+        assert "&lt;script&gt;alert(1)" in page
+    assert "answer relevancy: <strong>error</strong>" in admin.get(f"{RUNS}{second.pk}/change/").content.decode()
+
+
+def test_the_judges_figures_say_of_how_many_they_are(admin, answers) -> None:
+    run = measured(answers)
+    told = {"mean": 0.25, "low": 0.125, "high": 0.5, "questions": 3, "errors": 1}
+    judged = {"judges": ["tiny-judge"], "broken_off": 0, "metrics": {"faithfulness": told}}
+    EvaluationRun.objects.filter(pk=run.pk).update(summary={**run.summary, "judged": judged})
+    page = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
+    assert "Judged by a language model: tiny-judge" in page
+    assert "0.250 (0.125 … 0.500)" in page
+    assert "3 / 4" in page
+
+
+def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
+    blind = measured(answers, NamedProfile("blind", BY_WORDS))
+    blind.answer_results.update(answer="Nobody knows.", agreement=0)
+    run = measured(answers)
+    page = admin.get(f"{RUNS}{run.pk}/compare/{blind.pk}/")
+    better = page.context["groups"][1][2]
+    assert [row.pair.text for row in better][:2] == [PUMP, VALVE]
+    html = page.content.decode()
+    assert "By agreement:" in html
+    assert "Nobody knows." in html
+    assert "3450 grams" in html
+    search = queue.request_run(answers, MEANING)
+    assert admin.get(f"{RUNS}{run.pk}/compare/{search.pk}/").status_code == 404
+    chosen = {"action": "compare_two", "_selected_action": [run.pk, search.pk]}
+    assert "of the same kind" in messages(admin.post(RUNS, chosen, follow=True))[0]
+    assert admin.get(f"{RUNS}?kind__exact=search").context["cl"].result_count == 1
+
+
+# Questions -----------------------------------------------------------------------------------------------------------
+
+
+def sent(question: EvaluationQuestion, **changed: object) -> dict[str, object]:
+    passages = list(question.expected_passages.all())
+    values: dict[str, object] = {
+        "evaluation_set": question.evaluation_set_id, "text": question.text, "expected_answer": "",
+        "expected_passages-TOTAL_FORMS": len(passages), "expected_passages-INITIAL_FORMS": len(passages),
+    }  # fmt: skip
+    for number, one in enumerate(passages):
+        values |= {
+            f"expected_passages-{number}-id": one.pk, f"expected_passages-{number}-question": question.pk,
+            f"expected_passages-{number}-source": one.source, f"expected_passages-{number}-quote": one.quote,
+            f"expected_passages-{number}-grade": one.grade,
+        }  # fmt: skip
+    return {**values, **changed}
+
+
+def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library) -> None:
+    question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
+    address = f"{QUESTIONS_PAGE}{question.pk}/change/"
+    both = admin.post(address, sent(question, expects_refusal="on", expected_answer="3450 grams"))
+    assert "has no expected answer: empty one of the two" in both.content.decode()
+    to_find = admin.post(address, sent(question, expects_refusal="on"))
+    assert "has no passage to find" in to_find.content.decode()
+    question.refresh_from_db()
+    assert not question.expects_refusal
+    # A passage known not to answer may stay, and so may one that goes at the same time.
+    assert (
+        admin.post(address, sent(question, **{"expects_refusal": "on", "expected_passages-0-DELETE": "on"})).status_code
+        == 302
+    )
+    question.refresh_from_db()
+    assert question.expects_refusal
+    page = admin.get(address).content.decode()
+    assert "Pick what it should find" not in page
+    chunk = Chunk.objects.get(document__source="pump.md")
+    refused = admin.post(f"{QUESTIONS_PAGE}{question.pk}/expect/", {"chunk": chunk.pk}, follow=True)
+    assert "has no passage to find" in messages(refused)[0]
+    assert building.expect(question, chunk, grade=0).grade == 0
+    assert ExpectedPassage.objects.count() == 1
+    assert "a refusal" in admin.get(QUESTIONS_PAGE).content.decode()
+
+
+def test_drafts_are_what_no_run_asks(admin, answers) -> None:
+    EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
+    listed = {draft: admin.get(f"{QUESTIONS_PAGE}?draft={draft}").context["cl"].result_count for draft in ("yes", "no")}
+    assert listed == {"yes": 1, "no": 4}
+    (row,) = admin.get(SETS).context["cl"].result_list
+    assert (row.question_count, row.asked_count) == (5, 4)
+    assert "1 of them is a draft" in admin.get(f"{SETS}{answers.pk}/change/").content.decode()
+
+
+def test_a_set_of_answers_goes_into_files_and_comes_from_them(library) -> None:
+    queries = (
+        b'{"_id": "q1", "text": "How heavy is it?", "answer": " 3450 grams "}\n'
+        b'{"_id": "q2", "text": "Who won?", "expects_refusal": true}\n'
+    )
+    made = importing.import_beir({"queries.jsonl": queries}, library, slug="mine")
+    first, second = map(json.loads, importing.as_json_lines(made))
+    assert (first["expected_answer"], first["expects_refusal"]) == ("3450 grams", False)
+    assert (second["expected_answer"], second["expects_refusal"]) == ("", True)
+    _, of_first, of_second = importing.as_csv(made)
+    assert "3450 grams,no,imported" in of_first
+    assert "Who won?,,yes,imported" in of_second
+    assert made.questions.measurable("answers").count() == 2
+
+
+# In the terminal -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_runs_a_set_now(answers, capsys) -> None:
+    call_command("evaluate_set", "answers", "--kind", "answers", "--json")
+    told = json.loads(capsys.readouterr().out)
+    run = EvaluationRun.objects.get()
+    assert (told["run"], told["set"], told["kind"], told["profile"]) == (run.pk, "answers", "answers", "built-in")
+    assert told["metrics"]["cited"]["questions"] == 3
+    assert told["metrics"]["agreement"]["mean"] == pytest.approx(run.summary["metrics"]["agreement"]["mean"], abs=1e-4)
+    assert run.enqueued_at is None, "no worker was told"
+    call_command("evaluate_set", "answers", "--kind", "answers", "--profile", "built-in")
+    out = capsys.readouterr().out
+    assert "Answers: 4 questions, built-in" in out
+    assert "of 3" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "There is no evaluation set named 'nowhere'"),
+        (["answers"], "a search run has nothing to measure"),
+        (["answers", "--kind", "answers", "--profile", "default v9"], "There is no search profile named 'default v9'"),
+        (["answers", "--kind", "answers", "--profile", "x"], "There is no search profile named 'x'"),
+    ],
+)
+def test_the_command_says_what_it_cannot_run(answers, arguments, message) -> None:
+    with pytest.raises(CommandError, match=message):
+        call_command("evaluate_set", *arguments)
+    assert not EvaluationRun.objects.exists()
+
+
+def test_the_command_fails_with_the_reason_of_the_run(answers, monkeypatch) -> None:
+    def fail(*_args, **_options):
+        raise RuntimeError("the database is away")
+
+    monkeypatch.setattr("evaluation.runs.answering.search", fail)
+    with pytest.raises(CommandError, match="RuntimeError: the database is away"):
+        call_command("evaluate_set", "answers", "--kind", "answers")
+    assert EvaluationRun.objects.get().status == "cancelled"

@@ -1,0 +1,426 @@
+"""Answers runs: every question asked as a visitor asks it, and held against what a right answer says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from chat.generators import openai_compatible
+from chat.models import Answer, Conversation
+from chat.prompts import PROMPT_VERSION
+from evaluation import gates, replies
+from evaluation.budget import tokens_spent
+from evaluation.gates import Verdict
+from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
+from evaluation.runs import answering, execution, judging, queue
+from evaluation.runs.results import compare, interval_of
+from evaluation.sets.building import expect
+from evaluation.sets.resolution import fingerprint, measured_questions
+from retrieval import profiles
+from retrieval.models import Chunk
+from retrieval.profiles import NamedProfile
+from retrieval.types import SearchFilters
+from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of, version_of
+from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.model_server import ModelServer, model_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MEANING = NamedProfile("meaning", BY_MEANING)
+# Nothing reaches its threshold, so nothing is found and everything refused.
+BLIND = NamedProfile("blind", replace(BY_WORDS, score_threshold=1000))
+PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
+
+
+@pytest.fixture
+def library(collection, ingest):
+    fill(collection, ingest)
+    return collection
+
+
+@pytest.fixture
+def answers(library):
+    return answers_of(library)
+
+
+@pytest.fixture
+def model(settings, monkeypatch) -> Iterator[ModelServer]:
+    monkeypatch.setattr(openai_compatible, "FIRST_PAUSE_SECONDS", 0.01)
+    with model_server() as server:
+        server.pieces = ["It weighs 3450 ", "grams [", "1]."]
+        server.usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
+        settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION = 2.0, 8.0
+        yield server
+
+
+@pytest.fixture
+def judge(settings) -> Iterator[JudgeServer]:
+    with judge_server() as state:
+        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
+        yield state
+
+
+def measured(evaluation_set, profile=MEANING, kind="answers") -> EvaluationRun:
+    run = execution.measure(queue.request_run(evaluation_set, profile, kind=kind).pk)
+    assert run is not None
+    return run
+
+
+def add_questions(evaluation_set) -> None:
+    """Enough, with a passage and an answer each, for a loss on all of them to be beyond chance."""
+    for number in range(6):
+        text = f"How many grams does circulation pump number {number} weigh?"
+        question = EvaluationQuestion.objects.create(
+            evaluation_set=evaluation_set, text=text, expected_answer="3450 grams"
+        )
+        expect(question, Chunk.objects.get(document__source="pump.md"))
+
+
+def interrupting(monkeypatch, at: int, act) -> list[str]:
+    """Have ``act`` called when the question number ``at``, from 0, is asked; returns what was asked."""
+    asked: list[str] = []
+
+    async def reply_to(question, filters, profile):
+        asked.append(question)
+        if len(asked) == at + 1:
+            await sync_to_async(act)()
+        return await replies.reply_to(question, filters, profile)
+
+    monkeypatch.setattr(answering, "reply_to", reply_to)
+    return asked
+
+
+# What is measured ----------------------------------------------------------------------------------------------------
+
+
+def test_each_question_is_answered_and_held_against_what_is_expected(answers) -> None:
+    run = measured(answers)
+    assert (run.status, run.asked, run.total, run.error, run.distrust) == ("done", 4, 4, "", "")
+    pump, valve, hours, football = run.answer_results.all()
+    assert (pump.agreement, pump.cited, pump.refusal, pump.refused) == (1, 1, 1, False)
+    assert "3450 grams" in pump.answer
+    assert pump.citations[0]["source"] == "pump.md"
+    assert "3450" in pump.citations[0]["quote"]
+    assert pump.groundedness == 1
+    assert valve.agreement == valve.cited == 1
+    assert hours.agreement < 0.7, "it opens at eight, not at noon"
+    assert hours.cited < 0.7
+    assert hours.refusal == 1
+    assert (football.refused, football.agreement, football.refusal) == (True, 1, 1)
+    assert (football.cited, football.groundedness) == (None, None)
+    assert all(result.milliseconds > 0 for result in (pump, valve, hours, football))
+    assert pump.first_token_milliseconds <= pump.milliseconds
+
+
+def test_means_are_over_the_questions_that_a_metric_tells_of(answers) -> None:
+    run = measured(answers)
+    results = list(run.answer_results.all())
+    told = run.summary["metrics"]
+    assert {name: one["questions"] for name, one in told.items()} == {
+        "agreement": 4, "cited": 3, "groundedness": 3, "refusal": 4,
+    }  # fmt: skip
+    agreement = interval_of(run, "agreement")
+    assert agreement is not None
+    assert agreement.mean == pytest.approx(sum(result.agreement for result in results) / 4)
+    assert agreement.low < agreement.mean < agreement.high
+    assert run.summary["questions"] == 4
+    assert "usage" not in run.summary
+    assert "judged" not in run.summary
+    assert json.loads(json.dumps(run.summary)) == run.summary
+
+
+def test_nothing_of_it_is_an_answer_of_the_site(answers) -> None:
+    run = measured(answers)
+    assert run.answer_results.count() == 4
+    assert not Answer.objects.exists()
+    assert not Conversation.objects.exists()
+    assert not QuestionResult.objects.exists()
+
+
+def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers) -> None:
+    run = measured(answers, BLIND)
+    results = {result.text: result for result in run.answer_results.all()}
+    assert all(result.refused for result in results.values())
+    assert [results[text].agreement for text in ANSWERS] == [0, 0, 0, 1]
+    assert [results[text].refusal for text in ANSWERS] == [0, 0, 0, 1]
+    assert [results[text].cited for text in ANSWERS] == [0, 0, 0, None]
+    assert "groundedness" not in run.summary["metrics"]
+
+
+def test_questions_without_an_expected_answer_are_not_asked(answers, library) -> None:
+    EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
+    only_passage = EvaluationQuestion.objects.create(evaluation_set=answers, text="Where is the pump?")
+    expect(only_passage, Chunk.objects.get(document__source="pump.md"))
+    assert list(answers.questions.drafts().values_list("text", flat=True)) == ["A draft"]
+    assert [one.text for one in measured_questions(answers, "answers")] == list(ANSWERS)
+    assert [one.text for one in measured_questions(answers, "search")] == ["Where is the pump?"]
+    assert measured(answers).asked == 4
+    empty = measured(set_of(library, "passages"))
+    assert (empty.status, empty.attempts) == ("failed", 1)
+    assert "has an expected answer or expects a refusal" in empty.error
+
+
+def test_a_search_that_waits_is_no_run_of_answers(answers) -> None:
+    search, run = (queue.request_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
+    assert search != run
+    assert queue.request_run(answers, MEANING, kind="answers") == run
+
+
+def test_a_question_expects_an_answer_or_a_refusal_and_not_both(answers) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        answers.questions.filter(text=PUMP).update(expects_refusal=True)
+
+
+def test_what_does_not_matter_to_answers_leaves_their_fingerprint(answers) -> None:
+    before = {kind: fingerprint(measured_questions(answers, kind), kind) for kind in ("search", "answers")}
+    question = answers.questions.get(text=PUMP)
+    expect(question, Chunk.objects.get(document__source="pump.md"))
+    assert fingerprint(measured_questions(answers, "answers"), "answers") == before["answers"]
+    assert fingerprint(measured_questions(answers)) != before["search"]
+    question.expected_answer = "4 kilos"
+    question.save()
+    assert fingerprint(measured_questions(answers, "answers"), "answers") != before["answers"]
+
+
+# The model -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_model_was_and_took_is_on_the_run(answers, model) -> None:
+    run = measured(answers)
+    assert run.conditions["generator"] == "tiny"
+    assert run.conditions["prompt_version"] == PROMPT_VERSION
+    asked = len(model.requests)
+    assert run.summary["usage"] == {
+        "prompt_tokens": 100 * asked, "completion_tokens": 10 * asked, "cost": pytest.approx(0.00028 * asked),
+    }  # fmt: skip
+    pump = run.answer_results.get(text=PUMP)
+    assert (pump.answer, pump.generator, pump.agreement) == ("It weighs 3450 grams [1].", "tiny", 1)
+    # What the model says of the valve is wrong, and so it is marked.
+    assert run.answer_results.get(text=VALVE).agreement < 0.7
+
+
+def test_a_model_that_fails_makes_the_run_distrusted_and_its_stand_in_is_named(answers, model) -> None:
+    model.statuses = [500] * 3  # the first question, with every attempt
+    run = measured(answers)
+    assert run.status == "done"
+    assert not run.is_reliable
+    assert run.distrust.startswith("1 of 4 questions were not answered by tiny but by extractive")
+    pump = run.answer_results.get(text=PUMP)
+    assert (pump.is_fallback, pump.generator) == (True, "extractive")
+    assert "did not answer" in pump.notice
+    assert not run.answer_results.get(text=VALVE).is_fallback
+
+
+def test_a_comparison_says_that_the_writer_changed(answers, model, settings) -> None:
+    written = measured(answers)
+    settings.OPENAI_BASE_URL = settings.OPENAI_MODEL = ""
+    quoted = measured(answers)
+    assert compare(quoted, written).caveats == ("The answers were written by tiny before, and by extractive after.",)
+
+
+# Workers that die, and runs that are cancelled -----------------------------------------------------------------------
+
+
+def test_an_attempt_that_failed_goes_on_where_it_stopped(answers, monkeypatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("the database is away")
+
+    first = interrupting(monkeypatch, 2, fail)
+    run = queue.request_run(answers, MEANING, kind="answers")
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
+    kept = list(run.answer_results.values_list("pk", flat=True))
+    EvaluationRun.objects.update(next_attempt_at=timezone.now())
+    second = interrupting(monkeypatch, 99, fail)
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.asked, run.attempts) == ("done", 4, 2)
+    assert second == list(ANSWERS)[2:]
+    assert first == list(ANSWERS)[:3]
+    assert list(run.answer_results.values_list("pk", flat=True))[:2] == kept
+
+
+def test_a_cancelled_run_stops_at_the_next_question(answers, monkeypatch) -> None:
+    run = queue.request_run(answers, MEANING, kind="answers")
+    asked = interrupting(monkeypatch, 1, lambda: queue.cancel(EvaluationRun.objects.all()))
+    assert execution.measure(run.pk) is None
+    run.refresh_from_db()
+    assert (run.status, run.answer_results.count(), len(asked)) == ("cancelled", 1, 2)
+
+
+def test_a_worker_that_lost_its_claim_writes_nothing_more(answers, monkeypatch) -> None:
+    run = queue.request_run(answers, MEANING, kind="answers")
+    interrupting(monkeypatch, 1, lambda: EvaluationRun.objects.update(claim="1" * 32))
+    assert execution.measure(run.pk) is None
+    run.refresh_from_db()
+    assert (run.status, run.asked, run.answer_results.count()) == ("running", 1, 1)
+
+
+def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch) -> None:
+    monkeypatch.setattr(execution, "LONGEST_STINT_SECONDS", -1)
+    run = queue.request_run(answers, MEANING, kind="answers")
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.asked, run.attempts, run.claim, run.error) == ("queued", 0, 0, None, "")
+    assert run.enqueued_at is not None, "the next worker was told"
+    monkeypatch.undo()
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.asked, run.attempts) == ("done", 4, 1)
+
+
+def test_a_search_that_was_not_whole_is_no_answer(answers, settings) -> None:
+    settings.RERANKERS = {"broken": {"BACKEND": "tests.integration.evaluation.test_runs.Broken"}}
+    run = queue.request_run(answers, NamedProfile("broken", replace(BY_MEANING, reranker="broken")), kind="answers")
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert run.status == "queued"
+    assert "was not searched with all of the profile" in run.error
+    assert not run.answer_results.exists()
+
+
+# What differs --------------------------------------------------------------------------------------------------------
+
+
+def test_runs_are_compared_where_both_have_a_value(answers) -> None:
+    blind, seeing = measured(answers, BLIND), measured(answers)
+    compared = compare(seeing, blind)
+    assert compared.metric == "agreement"
+    assert [pair.text for pair in compared.better][:2] == [PUMP, VALVE]
+    assert (compared.questions, compared.same, compared.worse) == (4, 1, ())
+    assert compared.differences["cited"].mean > 0.6
+    assert "groundedness" not in compared.differences, "the blind run answered nothing"
+    cited = compare(seeing, blind, "cited")
+    assert cited.questions == 3, "the refusal cites nothing"
+
+
+def test_runs_of_different_kinds_are_not_compared(answers) -> None:
+    expect(answers.questions.get(text=PUMP), Chunk.objects.get(document__source="pump.md"))
+    with pytest.raises(ValueError, match="not comparable"):
+        compare(measured(answers), measured(answers, kind="search"))
+
+
+# Gates ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers) -> None:
+    add_questions(answers)
+    profiles.publish(version_of(BY_MEANING))
+    version = version_of(BLIND.settings)
+    policy = GatePolicy.objects.create(evaluation_set=answers, metric="ndcg@10")
+    in_force, wanted = profiles.active_profile(), profiles.named(version)
+    for profile in (in_force, wanted):
+        measured(answers, profile)
+    queued = [queue.request_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
+    assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED, "these are answers, not searches"
+    queue.cancel(EvaluationRun.objects.filter(pk__in=[run.pk for run in queued]))
+    policy.metric = "agreement"
+    policy.save()
+    checked = gates.check(policy, version)
+    assert checked.verdict is Verdict.WORSE, "it answers nothing"
+    assert "agreement of the answers -0" in gates.reason_of(checked)
+    AnswerResult.objects.filter(run=checked.baseline).exclude(text=PUMP).update(agreement=0)
+    assert gates.check(policy, version).verdict is Verdict.PASSED, "one of ten questions is not significant"
+    EvaluationQuestion.objects.create(evaluation_set=answers, text="Who won?", expects_refusal=True)
+    assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED
+    assert [run.kind for run in gates.request_runs(policy, version)] == ["answers", "answers"]
+
+
+def test_only_runs_of_its_kind_alert_a_watched_set(answers, library, ingest) -> None:
+    GatePolicy.objects.create(evaluation_set=answers, metric="agreement", watches_corpus=True)
+    add_questions(answers)
+    assert gates.watch() == 1
+    first = EvaluationRun.objects.get()
+    assert (first.kind, first.trigger) == ("answers", "corpus")
+    execution.measure(first.pk)
+    search = measured(answers, profiles.active_profile(), kind="search")
+    ingest(library, "new.md", "# New\n\nSomething else.")
+    again = measured(answers, profiles.active_profile(), kind="search")
+    QuestionResult.objects.filter(run=search).update(ndcg=1)
+    QuestionResult.objects.filter(run=again).update(ndcg=0)
+    assert gates.examine(again) is None, "the gate asks for answers"
+    later = measured(answers, profiles.active_profile())
+    AnswerResult.objects.filter(run=first).update(agreement=1)
+    AnswerResult.objects.filter(run=later).update(agreement=0)
+    alert = gates.examine(later)
+    assert alert is not None
+    assert (alert.baseline, alert.difference) == (first, -1)
+
+
+# The model judge -----------------------------------------------------------------------------------------------------
+
+
+def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, judge) -> None:
+    answers.questions.exclude(text=PUMP).delete()
+    filters = SearchFilters(collections=(answers.collection_id,))
+    sources = async_to_sync(replies.reply_to)(PUMP, filters, MEANING).searched.sources
+    judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
+    run = measured(answers)
+    (result,) = run.answer_results.all()
+    assert result.judge == "tiny-judge"
+    assert set(result.judged) == {
+        "faithfulness", "answer_relevancy", "contextual_relevancy", "contextual_precision", "contextual_recall",
+    }  # fmt: skip
+    assert result.judged["faithfulness"]["score"] == 0.5
+    assert result.judged["contextual_recall"]["score"] == 1
+    assert result.judge_error == ""
+    assert any("3450 grams" in json.dumps(request) for request in judge.requests)
+    told = run.summary["judged"]
+    assert told["judges"] == ["tiny-judge"]
+    assert told["broken_off"] == 0
+    faithfulness = told["metrics"]["faithfulness"]
+    assert (faithfulness["mean"], faithfulness["questions"], faithfulness["errors"]) == (0.5, 1, 0)
+    assert tokens_spent() == 110 * len(judge.requests)
+
+
+def test_an_unusable_judgement_is_an_error_and_no_number(answers, judge) -> None:
+    answers.questions.exclude(text=PUMP).delete()
+    judge.judged["Claims"] = {"claims": []}
+    run = measured(answers)
+    (result,) = run.answer_results.all()
+    assert set(result.judged["faithfulness"]) == {"error"}
+    assert "named no claims" in result.judged["faithfulness"]["error"]
+    faithfulness = run.summary["judged"]["metrics"]["faithfulness"]
+    assert faithfulness == {"errors": 1}
+    assert run.is_reliable, "its own figures do not depend on the judge"
+
+
+def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge) -> None:
+    judge.status = 503
+    run = measured(answers)
+    assert run.is_reliable
+    assert all(result.judge_error and not result.judged for result in run.answer_results.all())
+    assert len(judge.requests) == judging.MOST_UNAVAILABLE
+    assert run.summary["judged"]["broken_off"] == 4
+    assert run.summary["judged"]["metrics"] == {}
+
+
+def test_the_days_budget_holds_for_runs_too(answers, judge, settings) -> None:
+    settings.JUDGE_DAILY_BUDGET_TOKENS = 100
+    JudgeUsage.objects.create(day=timezone.localdate(), prompt_tokens=100)
+    run = measured(answers)
+    assert judge.requests == []
+    assert "budget of 100 tokens" in run.answer_results.first().judge_error
+
+
+def test_a_run_that_is_cancelled_while_it_is_judged_stops(answers, judge) -> None:
+    run = queue.request_run(answers, MEANING, kind="answers")
+    judge.is_open.clear()
+    thread = threading.Thread(target=lambda: execution.measure(run.pk))
+    thread.start()
+    while not judge.requests:
+        thread.join(0.05)
+    queue.cancel(EvaluationRun.objects.all())
+    judge.is_open.set()
+    thread.join(30)
+    run.refresh_from_db()
+    assert (run.status, len(judge.requests), run.answer_results.count()) == ("cancelled", 1, 0)

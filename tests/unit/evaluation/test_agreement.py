@@ -1,0 +1,107 @@
+"""How far an answer says what was expected: by words, numbers and negations, without an embedder."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.types import CheckedStatement, VerifiedCitation
+from evaluation.runs.agreement import Expected, agreement, cited, groundedness, is_right, refusal
+from tests.support.judged_answers import source
+
+ANSWER = "The circulation pump weighs 3450 grams and moves water through the radiators [1]."
+
+
+def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float | None:
+    return agreement(text, refused=refused, expected=Expected(expected), encode=None)
+
+
+def citation(quote: str, title: str = "Pump") -> VerifiedCitation:
+    return VerifiedCitation(1, source(1, quote, title).block.best, quote, 0, len(quote))
+
+
+@pytest.mark.parametrize("expected", ["3450 grams", "The Circulation-Pump weighs 3450 grams"])
+def test_words_that_stand_in_the_answer_agree_wholly(expected: str) -> None:
+    assert agrees(expected) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("expected", "right"),
+    [
+        ("It weighs 3450 grams.", True),
+        ("The pump moves the water through radiators.", True),
+        ("It weighs 9999 grams.", False),
+        ("The pump does not move water through the radiators.", False),
+        ("Dogs are welcome in the garden on a leash.", False),
+    ],
+)
+def test_what_the_answer_bears_out_is_right_and_what_it_contradicts_is_wrong(expected: str, right: bool) -> None:
+    found = agrees(expected)
+    assert found is not None
+    assert 0 <= found < 1
+    assert is_right(found) is right
+
+
+def test_each_sentence_that_is_missing_costs_its_share() -> None:
+    whole, half = agrees("It weighs 3450 grams."), agrees("It weighs 3450 grams. The warehouse opens at noon.")
+    missing = agrees("The warehouse opens at noon.")
+    assert None not in (whole, half, missing)
+    assert half == pytest.approx((whole + missing) / 2)  # type: ignore[operator]
+
+
+def test_a_word_that_claims_nothing_is_held_or_it_is_not() -> None:
+    assert agrees("Yes", "Yes, it does [1].") == 1
+    assert agrees("Yes", "It does [1].") == 0
+
+
+def test_a_marker_is_no_word_of_the_answer() -> None:
+    assert agrees("1") == pytest.approx(agrees("7"), abs=0.2)
+    assert agrees("1") != 1
+
+
+def test_another_language_than_the_answers_is_not_measured() -> None:
+    dutch = "De circulatiepomp weegt ongeveer drie kilo en verplaatst het water door alle radiatoren van het huis."
+    assert agrees(dutch) is None
+    assert agrees("3450 gram", "De circulatiepomp weegt 3450 gram [1].") == 1
+
+
+def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not() -> None:
+    unanswerable = Expected(refusal=True)
+    for refused in (True, False):
+        assert agreement("Nobody knows.", refused=refused, expected=unanswerable, encode=None) == float(refused)
+        assert refusal(refused=refused, expected=unanswerable) == float(refused)
+        assert refusal(refused=refused, expected=Expected("3450 grams")) == float(not refused)
+    assert agrees("3450 grams", ANSWER, refused=True) == 0
+
+
+def test_what_is_cited_must_hold_the_expected_answer_itself() -> None:
+    expected = Expected("3450 grams")
+
+    def found(*quotes: str, refused: bool = False, expected: Expected = expected) -> float | None:
+        return cited([citation(quote) for quote in quotes], refused=refused, expected=expected, encode=None)
+
+    assert found("It needs 230 volts.", "It weighs 3450 grams.") == 1
+    elsewhere = found("It needs 230 volts.")
+    assert elsewhere is not None
+    assert not is_right(elsewhere)
+    assert found() == 0
+    assert found("It weighs 3450 grams.", refused=True) == 0
+    assert found("It weighs 3450 grams.", expected=Expected(refusal=True)) is None
+
+
+def test_a_quotation_is_read_with_the_title_of_its_document() -> None:
+    expected = Expected("The circulation pump weighs about 3450 grams.")
+    alone, titled = (
+        cited([citation("It weighs 3450 grams.", title)], refused=False, expected=expected, encode=None)
+        for title in ("Manual", "Circulation pump")
+    )
+    assert alone is not None
+    assert titled is not None
+    assert titled > alone
+
+
+def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out() -> None:
+    statements = [CheckedStatement(0, 1, (), 0.9, True), CheckedStatement(1, 2, (), 0.1, False)]
+    unmeasured = CheckedStatement(2, 3, ())
+    assert groundedness([*statements, unmeasured], refused=False) == 0.5
+    assert groundedness([unmeasured], refused=False) is None
+    assert groundedness(statements, refused=True) is None
