@@ -9,13 +9,15 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.formats import date_format, number_format
+from django.utils.formats import time_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
 
 from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
+from evaluation.figures import day_and_month, fixed
 from evaluation.metrics import Interval
 from evaluation.models import EvaluationRun, EvaluationSet, QuestionResult, RunKind
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, measure_of
@@ -44,6 +46,8 @@ _COLOURS = {
     EvaluationRun.Status.FAILED: "failed",
     EvaluationRun.Status.CANCELLED: "stopped",
 }
+# Of a difference: a loss beyond chance, neither, a gain beyond chance.
+_VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class DifferenceRow:
     before: Interval | None
     after: Interval | None
     difference: Interval
-    verdict: str
+    verdict: Any
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
@@ -80,14 +84,8 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
     """A mean with its bounds; a dash for None."""
     if interval is None:
         return "–"
-    numbers = [number_format(f"{value:+.3f}" if signed else f"{value:.3f}") for value in _three(interval)]
+    numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
     return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
-
-
-def _three(interval: Interval) -> tuple[float, float, float]:
-    # A rounded zero has no sign.
-    first, second, third = (round(value, 3) + 0.0 for value in (interval.mean, interval.low, interval.high))
-    return first, second, third
 
 
 def metric_chart(run: EvaluationRun) -> Markup:
@@ -131,8 +129,13 @@ def trend_chart(evaluation_set: EvaluationSet, measure: Measure) -> Markup:
         _t("As a table"),
         _t("No run of this set is done yet."),
     )
-    labels = [f"#{run.pk} {date_format(localtime(run.created_at), 'j M H:i')}" for run in runs]
+    labels = [_label(run) for run in runs]
     return line_chart(caption, labels, series, most=1.0, number=three_digits, links=[address_of(run) for run in runs])
+
+
+def _label(run: EvaluationRun) -> str:
+    asked = localtime(run.created_at)
+    return f"#{run.pk} {day_and_month(asked)} {time_format(asked, 'H:i')}"
 
 
 def _series(name: str, runs: Sequence[EvaluationRun], metric: str) -> Series:
@@ -153,7 +156,7 @@ def result_text(run: EvaluationRun, metric: str = "") -> str:
 
 
 def three_digits(value: float) -> str:
-    return str(number_format(f"{value:.3f}"))
+    return fixed(value, 3)
 
 
 def address_of(run: EvaluationRun) -> str:
@@ -213,7 +216,7 @@ def comparison_context(comparison: Comparison, request: HttpRequest) -> dict[str
                 interval_of(baseline, measure.key),
                 interval_of(run, measure.key),
                 comparison.differences[measure.key],
-                _verdict(comparison.differences[measure.key]),
+                _VERDICTS[comparison.beyond_chance[measure.key]],
             )
             for measure in MEASURES[run.kind]
             if measure.key in comparison.differences
@@ -229,11 +232,3 @@ def _ranks(pair: QuestionPair) -> tuple[str, str]:
     assert isinstance(pair.before, QuestionResult)
     assert isinstance(pair.after, QuestionResult)
     return ranks_text(pair.before.expected), ranks_text(pair.after.expected)
-
-
-def _verdict(difference: Interval) -> str:
-    if difference.high < 0:
-        return _t("significantly worse")
-    if difference.low > 0:
-        return _t("significantly better")
-    return _t("not significantly different")

@@ -74,8 +74,6 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
         logger.exception("Evaluation run %s could not be measured.", run.pk)
         _postpone(run, f"{type(error).__name__}: {error}")
     run.refresh_from_db()
-    if run.is_reliable:
-        gates.examine(run)
     return run
 
 
@@ -100,7 +98,14 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     distrust = measurement.distrust(results)
     if corpus_version(run.evaluation_set.collection_id) != version:
         distrust = "The documents changed while it ran: run it again."
-    jobs.end(run, EvaluationRun.Status.DONE, distrust=distrust, summary=summarise(run.kind, results))
+    elif conditions(run.kind) != run.conditions:
+        distrust = "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
+    with transaction.atomic():
+        jobs.end(run, EvaluationRun.Status.DONE, distrust=distrust, summary=summarise(run.kind, results))
+        # In one with the end: a worker that dies in between would leave a loss that nobody is told of.
+        ended = EvaluationRun.objects.get(pk=run.pk)
+        if ended.is_reliable:
+            gates.examine(ended)
 
 
 def _task(run: EvaluationRun) -> Task:

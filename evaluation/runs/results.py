@@ -34,14 +34,16 @@ class Comparison:
     """A run beside its baseline, on the questions that both asked.
 
     ``differences`` has an interval for each metric, over the questions where both have a value, and none for a metric
-    without any. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else than the profile
-    differs between the runs.
+    without any; ``beyond_chance`` is 1 for a metric whose gain is no chance, -1 for such a loss, and 0 for neither.
+    ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what else than the profile differs between the
+    runs.
     """
 
     run: EvaluationRun
     baseline: EvaluationRun
     metric: str
     differences: Mapping[str, Interval]
+    beyond_chance: Mapping[str, int]
     better: tuple[QuestionPair, ...]
     worse: tuple[QuestionPair, ...]
     same: int
@@ -128,17 +130,18 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Co
     shared = [(before[question], after[question]) for question in after if question in before]
     chosen = measure_of(run.kind, metric)
     pairs = _pairs(shared, chosen)
-    differences = {}
+    differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
         if measured := pairs if measure is chosen else _pairs(shared, measure):
-            differences[measure.key] = metrics.paired_difference(
-                [pair.value_after for pair in measured], [pair.value_before for pair in measured]
-            )
+            interval = metrics.mean_interval([pair.difference for pair in measured])
+            differences[measure.key] = interval
+            beyond_chance[measure.key] = _sign(interval, [pair.difference for pair in measured])
     return Comparison(
         run=run,
         baseline=baseline,
         metric=chosen.key,
         differences=differences,
+        beyond_chance=beyond_chance,
         better=tuple(sorted((pair for pair in pairs if pair.difference > 0), key=lambda pair: -pair.difference)),
         worse=tuple(sorted((pair for pair in pairs if pair.difference < 0), key=lambda pair: pair.difference)),
         same=sum(pair.difference == 0 for pair in pairs),
@@ -156,6 +159,12 @@ def _pairs(shared: Sequence[tuple[Result, Result]], measure: Measure) -> list[Qu
     ]
 
 
+def _sign(interval: Interval, differences: Sequence[float]) -> int:
+    """1 for a gain beyond chance, -1 for such a loss, 0 for neither."""
+    gained = Interval(-interval.mean, -interval.high, -interval.low)
+    return metrics.is_loss(gained, [-difference for difference in differences]) - metrics.is_loss(interval, differences)
+
+
 def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     caveats = [
         _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.distrust}
@@ -166,6 +175,8 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
     if run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
+    if run.kind == RunKind.SEARCH and (unseen := _not_seen_by_search(run, baseline)):
+        caveats.append(_t("Both were searched equally deep, so this difference does not show: %s.") % unseen)
     differing = {
         name
         for name in run.conditions.keys() | baseline.conditions.keys()
@@ -179,6 +190,13 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif "prompt_version" in differing:
         caveats.append(_t("What the model is told changed in between: the version of the prompt is another one."))
     return caveats
+
+
+def _not_seen_by_search(run: EvaluationRun, baseline: EvaluationRun) -> str:
+    """What of the settings says how much is handed over, and differs."""
+    before, after = baseline.settings, run.settings
+    names = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
+    return ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in names)
 
 
 def _as_json(values: Sequence[float]) -> dict[str, float]:

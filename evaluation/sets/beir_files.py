@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -21,6 +23,7 @@ JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 LARGEST_BYTES = 50 * 2**20
 LONGEST_ID = 1000
 LARGEST_GRADE = 1000
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def read_archive(content: bytes) -> dict[str, bytes]:
             if sum(one.file_size for one in wanted) > LARGEST_BYTES:
                 raise UnreadableTestSet(f"The archive unpacks to more than {LARGEST_BYTES // 2**20} MiB.")
             return {one.filename: archive.read(one) for one in wanted}
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error) as error:
         raise UnreadableTestSet(f"The file is not a ZIP archive that can be read: {error}.") from error
 
 
@@ -147,7 +150,7 @@ def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
         fields = [one.strip() for one in line.split("\t")]
         if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
             continue
-        if len(fields) != 3 or not all(fields) or not fields[2].lstrip("-").isdecimal():
+        if len(fields) != 3 or not all(fields) or not _WHOLE_NUMBER.fullmatch(fields[2]):
             raise UnreadableTestSet(
                 f"{where}, is not a judgement: a query's id, a document's source and a whole number, with tabs between."
             )

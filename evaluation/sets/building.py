@@ -112,12 +112,16 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
 
 def complaints_of(collection: Collection) -> EvaluationSet:
     """The set that takes the answers of the collection that did not help, made when it is first needed."""
+    slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
+    if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
+        # Two long names may begin alike; the id tells them apart.
+        slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
     return EvaluationSet.objects.get_or_create(
-        slug=f"complaints-{collection.slug}"[:LONGEST_SLUG],
+        slug=slug,
+        collection=collection,
         defaults={
             "name": _t("%s: answers that did not help") % collection,
             "description": _t("Questions whose answers did not help, with the passages that would have."),
-            "collection": collection,
         },
     )[0]
 

@@ -38,19 +38,23 @@ def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expe
     """The (chunk id, document id) pairs that were ``found``, best first, as units that each appear once.
 
     Chunks that hold the same expected passage are one unit, which stands where the best of them does, and so are
-    expected passages that share a chunk. Where only whole documents are expected, documents are ranked, each by its
-    best chunk, as BEIR's figures assume. What is gone counts among the grades: not to find it is a loss.
+    expected passages that share a chunk, or a document expected whole. Where only whole documents are expected,
+    documents are ranked, each by its best chunk, as BEIR's figures assume. What is gone counts among the grades: not to
+    find it is a loss.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    for one in expectations:
+    # Whole documents first: a passage of one of them is found with it, and it with the passage.
+    for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
             pass
         elif one.whole and one.document_id is not None:
             unit = unit_of_document.setdefault(one.document_id, unit)
+        elif one.document_id in unit_of_document:
+            unit = unit_of_document[one.document_id]
         else:
             unit = next((unit_of_chunk[chunk] for chunk in sorted(one.chunk_ids) if chunk in unit_of_chunk), unit)
             for chunk in one.chunk_ids:

@@ -239,6 +239,29 @@ def test_a_drop_is_told_once(watched, library, caplog) -> None:
     assert not gates.open_alerts().exists()
 
 
+def test_a_drop_is_told_though_the_worker_dies_at_the_end(watched, library, ingest, monkeypatch) -> None:
+    gates.watch()
+    measure_all()
+    ingest(library, "new.md", "# New\n\nSomething else.")
+    gates.watch()
+    run = EvaluationRun.objects.first()
+    assert run is not None
+
+    def dies(_run: EvaluationRun) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as killed:
+        killed.setattr(gates, "examine", dies)
+        with pytest.raises(SystemExit):
+            execution.measure(run.pk)
+    examined: list[int] = []
+    monkeypatch.setattr(gates, "examine", lambda ended: examined.append(ended.pk))
+    EvaluationRun.objects.filter(status="running").update(heartbeat_at=timezone.now() - timedelta(minutes=5))
+    queue.sweep()
+    measure_all()
+    assert examined == [run.pk]
+
+
 def test_only_what_is_in_force_and_watched_gives_alerts(watched, library, words) -> None:
     run = execution.measure(queue.request_run(watched.evaluation_set, profiles.named(words)).pk)
     library.documents.all().first().delete()

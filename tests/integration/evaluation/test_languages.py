@@ -173,7 +173,7 @@ def test_the_verdict_of_a_gate(collection, language, numbers, verdict):
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10", largest_loss=0.05)
     difference = Interval(-0.125, -0.25, -0.0001)
     run = EvaluationRun(evaluation_set=evaluation_set)
-    comparison = Comparison(run, run, "hit@10", {"hit@10": difference}, (), (), 0, 0, ())
+    comparison = Comparison(run, run, "hit@10", {"hit@10": difference}, {"hit@10": -1}, (), (), 0, 0, ())
     checked = GateCheck(policy, version_of(BY_MEANING), profiles.active_profile(), verdict, comparison=comparison)
     with translation.override(language):
         reason = gates.reason_of(checked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -135,6 +136,19 @@ def test_a_corpus_that_changes_meanwhile_makes_the_run_untrustworthy(evaluation_
     assert run.status == "done"
     assert "documents changed while it ran" in run.distrust
     assert not run.is_reliable
+
+
+def test_an_embedder_that_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, monkeypatch) -> None:
+    asked = failing_search(monkeypatch, 99, RuntimeError())
+    as_they_are = queue.conditions
+
+    def changing(kind: str) -> dict[str, object]:
+        return {**as_they_are(kind), "embedder": "before" if len(asked) < 3 else "after"}
+
+    monkeypatch.setattr(execution, "conditions", changing)
+    run = measured(evaluation_set, WORDS)
+    assert run.status == "done"
+    assert run.distrust.startswith("The embedder, the generator or the switch for hybrid search changed while it ran")
 
 
 def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch) -> None:
@@ -308,6 +322,27 @@ def test_a_comparison_says_what_else_differs(evaluation_set, library, ingest) ->
     assert "documents changed" in compared.caveats[1]
     before.refresh_from_db()
     assert before.results.count() == 6
+
+
+def test_a_comparison_says_what_a_search_run_cannot_show(evaluation_set) -> None:
+    baseline = measured(evaluation_set, MEANING)
+    short = NamedProfile("short", replace(BY_MEANING, top_k=1, context_budget_tokens=200))
+    compared = compare(measured(evaluation_set, short), baseline)
+    assert compared.caveats == (
+        f"Both were searched equally deep, so this difference does not show: top_k {BY_MEANING.top_k} → 1, "
+        f"context_budget_tokens {BY_MEANING.context_budget_tokens} → 200.",
+    )
+    assert compare(baseline, baseline).caveats == ()
+
+
+@pytest.mark.parametrize(("hits", "sign"), [([1] * 6, 1), ([1, 1, 1, 0, 0, 0], 0), ([0] * 6, 0)])
+def test_a_difference_on_few_questions_may_be_chance(evaluation_set, hits, sign) -> None:
+    baseline, run = measured(evaluation_set, MEANING), measured(evaluation_set, WORDS)
+    baseline.results.update(hit=0)
+    for result, hit in zip(run.results.all(), hits, strict=True):
+        QuestionResult.objects.filter(pk=result.pk).update(hit=hit)
+    assert compare(run, baseline, "hit@10").beyond_chance["hit@10"] == sign
+    assert compare(baseline, run, "hit@10").beyond_chance["hit@10"] == -sign
 
 
 def test_runs_of_a_version_outlive_it(evaluation_set) -> None:

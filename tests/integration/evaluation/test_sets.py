@@ -159,6 +159,18 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library) -> N
     assert question.answer is None
 
 
+def test_collections_whose_names_begin_alike_take_their_complaints_apart(library) -> None:
+    first, second = (
+        Collection.objects.create(
+            slug=f"employee-handbook-netherlands-amsterdam-{year}", name=year, text_search_configuration="english"
+        )
+        for year in ("2023", "2024")
+    )
+    assert building.complaints_of(first).collection == first
+    assert building.complaints_of(second).collection == second
+    assert building.complaints_of(second) == building.complaints_of(second)
+
+
 def test_the_collection_of_an_answer_is_what_it_was_asked_of(library) -> None:
     other = Collection.objects.create(slug="other", name="Other")
     answer = completed_answer(contents=())

@@ -57,6 +57,8 @@ def test_judgements_are_found_in_the_folders_that_beir_is_published_in() -> None
         (b"\xff\xfe", QRELS, "queries.jsonl is not UTF-8 text"),
         (QUERIES, QRELS + b"q1 pump.md 1", "qrels.tsv, line 6, is not a judgement"),
         (QUERIES, QRELS + b"q1\tx.md\tone", "qrels.tsv, line 6, is not a judgement"),
+        (QUERIES, QRELS + b"q1\tx.md\t--5", "qrels.tsv, line 6, is not a judgement"),
+        (QUERIES, QRELS + b"q1\tx.md\t" + b"9" * 5000, "qrels.tsv, line 6, is not a judgement"),
         (QUERIES, QRELS + b"q1\tpump.md\t2", "qrels.tsv, line 6, judges 'pump.md' for the query 'q1' a second time"),
         (QUERIES, QRELS + b"q1\tx.md\t1001", "line 6: a grade is at most 1000"),
         (QUERIES, b"q7\tpump.md\t1", "judges no document relevant to any query"),
@@ -113,3 +115,11 @@ def test_an_archive_that_is_none_or_unpacks_to_too_much_is_refused(monkeypatch: 
     assert len(bomb) < 1000
     with pytest.raises(UnreadableTestSet, match="unpacks to more than"):
         read_archive(bomb)
+
+
+def test_a_damaged_archive_is_refused() -> None:
+    packed = bytearray(archive({"queries.jsonl": QUERIES * 20}))
+    start = packed.index(b"queries.jsonl") + len(b"queries.jsonl")
+    packed[start : start + 20] = b"\xff" * 20
+    with pytest.raises(UnreadableTestSet, match="not a ZIP archive that can be read"):
+        read_archive(bytes(packed))

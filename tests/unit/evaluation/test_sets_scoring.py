@@ -47,6 +47,13 @@ def test_a_whole_document_that_is_gone_is_not_another_one_that_is_gone() -> None
     assert len(judged.grades) == 2
 
 
+def test_a_document_expected_whole_is_found_with_a_passage_expected_of_it() -> None:
+    whole, quote = Expectation(2, 1, 10, whole=True), Expectation(1, 1, 10, frozenset({1}))
+    judged = judged_ranking([(7, 11), (1, 10)], [quote, whole])
+    assert judged.ranks == {1: 2, 2: 2}
+    assert judged.ranking == ("chunk 7", "expected 2")
+
+
 def test_passages_that_share_a_chunk_are_one_with_the_best_grade() -> None:
     judged = judged_ranking([(3, 1), (5, 1)], [passage(1, 5), passage(2, 5, 6, grade=3)])
     assert judged.grades == {"expected 1": 3}
