@@ -7,6 +7,7 @@ import pytest
 from chat.answerability import (
     ANSWERABLE,
     ANSWERABLE_BY_WORDS,
+    ANSWERABLE_NOT_IN_ENGLISH,
     HOPELESS,
     UNKNOWN_CODE,
     WEAKEST_PART,
@@ -100,6 +101,31 @@ def test_the_thresholds() -> None:
     assert Answerability(HOPELESS - 0.001, {}).is_hopeless
     assert not Answerability(HOPELESS, {}).is_hopeless
     assert UNKNOWN_CODE >= HOPELESS  # a model may know that a code was misspelt
+
+
+def test_the_bar_is_higher_where_the_embedder_did_not_learn_the_language() -> None:
+    between = (ANSWERABLE + ANSWERABLE_NOT_IN_ENGLISH) / 2
+    assert Answerability(between, {"best_part": 1.0}).is_answerable
+    assert not Answerability(between, {"best_part": 1.0}, in_english=False).is_answerable
+    assert Answerability(ANSWERABLE_NOT_IN_ENGLISH, {"best_part": 1.0}, in_english=False).is_answerable
+    # Words mean as much in any language.
+    assert Answerability(ANSWERABLE_BY_WORDS, {"best_part": 1.0}, by_words=True, in_english=False).is_answerable
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "in_english"),
+    [
+        ("How long does the guarantee of a pump last?", PUMPS, True),
+        ("Hoe lang is de garantie van een pomp?", PUMPS, False),
+        ("How long is the guarantee?", "De garantie van een pomp is drie jaar, en die van een klep twee.", True),
+        ("garantie", "De garantie van een pomp is drie jaar, en die van een klep twee.", False),
+        ("guarantee", PUMPS, True),
+    ],
+)
+def test_a_question_too_short_to_tell_is_in_the_language_of_its_sources(
+    question: str, text: str, in_english: bool
+) -> None:
+    assert weigh(question, [source(text)], letters).answerability.in_english is in_english
 
 
 def test_nothing_to_quote_is_no_answer() -> None:
