@@ -7,6 +7,6 @@ from celery import shared_task
 
 @shared_task
 def close_interrupted_answers() -> None:
-    from chat import streams
+    from chat.streaming import streams
 
     streams.close_interrupted()

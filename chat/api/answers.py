@@ -14,12 +14,12 @@ from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat import streams
 from chat.api.events import event_stream, saved_answer_as_json
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import answer_within_reach
 from chat.api.serializers import FeedbackSerializer, SavedAnswerSerializer
 from chat.models import Feedback
+from chat.streaming import streams
 from retrieval.api.errors import ApiView
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk

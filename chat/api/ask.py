@@ -9,12 +9,13 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat import asking, streams
+from chat import asking
 from chat.api.events import answer_as_json, event_stream
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
 from chat.models import Answer
+from chat.streaming import streams
 from retrieval.api.errors import ApiView, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk

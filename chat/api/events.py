@@ -11,8 +11,9 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.http import StreamingHttpResponse
 
-from chat import payloads, sse, streams
+from chat import payloads
 from chat.models import Answer
+from chat.streaming import sse, streams
 
 
 def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:

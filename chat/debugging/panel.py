@@ -10,7 +10,6 @@ from typing import Any
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.cards import passage_url
 from chat.debugging.candidates import CandidateRow, Shown, candidate_rows, used_weights
 from chat.debugging.context import context_in_words
 from chat.debugging.diagram import Diagram, Step, narrow, wide
@@ -21,6 +20,7 @@ from chat.debugging.snippets import snippet
 from chat.debugging.steps import steps_of
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
+from chat.pages.cards import passage_url
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery, LegFailed
 from retrieval.explanation import without_errors

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.text import Truncator
 
-from chat.cards import passage_url, plain
 from chat.debugging.labels import reason_label
 from chat.models import Answer
+from chat.pages.cards import passage_url, plain
 
 PASSAGE_CHARACTERS = 220
 

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from chat import sse, streams
 from chat.api.events import give_back_connection
 from chat.openai_api.completions import Completion
 from chat.openai_api.errors import error
+from chat.streaming import sse, streams
 
 DONE = b"data: [DONE]\n\n"
 # The protocol cannot take a text back: this line parts what was withdrawn from what holds.

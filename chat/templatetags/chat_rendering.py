@@ -7,8 +7,8 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from chat.models import Conversation, Feedback
-from chat.rendering import answer_html
-from chat.turns import Turn
+from chat.pages.rendering import answer_html
+from chat.pages.turns import Turn
 
 register = template.Library()
 

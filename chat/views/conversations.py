@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from chat.forms import TitleForm
+from chat.pages.forms import TitleForm
 from chat.views.access import for_visitors, own_conversation
 from chat.views.pages import page, sidebar
 

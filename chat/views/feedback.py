@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
-from chat.forms import FeedbackForm
 from chat.models import Answer, Feedback
-from chat.turns import turn_of, with_refused_feedback
+from chat.pages.forms import FeedbackForm
+from chat.pages.turns import turn_of, with_refused_feedback
 from chat.views.access import for_visitors, may_debug, own_answer, own_conversation
 from chat.views.pages import page
 

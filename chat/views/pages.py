@@ -13,10 +13,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from chat.conversations import listing
-from chat.forms import TitleForm
 from chat.models import Answer, Conversation
-from chat.suggestions import suggestions
-from chat.turns import Turn, turn_of
+from chat.pages.forms import TitleForm
+from chat.pages.suggestions import suggestions
+from chat.pages.turns import Turn, turn_of
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
 from retrieval.models import Collection
 

@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django_htmx.http import push_url
 
-from chat import asking, streams
+from chat import asking
+from chat.pages.turns import turn_of
+from chat.streaming import streams
 from chat.throttling import QuestionThrottle
-from chat.turns import turn_of
 from chat.views.access import for_visitors, may_debug, own_conversation, readable_answer
 from chat.views.pages import page, sidebar
 

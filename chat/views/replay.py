@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from chat.debugging.reach import filters_of_both
+from chat.debugging.replay import Baseline, baseline_of, replay, writers
+from chat.debugging.replay_form import ReplayForm
 from chat.models import Answer
-from chat.replay import Baseline, baseline_of, replay, writers
-from chat.replay_form import ReplayForm
 from chat.throttling import QuestionThrottle
 from chat.views.access import for_visitors, is_staff, may_debug, readable_answer
 from retrieval.exceptions import InvalidQuery

@@ -12,7 +12,7 @@ from django_htmx.http import trigger_client_event
 
 from chat import sharing
 from chat.models import Conversation
-from chat.turns import turn_of, withheld_turn
+from chat.pages.turns import turn_of, withheld_turn
 from chat.views.access import for_visitors, is_own, own_conversation
 from chat.views.pages import saved_answers
 

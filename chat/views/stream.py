@@ -15,12 +15,12 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat import sse, streams
 from chat.api.answers import EVENT_ID
-from chat.cards import source_cards
 from chat.models import Answer
-from chat.rendering import Lines, StreamedMarkdown, streamed_html
-from chat.turns import Turn, failed_turn, notices, turn_of
+from chat.pages.cards import source_cards
+from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
+from chat.pages.turns import Turn, failed_turn, notices, turn_of
+from chat.streaming import sse, streams
 from chat.views.access import may_debug, readable_answer
 
 RECONNECT_MILLISECONDS = 1000

@@ -17,8 +17,8 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from chat import streams
 from chat.models import Answer, StreamedEvent
+from chat.streaming import streams
 from ragsite.celery import app
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document

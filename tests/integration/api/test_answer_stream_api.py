@@ -14,8 +14,9 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
-from chat import answering, asking, beats, streams
+from chat import answering, asking
 from chat.models import Answer, Conversation
+from chat.streaming import beats, streams
 from chat.types import Completed, Token
 from retrieval.models import Collection, Document
 

@@ -16,9 +16,10 @@ from rest_framework.authtoken.models import Token as Key
 from rest_framework.test import APIClient
 from rest_framework.throttling import ScopedRateThrottle
 
-from chat import answering, asking, beats, streams
+from chat import answering, asking
 from chat.models import Answer, Conversation
 from chat.openai_api.stream import WITHDRAWN
+from chat.streaming import beats, streams
 from chat.types import Completed, Failed, Token, Usage
 from retrieval.models import Collection, Document
 

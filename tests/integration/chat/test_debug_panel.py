@@ -12,11 +12,12 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from chat import asking, streams
+from chat import asking
 from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import Score
 from chat.models import Answer
+from chat.streaming import streams
 from retrieval import profiles
 from retrieval.access import everything
 from retrieval.exceptions import LegFailed

@@ -12,10 +12,11 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from chat import asking, streams
+from chat import asking
 from chat.debugging.reach import filters_of_both
+from chat.debugging.replay import baseline_of, replay, writers
 from chat.models import Answer
-from chat.replay import baseline_of, replay, writers
+from chat.streaming import streams
 from chat.throttling import QuestionThrottle
 from chat.views.replay import form_for
 from retrieval import profiles

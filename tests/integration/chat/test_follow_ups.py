@@ -9,9 +9,10 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 
-from chat import asking, streams
+from chat import asking
 from chat.history import turns_before
 from chat.models import Answer
+from chat.streaming import streams
 from retrieval.access import everything
 from retrieval.models import Collection, Document
 from retrieval.profiles import built_in_profile

@@ -13,10 +13,11 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
-from chat import answering, asking, runs, streams, verification, weighing
+from chat import answering, asking, verification, weighing
 from chat.generators import openai_compatible
 from chat.models import Answer
 from chat.prompts import PROMPT_VERSION
+from chat.streaming import runs, streams
 from chat.types import Source, Verified
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import EmbeddingFailed

@@ -17,9 +17,10 @@ from django.db.models import F
 from django.utils import timezone, translation
 from prometheus_client import REGISTRY
 
-from chat import answering, asking, conf, repeats, streams
+from chat import answering, asking, conf
 from chat.models import Answer, Citation, Feedback
 from chat.protocols import AnswerGenerator
+from chat.streaming import repeats, streams
 from retrieval import profiles
 from retrieval.ingest import submission
 from retrieval.ingest.writing import rewrite_questions

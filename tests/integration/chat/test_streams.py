@@ -17,9 +17,10 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat import asking, beats, conf, runs, streams
+from chat import asking, conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
+from chat.streaming import beats, runs, streams
 from chat.types import Source
 from retrieval.models import Collection, Document
 

@@ -11,8 +11,9 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
-from chat import asking, streams
+from chat import asking
 from chat.models import Answer, Feedback
+from chat.streaming import streams
 from evaluation.experiments import exposures, lifecycle, outcomes
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.choice import arm_of, choose

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from chat.suggestions import suggestions
+from chat.pages.suggestions import suggestions
 from retrieval.access import everything
 from retrieval.ingest import chunking, pipeline
 from retrieval.ingest.writing import reweigh, rewrite_questions

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chat.doubts import Doubt, checked_count, doubts, with_doubts
+from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
 
 TEXT = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from chat.cards import Cited
-from chat.doubts import Doubt
-from chat.rendering import answer_html
+from chat.pages.cards import Cited
+from chat.pages.doubts import Doubt
+from chat.pages.rendering import answer_html
 
 RECORD = "sku: MX-1; name: Pump; weight_g: 3450; notes: Drinking water; seal kit SK-1 [1]"
 

@@ -3,9 +3,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from chat.cards import Cited
-from chat.doubts import Doubt
-from chat.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
+from chat.pages.cards import Cited
+from chat.pages.doubts import Doubt
+from chat.pages.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
 
 HOSTILE = [
     "<script>alert(1)</script>",

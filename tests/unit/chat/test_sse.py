@@ -1,6 +1,6 @@
 import pytest
 
-from chat import sse
+from chat.streaming import sse
 
 
 def parsed(frames: bytes) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """Writing one answer: a task of the process that claimed it, and what it has published.
 
-Events reach followers in the same process at once, and the database a few times a second (see chat.beats). Whatever
-happens, the last event tells the truth and is stored before it is shown.
+Events reach followers in the same process at once, and the database a few times a second (see `chat.streaming.beats`).
+Whatever happens, the last event tells the truth and is stored before it is shown.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat import answering, payloads, repeats, saving
+from chat import answering, payloads
 from chat.asking import filters_of
 from chat.history import turns_before
 from chat.models import Answer, StreamedEvent
 from chat.protocols import Draft
-from chat.repeats import Repeated
-from chat.saving import Record, broken_message, deleted_message, interrupted_message
+from chat.streaming import repeats, saving
+from chat.streaming.repeats import Repeated
+from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message
 from chat.types import AnswerEvent, Completed, Failed, Searched, Token
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.types import SearchFilters, SearchMethod, Turn
@@ -157,7 +158,7 @@ def claim(answer_id: uuid.UUID) -> Claim | None:
 
 
 def start(claim: Claim) -> Run:
-    from chat import beats
+    from chat.streaming import beats
 
     run = Run(claim=claim, loop=asyncio.get_running_loop())
     RUNS[claim.answer.pk] = run

@@ -12,10 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.cards import Cited, SourceCard, plain, saved_citation, source_cards
 from chat.citations import MARKER
-from chat.doubts import Doubt, checked_count, doubts, with_doubts
 from chat.models import Answer, Feedback
+from chat.pages.cards import Cited, SourceCard, plain, saved_citation, source_cards
+from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
 LOW_CONFIDENCE = 0.5

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from chat import saving
 from chat.models import Answer
-from chat.runs import RUNS, Run, in_database
+from chat.streaming import saving
+from chat.streaming.runs import RUNS, Run, in_database
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,13 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat import payloads, repeats
+from chat import payloads
 from chat.injection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.protocols import Draft
 from chat.signals import answer_completed
+from chat.streaming import repeats
 from chat.types import Completed, Failed, Searched
 from retrieval.explanation import trace_as_json
 from retrieval.models import Chunk, Document

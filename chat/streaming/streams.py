@@ -17,10 +17,11 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 from django.utils import timezone
 
-from chat import payloads, runs
+from chat import payloads
 from chat.models import Answer, StreamedEvent
-from chat.runs import RUNS, Run, StreamEvent, in_database
-from chat.saving import deleted_message
+from chat.streaming import runs
+from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
+from chat.streaming.saving import deleted_message
 
 __all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
 

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat.replay import writers
+from chat.debugging.replay import writers
 from retrieval.ranking.plans import METHOD_WEIGHTS, NO_RERANKER
 from retrieval.ranking.profile import RANGES, ImproperProfile, ProfileSettings
 from retrieval.types import QueryClass, SearchMethod, Weights

@@ -20,11 +20,11 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.cards import Cited
 from chat.citations import MARKER
 from chat.code_spans import context, settled, without_code
-from chat.doubts import Doubt
-from chat.record_paragraphs import record_paragraphs
+from chat.pages.cards import Cited
+from chat.pages.doubts import Doubt
+from chat.pages.record_paragraphs import record_paragraphs
 from retrieval import markdown_marks
 from retrieval.markdown_marks import Mark
 from retrieval.safe_markdown import SafeRenderer, safe_markdown
