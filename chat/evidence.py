@@ -2,21 +2,24 @@
 
 A part's score is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share of the
 question's weight in words that it holds, in its own text or in the headings above it. Vectors understand other words
-for the same thing; words hold where the embedder's language ends, and for names and numbers. Two rules correct it: what
-is said first under the very heading that is asked for gains, and what names another code than the question's loses.
+for the same thing; words hold where the embedder's language ends, and for names and numbers. In Dutch a compound holds
+the words it is made of in part, and they hold it. Two rules correct the mean: what is said first under the very heading
+that is asked for gains, and what names another code than the question's loses.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chat.parts import Part
+from retrieval.ingest.language import detect_language
+from retrieval.lexical.compounds import DUTCH, has_part
 from retrieval.lexical.terms import expand_identifiers
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ TITLE_SHARE = 0.5
 OPENING_BONUS = 0.15
 # What is left of a part's score when the question names a code (a part number, an error) that the part does not.
 OTHER_CODE_SHARE = 0.5
+# What a word of the question is worth in a compound of it; a part of a compound, by its share of the letters.
+COMPOUND_SHARE = 0.8
 SHORTEST_STEM = 4
 
 _WORD = re.compile(r"[^\W_]+")
@@ -129,6 +134,25 @@ def word_weights(wanted: Sequence[str], held: Sequence[Collection[str]]) -> dict
     return {word: math.log1p((len(held) + 1) / (0.5 + sum(word in words for words in held))) for word in wanted}
 
 
+Related = Mapping[str, Mapping[str, float]]
+"""For each word of a question, the words that hold it in part, and how far: above 0, below 1."""
+
+
+def related_words(wanted: Sequence[str], held: Iterable[str]) -> Related:
+    """Which of the stems ``held``, in Dutch texts, are compounds of a wanted one, or parts of it.
+
+    The texts are few: what begins or ends with a word is taken for a compound of it, whatever the rest is.
+    """
+    others = set(held)
+    related = {}
+    for word in wanted:
+        shares = {other: COMPOUND_SHARE for other in others if has_part(other, word, DUTCH)}
+        shares |= {other: COMPOUND_SHARE * len(other) / len(word) for other in others if has_part(word, other, DUTCH)}
+        if shares:
+            related[word] = shares
+    return related
+
+
 def _coverages(question: str, parts: Sequence[Part]) -> tuple[list[float], list[float]]:
     """Of each part: the share of the question's weight that it holds, and how far its heading is what was asked for."""
     wanted = stems(question)
@@ -136,28 +160,53 @@ def _coverages(question: str, parts: Sequence[Part]) -> tuple[list[float], list[
     above = [set(stems(part.heading)) for part in parts]
     titles = [set(stems(_titles(part))) for part in parts]
     weights = word_weights(wanted, [one | other for one, other in zip(own, above, strict=True)])
-    held = [_coverage(weights, own[i], above[i], titles[i]) for i in range(len(parts))]
-    asked_for = []
-    for heading in above:
-        common = heading & weights.keys()
-        share = sum(weights[word] for word in common) / sum(weights.values()) if common else 0.0
-        asked_for.append(share * len(common) / len(heading) if heading else 0.0)
+    dutch = _dutch_sources(question, parts)
+    in_dutch = [place for place, part in enumerate(parts) if part.source.marker in dutch]
+    related = related_words(
+        wanted, {word for i in in_dutch for words in (own[i], above[i], titles[i]) for word in words}
+    )
+    related_to = [related if part.source.marker in dutch else {} for part in parts]
+    held = [_coverage(weights, own[i], above[i], titles[i], related_to[i]) for i in range(len(parts))]
+    asked_for = [_asked_for(weights, above[i], related_to[i]) for i in range(len(parts))]
     return held, asked_for
 
 
-def _coverage(weights: Mapping[str, float], own: set[str], above: set[str], titles: set[str]) -> float:
+def _dutch_sources(question: str, parts: Sequence[Part]) -> set[int]:
+    """The markers of the sources in Dutch. What is short, or a table, is told by the question beside it."""
+    contents = {part.source.marker: part.source.block.content for part in parts}
+    return {marker for marker, content in contents.items() if detect_language(f"{question}\n{content}") == "nl"}
+
+
+def _coverage(
+    weights: Mapping[str, float], own: set[str], above: set[str], titles: set[str], related: Related
+) -> float:
     total = sum(weights.values())
     if not total:
         return 0.0
     found = 0.0
     for word, weight in weights.items():
-        if word in own:
-            found += weight
-        elif word in above:
-            found += HEADING_SHARE * weight
-        elif word in titles:
-            found += TITLE_SHARE * weight
+        found += weight * max(
+            _share_held(word, own, related),
+            HEADING_SHARE * _share_held(word, above, related),
+            TITLE_SHARE * _share_held(word, titles, related),
+        )
     return found / total
+
+
+def _asked_for(weights: Mapping[str, float], heading: set[str], related: Related) -> float:
+    """The share of the question's weight that a heading holds, times the share of the heading's words that hold it."""
+    holding = {word for word in heading if word in weights or any(word in others for others in related.values())}
+    if not holding:
+        return 0.0
+    share = sum(weight * _share_held(word, heading, related) for word, weight in weights.items())
+    return share / sum(weights.values()) * len(holding) / len(heading)
+
+
+def _share_held(word: str, words: set[str], related: Related) -> float:
+    """How far ``words`` hold ``word``: 1 for the word itself."""
+    if word in words:
+        return 1.0
+    return max((share for other, share in related.get(word, {}).items() if other in words), default=0.0)
 
 
 def _titles(part: Part) -> str:

@@ -191,6 +191,7 @@ class SearchPlan:
     leg_timeout_seconds: float = 5.0
     oversampling: int = 5
     fuzzy: bool = True
+    compounds: bool = True
     rerank: RerankPlan | None = None
     metadata_boosts: tuple[MetadataBoost, ...] = ()
     neighbour_support: float = 0.0
@@ -209,7 +210,8 @@ class RankedChunk:
 class Ranking:
     """One leg's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
 
-    ``expansions`` maps each word that the documents lack, as it was typed, to the lexemes that stood in for it.
+    ``expansions`` maps each word that the documents lack, or hold in compounds as well, as it was typed, to the lexemes
+    that stood in for it.
     """
 
     leg: Leg

@@ -42,6 +42,7 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
                 "neighbour_support",
                 "score_threshold",
                 "fuzzy",
+                "compounds",
                 "reformulate",
             ],
             "description": _("How the two legs, by meaning (vector) and by words (lexical), become one list."),
@@ -137,6 +138,11 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         label=_("Forgive typing errors"),
         required=False,
         help_text=_("Words that no document has are replaced by words that differ by a letter or two."),
+    )
+    compounds = forms.BooleanField(
+        label=_("Take compounds apart"),
+        required=False,
+        help_text=_("In Dutch and German, words also find compounds of them, and compounds their parts."),
     )
     reformulate = forms.BooleanField(
         label=_("Reformulate questions"),

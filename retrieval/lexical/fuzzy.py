@@ -34,7 +34,7 @@ LONGEST_ENDING = 4
 # A question has few misspelt words; a pasted log has hundreds of unknown ones.
 MOST_TERMS = 8
 # The parser's kinds of words made of letters alone; of a hyphenated one the parts, not the whole.
-_WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
+WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def unknown_terms(
         cursor.execute(
             "SELECT configuration, token, lexemes "
             "FROM unnest(%s::text[]) AS configuration, ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
-            [list(configurations), text, _WORD_KINDS],
+            [list(configurations), text, WORD_KINDS],
         )
         for configuration, token, found in cursor.fetchall():
             word = token.lower()

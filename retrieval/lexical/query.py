@@ -10,6 +10,7 @@ from django.db import connection
 from pgvector import SparseVector
 
 from retrieval.lexical.constraints import by_configuration, constraint_tsqueries
+from retrieval.lexical.decompounding import compound_expansions
 from retrieval.lexical.fields import stored_k1
 from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.lexical.pruning import Term
@@ -27,8 +28,9 @@ COMMON_SHARE = 0.5
 class LexicalQuery:
     """A question in one text-search configuration.
 
-    ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks to what
-    may have been meant, nearest first. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
+    ``idf`` maps each lexeme the corpus knows to its weight, > 0; ``expansions`` each typed word that it lacks, or knows
+    in compounds as well, to what may have been meant, nearest first: such a word's own lexeme is among them, not in
+    ``idf``. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
     ``document_frequencies`` are those of all lexemes, expansions included. Each term weight that is stored is below
     ``largest_weight``.
     """
@@ -98,11 +100,14 @@ class LexicalQuery:
         return worth
 
 
-def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool = True) -> list[LexicalQuery]:
+def build_queries(
+    question: str, collection_ids: Sequence[int], *, fuzzy: bool = True, compounds: bool = True
+) -> list[LexicalQuery]:
     """One query for each text-search configuration among the collections; none where no lexeme is known or meant.
 
     Frequencies are summed over all the collections searched, so that scores from different ones can be compared.
-    With ``fuzzy``, words that none of them knows are expanded. Raises: InvalidQuery.
+    With ``fuzzy``, words that none of them knows are expanded; with ``compounds``, words that are part of others, in
+    the languages that make such. Quoted words are meant as they are written. Raises: InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)
@@ -128,6 +133,20 @@ def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool =
             )
             if meant:
                 expansions[typed] = meant
+        # A word that compounds hold as well counts once, as the best of them.
+        regrouped: set[str] = set()
+        if compounds:
+            found = compound_expansions(
+                expand_identifiers(parsed.unquoted),
+                configuration,
+                lexemes[configuration],
+                pks,
+                collection_ids,
+                passages,
+            )
+            for typed, meant in found.items():
+                expansions[typed] = (*expansions.get(typed, ()), *meant)
+                regrouped.update(expansion.lexeme for expansion in meant)
         known = [lexeme for lexeme in lexemes[configuration] if lexeme in frequencies]
         held = {lexeme: frequencies[lexeme] for lexeme in known} | {
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
@@ -139,7 +158,11 @@ def build_queries(question: str, collection_ids: Sequence[int], *, fuzzy: bool =
             LexicalQuery(
                 configuration=configuration,
                 collections=pks,
-                idf={lexeme: inverse_document_frequency(frequencies[lexeme], passages) for lexeme in known},
+                idf={
+                    lexeme: inverse_document_frequency(frequencies[lexeme], passages)
+                    for lexeme in known
+                    if lexeme not in regrouped
+                },
                 matching=tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                 largest_weight=largest_weight,
                 expansions=expansions,

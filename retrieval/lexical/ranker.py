@@ -68,7 +68,8 @@ class Bm25Ranker:
 
     @cached_property
     def _queries(self) -> list[LexicalQuery]:
-        return build_queries(self._question, self._filters.collections, fuzzy=self._plan.fuzzy)
+        plan = self._plan
+        return build_queries(self._question, self._filters.collections, fuzzy=plan.fuzzy, compounds=plan.compounds)
 
 
 def _keep_to_the_index() -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models import F
-from django.db.models.functions import Left, Length
+from django.db.models.functions import Left, Length, Reverse
 
 from retrieval.models.collection import Collection
 
@@ -19,7 +20,10 @@ class Lexeme(models.Model):
         constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
         # What a misspelt word may have been: the lexemes that begin alike and are about as long.
         indexes = [
-            models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length")
+            models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
+            # The compounds of a word: the lexemes that begin with it, and those that end with it.
+            models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
+            models.Index(F("collection"), OpClass(Reverse("lexeme"), "text_pattern_ops"), name="lexeme_end"),
         ]
 
     def __str__(self) -> str:

@@ -72,6 +72,7 @@ def plan_for(
         leg_timeout_seconds=leg_timeout_seconds,
         oversampling=profile.oversampling,
         fuzzy=profile.fuzzy,
+        compounds=profile.compounds,
         rerank=None
         if reranker == NO_RERANKER
         else RerankPlan(

@@ -48,6 +48,7 @@ class ProfileSettings:
     oversampling: int = 5
     score_threshold: float | None = None
     fuzzy: bool = True
+    compounds: bool = True
     reformulate: bool = True
     reranker: str = "none"
     rerank_depth: int = 50
@@ -236,6 +237,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "class_weights": _class_weights,
     "metadata_boosts": _metadata_boosts,
     "fuzzy": _flag,
+    "compounds": _flag,
     "reformulate": _flag,
     "reranker": _text,
     **dict.fromkeys(
