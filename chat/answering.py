@@ -12,13 +12,13 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
+from chat.evidence.weighing import evidence_for
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.injection import instruction_in
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES
 from chat.protocols import AnswerGenerator, Draft, ModelGenerator
 from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, Usage, Verified
 from chat.verification import verify
-from chat.weighing import evidence_for
 from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.passages import load_neighbours

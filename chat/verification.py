@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from chat.citations import CitedSentence, cited_sentences, cited_statements, quoted
-from chat.parts import parts_of
+from chat.evidence.parts import parts_of
 from chat.support.passages import EvidencePassage, EvidenceSentence
 from chat.support.scorer import Judgement, Statement, SupportScorer
 from chat.support.scoring import Reason

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from asgiref.sync import sync_to_async
 
-from chat.answerability import Evidence
 from chat.citations import quoted_in_answer
 from chat.code_spans import code_in
-from chat.evidence import ScoredPart
+from chat.evidence.answerability import Evidence
+from chat.evidence.parts import Part, PartKind
+from chat.evidence.scoring import ScoredPart
+from chat.evidence.weighing import evidence_for
 from chat.exceptions import NoAnswer
-from chat.parts import Part, PartKind
 from chat.types import Source
-from chat.weighing import evidence_for
 
 LARGEST_EXCERPTS = 3
 # A further part must come this close to the best one, and differ from those picked.

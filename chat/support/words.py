@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chat.evidence import stems
+from chat.evidence.scoring import stems
 
 _WORD = re.compile(r"[^\W_]+")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.evidence import stems
+from chat.evidence.scoring import stems
 from retrieval.ingest.sentences import spans
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
-from chat import answering, asking, verification, weighing
+from chat import answering, asking, verification
+from chat.evidence import weighing
 from chat.generators import openai_compatible
 from chat.models import Answer
 from chat.prompts import PROMPT_VERSION

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from chat.evidence import codes, score_parts, stems
-from chat.parts import PartKind, parts_of
+from chat.evidence.parts import PartKind, parts_of
+from chat.evidence.scoring import codes, score_parts, stems
 from chat.types import Source
 from retrieval.types import ContextBlock, Passage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chat.evidence import COMPOUND_SHARE, related_words, score_parts
-from chat.parts import parts_of
+from chat.evidence.parts import parts_of
+from chat.evidence.scoring import COMPOUND_SHARE, related_words, score_parts
 from chat.types import Source
 from retrieval.types import ContextBlock, Passage
 

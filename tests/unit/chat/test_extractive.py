@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from chat.answerability import ANSWERABLE, Answerability, Evidence, weigh
 from chat.citations import cited_statements
+from chat.evidence.answerability import ANSWERABLE, Answerability, Evidence, weigh
 from chat.exceptions import NoAnswer
 from chat.generators.extractive import ExtractiveGenerator
 from chat.types import Source

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.parts import Part
+from chat.evidence.parts import Part
 from retrieval.ingest.language import detect_language
 from retrieval.lexical.compounds import DUTCH, has_part
 from retrieval.lexical.terms import expand_identifiers

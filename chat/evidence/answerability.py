@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.evidence import ScoredPart, codes, score_parts, stems, word_weights
-from chat.parts import Part, parts_of
+from chat.evidence.parts import Part, parts_of
+from chat.evidence.scoring import ScoredPart, codes, score_parts, stems, word_weights
 from retrieval.ingest.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.evidence import EmbedAll
+    from chat.evidence.scoring import EmbedAll
     from chat.types import Source
 
 # Fitted on 1,131 answerable and 1,320 off-topic questions of six sets, English and Dutch, each set and each kind
@@ -93,7 +93,7 @@ class Evidence:
 
 
 def weigh(question: str, sources: Sequence[Source], embed: EmbedAll, *, calibrated: bool = True) -> Evidence:
-    """The evidence of ``sources`` on ``question``; ``embed`` as in :func:`chat.evidence.score_parts`.
+    """The evidence of ``sources`` on ``question``; ``embed`` as in :func:`chat.evidence.scoring.score_parts`.
 
     ``calibrated`` says that its cosines lie on the scale that the weights were fitted on.
     """

@@ -6,9 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from chat.answerability import CALIBRATED_FOR, Evidence, weigh
+from chat.evidence.answerability import CALIBRATED_FOR, Evidence, weigh
+from chat.evidence.vectors import vectors_or_none
 from chat.types import Source
-from chat.vectors import vectors_or_none
 from retrieval import conf
 
 # Enough for the answers that one process writes at the same time; an entry is about 100 kB.
