@@ -118,6 +118,15 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
         address = reverse("admin:chat_answer_change", args=[question.answer_id])
         return format_html('<a href="{}">{}</a>', address, question.get_origin_display())
 
+    def response_add(
+        self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Questions are added one after another to the same set."""
+        response = super().response_add(request, obj, post_url_continue)
+        if "_addanother" in request.POST and isinstance(response, HttpResponseRedirect):
+            return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
+        return response
+
     def changeform_view(
         self,
         request: HttpRequest,

@@ -117,6 +117,24 @@ def test_a_set_is_exported(admin, evaluation_set) -> None:
 # Test cases from answers ---------------------------------------------------------------------------------------------
 
 
+def test_questions_are_added_to_the_set_one_after_another(admin, evaluation_set) -> None:
+    page = admin.get(f"{SETS}{evaluation_set.pk}/change/").content.decode()
+    address = f"{QUESTIONS_PAGE}add/?evaluation_set={evaluation_set.pk}"
+    assert f'href="{address}"' in page
+    form = admin.get(address).content.decode()
+    assert f'<option value="{evaluation_set.pk}" selected>' in form
+    written = {
+        "evaluation_set": evaluation_set.pk,
+        "text": "Who won?",
+        "expects_refusal": "on",
+        "expected_passages-TOTAL_FORMS": 0,
+        "expected_passages-INITIAL_FORMS": 0,
+    }
+    assert admin.post(address, {**written, "_addanother": "1"}).url == address
+    assert admin.post(address, written).url == QUESTIONS_PAGE
+    assert evaluation_set.questions.filter(text="Who won?", expects_refusal=True).count() == 2
+
+
 def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library) -> None:
     chunk = Chunk.objects.get(document__source="pump.md")
     answer = completed_answer(question="How heavy is it?")
