@@ -5,7 +5,7 @@ PORT ?= 8000
 BENCH_LIMIT ?= 500
 BENCH_CHUNKS ?= 100000
 BENCH_STREAMS ?= 200
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 export PORT
@@ -22,7 +22,7 @@ run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=80
 	@exec $(BIN)/python manage.py serve --port $(PORT)
 
 test: $(VENV)/.dev lint types  ## lint, types, import rules, migrations, and the whole test suite
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

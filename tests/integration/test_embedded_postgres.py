@@ -17,9 +17,11 @@ import pytest
 from ragsite.embedded_postgres import LONGEST_SOCKET_DIR, EmbeddedPostgres, EmbeddedPostgresError
 
 ROOT = Path(__file__).resolve().parents[2]
+# A run of tests in the background of a shell ignores the interrupt, and so would its children.
 USER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from ragsite.embedded_postgres import EmbeddedPostgres
 EmbeddedPostgres(Path(sys.argv[1])).acquire()
 print("ready", flush=True)

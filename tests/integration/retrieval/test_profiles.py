@@ -231,14 +231,14 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
     ingest(library, "long.md", "\n\n".join(sections))
     tight = ProfileSettings(context_budget_tokens=700, context_neighbours=0, context_blocks=2)
     profiles.publish(profiles.add_version(profile, tight))
-    searched = answering._search("Which part hums all day?", everything(), None, (), "")
+    searched = answering._search("Which part hums all day?", everything(), None, (), "", None)
     assert searched.context.statistics["budget_tokens"] == 700
     assert searched.context.statistics["neighbours_added"] == 0
     assert searched.context.statistics["passages"] == 2
     assert searched.trace.profile == "default v1"
 
     profiles.publish(profiles.add_version(profile, replace(tight, context_neighbours=1, context_budget_tokens=4000)))
-    searched = answering._search("Which part hums all day?", everything(), None, (), "")
+    searched = answering._search("Which part hums all day?", everything(), None, (), "", None)
     assert searched.context.statistics["neighbours_added"] > 0
 
 
