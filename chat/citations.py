@@ -47,6 +47,11 @@ def quoted_in_answer(text: str) -> str:
     return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
+def without_markers(text: str) -> str:
+    """An answer's text as it is read aloud or judged: without its markers, with all of its code."""
+    return _outside_code(text, lambda prose: MARKER.sub("", prose))
+
+
 class MarkerStream:
     """Passes streamed text on as :func:`keep_known_markers` does with the whole, however it is cut.
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.citations import MARKER
+from chat.citations import without_markers
 from chat.models import Answer, Feedback
 from chat.pages.cards import Cited, SourceCard, plain, saved_citation, source_cards
 from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
@@ -123,7 +123,7 @@ class Turn:
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return " ".join(filter(None, [self.doubt_summary, plain(MARKER.sub("", self.text))]))
+        return " ".join(filter(None, [self.doubt_summary, plain(without_markers(self.text))]))
 
 
 def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> Turn:

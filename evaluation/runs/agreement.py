@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.citations import MARKER
+from chat.citations import without_markers
 from chat.support.passages import EvidencePassage, passage_of
 from chat.support.scorer import Statement, SupportScorer
 from chat.support.scoring import THRESHOLD
@@ -45,7 +45,7 @@ def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll
     """
     if expected.refusal:
         return float(refused)
-    return 0.0 if refused else _borne_out(expected.answer, [passage_of(1, MARKER.sub("", text))], encode)
+    return 0.0 if refused else _borne_out(expected.answer, [passage_of(1, without_markers(text))], encode)
 
 
 def cited(

@@ -12,6 +12,7 @@ from chat.citations import (
     markers_in,
     quoted,
     quoted_in_answer,
+    without_markers,
 )
 
 
@@ -121,3 +122,8 @@ def test_a_sentence_over_two_lines_is_one_statement() -> None:
     assert cited_statements("The pump may be used\nup to ten bar. [4]") == [
         ("The pump may be used\nup to ten bar.", (4,))
     ]
+
+
+def test_markers_go_and_code_stays() -> None:
+    text = "Take the first [1], `values[1]`, of them [2][3]:\n\n```\nprint(values[2])\n```\n\n[1]"
+    assert without_markers(text) == "Take the first , `values[1]`, of them :\n\n```\nprint(values[2])\n```\n\n"
