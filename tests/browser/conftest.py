@@ -46,6 +46,9 @@ PHONE: dict[str, Any] = {
     "is_mobile": True,
     "has_touch": True,
 }
+# Each width and each scheme of colours once: what is wide or narrow does not depend on what is light or dark.
+LOOKS = [(WIDE, "light"), (PHONE, "dark")]
+LOOK_NAMES = ["wide-light", "phone-dark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,13 +5,16 @@ They show the demo documents, answered without a language model.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+from django.conf import LazySettings
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask
+from tests.browser.test_dashboard import busy_site  # noqa: F401  # a fixture
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 LARGEST_BYTES = 250_000
@@ -80,3 +83,55 @@ def test_dark_colours(site: Site, visitor: Callable[..., Page]) -> None:
     page.goto(site.url)
     page.evaluate("document.activeElement.blur()")
     keep(page, "home-dark")
+
+
+def test_dashboard(busy_site: Site, page: Page) -> None:  # noqa: F811
+    busy_site.sign_in(page)
+    page.set_viewport_size({"width": 1440, "height": 1150})
+    page.goto(f"{busy_site.url}/admin/evaluation/dashboard/")
+    expect(page.locator("svg.chart-drawing")).to_have_count(7)
+    page.evaluate("document.activeElement.blur()")
+    keep(page, "dashboard")
+
+
+def test_answers_run(site: Site, page: Page, settings: LazySettings) -> None:
+    from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
+    from evaluation.runs import execution, queue
+    from retrieval.models import Collection
+    from retrieval.profiles import active_profile
+
+    demo = json.loads((settings.BASE_DIR / "demo" / "questions.json").read_text())
+    with site.data():
+        made = EvaluationSet.objects.create(slug="parts", name="Parts", collection=Collection.objects.get(slug="parts"))
+        for one in [one for one in demo["questions"] if one["collection"] == "parts"]:
+            EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expected_answer=one["answer"])
+        for one in demo["unanswerable"][:10]:
+            EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expects_refusal=True)
+        run = execution.measure(queue.request_run(made, active_profile(), kind=RunKind.ANSWERS).pk)
+        assert run is not None
+        assert run.status == "done", run.error
+    site.sign_in(page)
+    page.set_viewport_size({"width": 1440, "height": 1150})
+    page.goto(f"{site.url}/admin/evaluation/evaluationrun/{run.pk}/change/")
+    expect(page.locator("figure#metrics")).to_contain_text("agreement")
+    page.evaluate("document.activeElement.blur()")
+    keep(page, "answers-run")
+
+
+def test_experiment(start_site: Callable[..., Site], page: Page, settings: LazySettings) -> None:
+    from django.contrib.auth.models import User
+
+    from evaluation.experiments.assignment import Arm
+    from tests.support.experiments import simulate, started
+
+    settings.EVALUATE_ANSWERS = False
+    site = start_site(EVALUATE_ANSWERS="false")
+    site.sign_in(page)
+    with site.data():
+        experiment = started(User.objects.get(username="admin"))
+        simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.55)
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    page.goto(f"{site.url}/admin/evaluation/experiment/{experiment.pk}/change/")
+    expect(page.locator(".chart-drawing")).to_be_visible()
+    page.evaluate("document.activeElement.blur()")
+    keep(page, "experiment")

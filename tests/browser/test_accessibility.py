@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, Site
 from tests.browser.pages import ask, begin_asking
 from tests.support.model_server import ModelServer
 
@@ -29,8 +29,7 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
 def test_axe_finds_nothing_serious(
     site: Site, visitor: Callable[..., Page], size: dict[str, Any], scheme: Literal["light", "dark"]
 ) -> None:
@@ -88,8 +87,7 @@ def test_axe_finds_nothing_serious_in_rarer_states(
     assert found == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
 def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(
     site: Site, visitor: Callable[..., Page], size: dict[str, Any], scheme: Literal["light", "dark"]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask
 from tests.browser.test_accessibility import too_wide, violations
 
@@ -104,8 +104,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
     expect(fact(panel, "Search method")).to_have_text("contrast")
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
 def test_a_replay_shows_the_difference(
     site: Site,
     visitor: Callable[..., Page],

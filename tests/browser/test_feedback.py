@@ -92,8 +92,9 @@ def test_judging_with_the_keyboard_alone(site: Site, page: Page) -> None:
     expect(verdict(turn, "Helpful")).to_be_focused()
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("size", "scripts"), [(WIDE, True), (PHONE, False)], ids=["wide, with JavaScript", "phone, without"]
+)
 def test_a_comment_that_is_refused_can_be_put_right(
     site: Site, visitor: Callable[..., Page], complaints: Complaints, size: dict[str, Any], *, scripts: bool
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, Complaints, Site
 from tests.browser.pages import ask
 from tests.browser.test_accessibility import too_wide
 
@@ -124,8 +124,7 @@ def test_edit_try_publish_roll_back(own_site: Site, page: Page) -> None:
     expect(page.locator(".messagelist .success")).to_contain_text("The built-in profile is in force.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
 def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     own_site: Site,
     two_versions: tuple[int, int],

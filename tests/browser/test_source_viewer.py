@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.conftest import LOOK_NAMES, LOOKS, Complaints, Site
 from tests.browser.test_accessibility import too_wide, violations
 
 # Of each kind: the end of its source, and words of a passage as they stand in the text.
@@ -37,28 +37,15 @@ def address(site: Site, kind: str, **more: object) -> str:
 
 
 @pytest.mark.parametrize("kind", PASSAGES)
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_a_citation_opens_at_its_passage(
-    site: Site, visitor: Callable[..., Page], kind: str, size: dict[str, Any]
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
+def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(
+    site: Site, visitor: Callable[..., Page], kind: str, size: dict[str, Any], scheme: Literal["light", "dark"]
 ) -> None:
-    page = visitor(**size)
+    page = visitor(**size, color_scheme=scheme)
     page.goto(address(site, kind))
     expect(page.locator("#passage")).to_be_in_viewport()
     assert page.locator("#passage").count() == 1
-
-
-@pytest.mark.parametrize("kind", PASSAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(
-    site: Site, visitor: Callable[..., Page], kind: str, scheme: Literal["light", "dark"]
-) -> None:
-    found = []
-    for size in (WIDE, PHONE):
-        page = visitor(**size, color_scheme=scheme)
-        page.goto(address(site, kind))
-        expect(page.locator("#passage")).to_be_in_viewport()
-        found += violations(page)
-    assert found == []
+    assert violations(page) == []
 
 
 def test_no_kind_scrolls_sideways(site: Site, page: Page) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from chat import answering
 from chat.types import Completed, Failed, Searched
 from ragsite.demo import COLLECTIONS, load_demo
 from retrieval.access import everything
+from retrieval.dense.encoding import PassageEncoding, encode_passages
+from retrieval.ingest import pipeline
 from retrieval.models import Collection, Document
 
 DEMO = settings.BASE_DIR / "demo"
@@ -25,8 +28,21 @@ QUESTIONS: dict[str, Any] = json.loads((DEMO / "questions.json").read_text())
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(scope="module")
+def encodings() -> dict[str, PassageEncoding]:
+    return {}
+
+
 @pytest.fixture
-def demo(tmp_path: Path) -> None:
+def demo(tmp_path: Path, encodings: dict[str, PassageEncoding], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo, loaded anew; its passages are embedded for the first of these tests alone."""
+
+    def remembered(texts: Sequence[str]) -> list[PassageEncoding]:
+        new = [text for text in texts if text not in encodings]
+        encodings.update(zip(new, encode_passages(new), strict=True))
+        return [encodings[text] for text in texts]
+
+    monkeypatch.setattr(pipeline, "encode_passages", remembered)
     load_demo(DEMO, tmp_path / "loaded", OutputWrapper(io.StringIO()))
 
 
