@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.conversation import Conversation
@@ -106,6 +109,16 @@ class Answer(models.Model):
     @property
     def is_finished(self) -> bool:
         return self.status in (self.Status.COMPLETED, self.Status.STOPPED, self.Status.FAILED)
+
+
+@receiver(pre_delete, sender=Answer)
+def _hold(instance: Answer, **_options: Any) -> None:
+    """Keep whoever writes the answer from storing an event between the deletion of its events and its own.
+
+    The writer takes hold of the answer first. It is a signal, so that it is heard however the answer is deleted: alone,
+    with its conversation, with its owner, or with many others.
+    """
+    Answer.objects.select_for_update().filter(pk=instance.pk).values_list("pk").first()
 
 
 class Citation(models.Model):

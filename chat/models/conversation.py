@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from django.conf import settings
-from django.db import models, transaction
+from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -50,13 +50,6 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
-
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """As any model's, but while one of its answers is written no event may come in between."""
-        with transaction.atomic():
-            # Whoever stores events takes hold of their answers first.
-            list(self.answers.select_for_update().values_list("pk"))
-            return super().delete(*args, **kwargs)
 
     @property
     def subject(self) -> str:

@@ -316,15 +316,32 @@ async def test_what_was_stopped_before_its_process_died_is_kept(library: Collect
     assert saved.completed_at is not None
 
 
-async def test_a_conversation_deleted_while_it_is_answered_ends_quietly(
-    library: Collection, slow: SlowGenerator, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    "delete",
+    [
+        lambda answer: answer.conversation.delete(),
+        lambda answer: Conversation.objects.filter(pk=answer.conversation_id).delete(),
+        lambda answer: answer.delete(),
+    ],
+    ids=["one conversation", "all at once", "the answer alone"],
+)
+async def test_an_answer_deleted_while_it_is_written_ends_quietly(
+    library: Collection,
+    slow: SlowGenerator,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    delete: Callable[[Answer], object],
 ) -> None:
+    # Events come as often as they can, to hit the moment in between.
+    monkeypatch.setattr(beats, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.001)
+    slow.words = 3000
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
     await begun(answer, events=2)
     there = asyncio.create_task(alist(streams._follow_stored(answer.pk, "")))
     with caplog.at_level(logging.INFO, "chat"):
-        await sync_to_async(answer.conversation.delete)()
+        await sync_to_async(delete)(answer)
         async with asyncio.timeout(5):
             endings = [(await reader)[-1] for reader in (here, there)]
     for ending in endings:
