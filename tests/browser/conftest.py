@@ -251,7 +251,6 @@ def model(_model: ModelServer) -> ModelServer:
     """The language model of ``model_site``, as new."""
     fresh = ModelServer()
     for one in fields(fresh):
-        if one.name not in ("url", "closed_early"):
+        if one.name != "url":
             setattr(_model, one.name, getattr(fresh, one.name))
-    _model.closed_early.clear()
     return _model
