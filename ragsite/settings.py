@@ -172,6 +172,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
+    "resume-interrupted-drafts": {"task": "retrieval.tasks.resume_drafts", "schedule": 30.0},
     "close-interrupted-answers": {"task": "chat.tasks.close_interrupted_answers", "schedule": 30.0},
     "sweep-judgements": {"task": "evaluation.tasks.sweep_judgements", "schedule": 20.0},
     "judge-forgotten-answers": {"task": "evaluation.tasks.judge_forgotten_answers", "schedule": 600.0},

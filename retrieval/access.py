@@ -26,13 +26,14 @@ Row = TypeVar("Row", bound=Model)
 
 
 def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:
-    """Filters for what ``user`` may read, in one collection or in all of them.
+    """Filters for what ``user`` may read, in one collection or in all that are in service.
+
+    A draft's working copy is searched only by its own name.
 
     Raises: InvalidQuery when the named collection does not exist or may not be read (which of the two is not told).
     """
     readable = Collection.objects.readable_by(user)
-    if collection:
-        readable = readable.filter(slug=collection)
+    readable = readable.filter(slug=collection) if collection else readable.in_service()
     ids = tuple(readable.order_by("pk").values_list("pk", flat=True))
     if collection and not ids:
         raise InvalidQuery(_("There is no collection named %r.") % collection)
@@ -40,8 +41,8 @@ def filters_for(user: object, collection: str = "", **wanted: object) -> SearchF
 
 
 def everything(collection: str = "", **wanted: object) -> SearchFilters:
-    """Filters for whoever runs commands, and so may read every collection, or one by name. Raises: InvalidQuery."""
-    rows = Collection.objects.filter(slug=collection) if collection else Collection.objects.all()
+    """As :func:`filters_for`, for whoever runs commands, and so may read every collection. Raises: InvalidQuery."""
+    rows = Collection.objects.filter(slug=collection) if collection else Collection.objects.in_service()
     ids = tuple(rows.order_by("pk").values_list("pk", flat=True))
     if collection and not ids:
         raise InvalidQuery(_("There is no collection named %r.") % collection)

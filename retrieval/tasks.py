@@ -27,3 +27,17 @@ def reconcile(repair: bool = False) -> None:
     from retrieval.reconciliation import runs
 
     runs.reconcile(repair=repair)
+
+
+@shared_task
+def carry_on_draft(draft_id: int) -> None:
+    from retrieval import drafts
+
+    drafts.carry_on(draft_id)
+
+
+@shared_task
+def resume_drafts() -> None:
+    from retrieval import drafts
+
+    drafts.resume()

@@ -38,6 +38,15 @@ class GatePolicy(models.Model):
         default=True,
         help_text=_("A version is published only after a run that is not significantly worse than what is in force."),
     )
+    required_for_documents = models.BooleanField(
+        _("required for changed documents"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "The collection is changed by drafts alone, and a draft is published only after a run that is not "
+            "significantly worse than one on the documents in service."
+        ),
+    )
     watches_corpus = models.BooleanField(
         _("watches the documents"),
         default=False,

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.job import Job, running_is_claimed
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
-from retrieval.models import SearchProfileVersion
+from retrieval.models import Draft, SearchProfileVersion
 
 
 class EvaluationRun(Job):
@@ -16,8 +16,9 @@ class EvaluationRun(Job):
 
     ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
     ``fingerprint`` tells the questions that were asked, ``conditions`` what else the results depend on, and
-    ``corpus_version`` the state of the collection when the run began; only runs that agree in all of these differ by
-    their profile alone. ``distrust`` says why the figures are not to be relied on.
+    ``corpus_version`` the state of the documents when the run began: the collection's or, with a ``draft``, that of its
+    working copy. Only runs that agree in all of these, ``draft`` included, differ by their profile alone. ``distrust``
+    says why the figures are not to be relied on.
     """
 
     class Status(models.TextChoices):
@@ -36,6 +37,9 @@ class EvaluationRun(Job):
 
     evaluation_set = models.ForeignKey(
         EvaluationSet, models.CASCADE, related_name="runs", verbose_name=_("evaluation set")
+    )
+    draft = models.ForeignKey(
+        Draft, models.CASCADE, null=True, blank=True, related_name="evaluation_runs", verbose_name=_("draft")
     )
     kind = models.CharField(_("kind"), max_length=10, choices=RunKind, default=RunKind.SEARCH)
     profile_version = models.ForeignKey(
@@ -73,6 +77,11 @@ class EvaluationRun(Job):
 
     def __str__(self) -> str:
         return f"{self.evaluation_set} · {self.profile_name} · #{self.pk}"
+
+    @property
+    def collection_id(self) -> int | None:
+        """The collection that is asked: the set's own, or the draft's working copy; None once that is cleared away."""
+        return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
     def is_reliable(self) -> bool:

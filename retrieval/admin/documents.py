@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -23,9 +23,12 @@ from django.utils.translation import ngettext
 
 from retrieval import originals
 from retrieval.admin.forms import DocumentForm, UploadForm
+from retrieval.admin.guarded import GuardedDeletionAdmin
+from retrieval.changing import changing
+from retrieval.editing import draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
-from retrieval.models import Chunk, Document
+from retrieval.models import Collection, Document
 from retrieval.uploads import accept
 
 ERROR_EXCERPT = 160
@@ -34,7 +37,7 @@ MOST_IDS = 500
 
 
 @admin.register(Document)
-class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class DocumentAdmin(GuardedDeletionAdmin):
     list_display = ["name", "collection", "state", "passages", "size", "problem", "updated"]
     list_display_links = ["name"]
     list_filter = ["status", "collection", "language", "media_type"]
@@ -42,8 +45,9 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
     list_per_page = 50
     search_fields = ["title", "source"]
     ordering = ["-updated_at", "-pk"]
-    actions = ["read_again"]
+    actions = ["delete_selected", "read_again"]
     form = DocumentForm
+    change_form_template = "admin/retrieval/document/change_form.html"
     fieldsets = [
         (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
         (
@@ -72,7 +76,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
     ]
 
     class Media:
-        css = {"all": ["retrieval/admin.css"]}
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
         js = ["retrieval/admin_status.js"]
 
     # The list -------------------------------------------------------------------------------------------------------
@@ -125,6 +129,13 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
     # One document ---------------------------------------------------------------------------------------------------
 
+    def get_fieldsets(self, request: HttpRequest, obj: Document | None = None) -> list[Any]:
+        """Without the field for a new file where there may be none."""
+        (name, options), *others = super().get_fieldsets(request, obj)
+        if not self.has_change_permission(request, obj):
+            options = {**options, "fields": [field for field in options["fields"] if field != "replacement"]}
+        return [(name, options), *others]
+
     @admin.display(description=_("error"))
     def problem_in_full(self, document: Document) -> SafeString | str:
         return format_html('<div class="ragsite-text">{}</div>', document.error) if document.error else "-"
@@ -144,7 +155,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
         """Save what the form changed and no more: a worker may be writing the rest of the row."""
         changed = [name for name in form.changed_data if name in DocumentForm.Meta.fields]
         replacement: bytes | None = form.cleaned_data.get("replacement")
-        with transaction.atomic():
+        with changing(obj.collection_id):
             document = Document.objects.select_for_update().get(pk=obj.pk)
             for name in changed:
                 setattr(document, name, form.cleaned_data[name])
@@ -171,7 +182,7 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
             form = UploadForm(request.POST, request.FILES)
             if form.is_valid():
                 self._submit(request, form)
-                return HttpResponseRedirect(reverse("admin:retrieval_document_changelist"))
+                return HttpResponseRedirect(_where_they_are(request, form.cleaned_data["collection"]))
         else:
             form = UploadForm(initial={"collection": request.GET.get("collection")})
         context = {
@@ -221,20 +232,6 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
             )
             self.message_user(request, message % unchanged, messages.INFO)
 
-    # Deleting -------------------------------------------------------------------------------------------------------
-
-    def get_deleted_objects(
-        self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What would go, counted: a document's thousands of passages are neither listed nor asked permission for."""
-        documents = list(objs)
-        counts = {
-            str(Document._meta.verbose_name_plural): len(documents),
-            str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(document__in=documents).count(),
-        }
-        missing = set() if self.has_delete_permission(request) else {str(Document._meta.verbose_name)}
-        return [str(document) for document in documents], counts, missing, []
-
     # Addresses ------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
@@ -270,6 +267,14 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
         if document is None or not document.file:
             raise Http404
         return originals.download(request, document)
+
+
+def _where_they_are(request: HttpRequest, collection: Collection) -> str:
+    """The page that shows what became of uploads: that of their draft, or the list of documents."""
+    draft = draft_of(collection)
+    if draft is not None and request.user.has_perm("retrieval.view_draft"):
+        return reverse("admin:retrieval_draft_change", args=[draft.pk])
+    return reverse("admin:retrieval_document_changelist")
 
 
 def requeue_all(documents: Iterable[Document]) -> int:

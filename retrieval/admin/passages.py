@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.guarded import GuardedAdmin
+from retrieval.changing import changing
 from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk
 
@@ -71,10 +71,11 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
 
 
 @admin.register(Chunk)
-class ChunkAdmin(ReadOnlyAdmin):
+class ChunkAdmin(GuardedAdmin):
     """Passages as ingestion made them; usually reached from their document. Their questions can be edited."""
 
     form = ChunkForm
+    change_form_template = "admin/retrieval/chunk/change_form.html"
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
     list_display_links = ["ordinal", "beginning"]
     list_filter = ["collection", "questions_edited"]
@@ -97,7 +98,7 @@ class ChunkAdmin(ReadOnlyAdmin):
     ]
 
     class Media:
-        css = {"all": ["retrieval/admin.css"]}
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
 
     def get_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[Any]:
         asked = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
@@ -106,8 +107,11 @@ class ChunkAdmin(ReadOnlyAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[str]:
         return [*self.readonly_fields, "questions"]
 
-    def has_change_permission(self, request: HttpRequest, obj: Chunk | None = None) -> bool:  # type: ignore[override]
-        return ModelAdmin.has_change_permission(self, request, obj)
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Chunk | None = None) -> bool:
+        return False
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -126,7 +130,8 @@ class ChunkAdmin(ReadOnlyAdmin):
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
         """The questions alone are written, with all that search derives from them."""
         if "canonical_questions" in form.changed_data:
-            rewrite_questions(obj, form.cleaned_data["canonical_questions"])
+            with changing(obj.collection_id):
+                rewrite_questions(obj, form.cleaned_data["canonical_questions"])
 
     @admin.display(description=_("section"))
     def section(self, chunk: Chunk) -> str:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.files.base import ContentFile
+from django.core.files.storage import Storage
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from retrieval.editing import require_editable
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.recipe import is_current
 from retrieval.models import Collection, Document
@@ -40,13 +42,14 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
 
-    Raises: DocumentRejected when it is larger than the site accepts.
+    Raises: DocumentRejected when it is larger than the site accepts, or the collection's documents may not be changed.
     """
     check_size(source, len(data))
     content_hash = hashlib.sha256(data).hexdigest()
     with transaction.atomic():
         # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
         Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+        require_editable(collection)
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if (
             document is not None
@@ -68,9 +71,18 @@ def submit(
         document.metadata = metadata if metadata is not None else document.metadata
         requeue(document, enqueue=enqueue)
         if previous:
-            storage = document.file.storage
-            transaction.on_commit(lambda: storage.delete(previous))
+            forget_file(document.file.storage, previous)
     return Submission(document, changed=True)
+
+
+def forget_file(storage: Storage, name: str) -> None:
+    """Delete the stored file once the transaction holds, unless a document has it still: a draft shares its files."""
+
+    def forget() -> None:
+        if not Document.objects.filter(file=name).exists():
+            storage.delete(name)
+
+    transaction.on_commit(forget)
 
 
 def check_size(source: str, size_bytes: int) -> None:

@@ -1,5 +1,5 @@
-"""The only module that writes chunks: everything that search reads of a document appears and vanishes in one
-transaction.
+"""With ``copying`` the only module that writes chunks: everything that search reads of a document appears and vanishes
+in one transaction.
 
 The row of CollectionStatistics is locked first, so that writers to one collection take turns; the slow work, reading
 and embedding, is done before.
@@ -77,7 +77,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         else:
             added.append((ordinal, new))
     kept_ids = [chunk.pk for chunk in moved]
-    _remove(statistics, list(document.chunks.exclude(pk__in=kept_ids).values_list("pk", flat=True)))
+    delete_chunks(statistics, list(document.chunks.exclude(pk__in=kept_ids).values_list("pk", flat=True)))
     Chunk.objects.bulk_update(moved, ["ordinal", "start", "end", "page"], batch_size=500)
     if not statistics.chunks and added:
         statistics.reference_length = _mean_length(document, added)
@@ -94,7 +94,7 @@ def remove_chunks(document: Document) -> None:
         # The document before the statistics, as ingestion does, so that the two never wait for each other.
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
-        _remove(statistics, list(document.chunks.values_list("pk", flat=True)))
+        delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
         statistics.version += 1
         statistics.save()
 
@@ -121,7 +121,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
             questions=tuple(questions),
             encoding=None,
         )
-        _count_lexemes([held.pk], sign=-1)
+        count_lexemes([held.pk], sign=-1)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
@@ -145,7 +145,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 },
             )
             length = cursor.fetchone()[0]
-        _count_lexemes([held.pk], sign=1)
+        count_lexemes([held.pk], sign=1)
         statistics.total_length += length - held.length
         statistics.version += 1
         statistics.save()
@@ -295,20 +295,21 @@ def _add(
     ChunkEmbedding.objects.bulk_create(embeddings, batch_size=500)
     statistics.chunks += len(rows)
     statistics.total_length += sum(length for _, _, length in rows)
-    _count_lexemes([pk for pk, _, _ in rows], sign=1)
+    count_lexemes([pk for pk, _, _ in rows], sign=1)
 
 
-def _remove(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
+def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
+    """Remove the chunks, and what they added to the statistics, which are locked and not saved here."""
     if not chunk_ids:
         return
-    _count_lexemes(chunk_ids, sign=-1)
+    count_lexemes(chunk_ids, sign=-1)
     lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
     statistics.chunks -= len(lengths)
     statistics.total_length = max(0.0, statistics.total_length - sum(lengths)) if statistics.chunks else 0.0
     Chunk.objects.filter(pk__in=chunk_ids).delete()
 
 
-def _count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
+def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
     """Add (or take away) the chunks' lexemes in the frequencies of their collection. Rows are taken in one order."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,6 +1,7 @@
 from retrieval.models.chunk import Chunk
 from retrieval.models.collection import Collection, CollectionStatistics
 from retrieval.models.document import Document, DocumentText
+from retrieval.models.draft import Draft
 from retrieval.models.embedding import ChunkEmbedding, Embedder
 from retrieval.models.index_check import IndexCheck
 from retrieval.models.lexeme import Lexeme
@@ -14,6 +15,7 @@ __all__ = [
     "CollectionStatistics",
     "Document",
     "DocumentText",
+    "Draft",
     "Embedder",
     "IndexCheck",
     "Lexeme",

@@ -29,6 +29,10 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
             return self
         return self.filter(is_public=True)
 
+    def in_service(self) -> CollectionQuerySet:
+        """Those that readers meet, and none that is a draft's working copy."""
+        return self.filter(draft=None)
+
 
 class Collection(models.Model):
     """Documents that are searched together and share a language."""

@@ -6,11 +6,13 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import httpx2
 import psutil
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -20,8 +22,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from ragsite.celery import app
+from retrieval import drafts
 from retrieval.ingest import pipeline, submission
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import SiteProcess, WebServer, database_url, start_worker, wait_until
 
@@ -138,6 +141,56 @@ def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, que
             return Document.objects.get().status == Document.Status.READY
 
         wait_until(is_ready, 90, f"the document\n{worker.log.read_text()[-3000:]}")
+        assert_whole(collection)
+    finally:
+        worker.stop()
+
+
+@contextmanager
+def held_lexeme(collection: Collection, lexeme: str) -> Iterator[Callable[[], bool]]:
+    """Holds a word's count, so that whoever writes passages stops in the midst of it; tells whether somebody does."""
+    with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as holder:
+        holder.execute(
+            "SELECT 1 FROM retrieval_lexeme WHERE collection_id = %s AND lexeme = %s FOR UPDATE",
+            [collection.pk, lexeme],
+        )
+
+        def waits() -> bool:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                return bool(cursor.fetchone()[0])
+
+        yield waits
+
+
+def test_a_worker_killed_amid_a_publication_publishes_nothing(
+    collection: Collection, ingest: Callable[..., Document], queue: None, tmp_path: Path
+) -> None:
+    ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
+    ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.")
+    worker = start_worker(tmp_path / "worker.log")
+    try:
+        draft = drafts.begin(collection)
+        wait_until(lambda: Draft.objects.get().status == Draft.Status.OPEN, 30, "the working copy")
+        working_copy = Collection.objects.get(draft=draft)
+        working_copy.documents.get(source="valve.md").delete()
+        submission.submit(working_copy, "fan.md", b"# Fan\n\nThe fan cools the pump.")
+        wait_until(lambda: not working_copy.documents.exclude(status="ready").exists(), 30, "the new document")
+        with held_lexeme(collection, "pump") as somebody_waits:
+            drafts.publish(draft)
+            wait_until(somebody_waits, 30, "a publication under way")
+            worker.kill()
+        assert Draft.objects.get().status == Draft.Status.PUBLISHING
+        assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "valve.md"}
+        worker = start_worker(tmp_path / "worker2.log")
+
+        def is_done() -> bool:
+            drafts.resume()
+            return not Collection.objects.filter(draft=draft).exists()
+
+        wait_until(is_done, 60, f"the publication\n{worker.log.read_text()[-3000:]}")
+        assert Draft.objects.get().status == Draft.Status.PUBLISHED
+        assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "fan.md"}
         assert_whole(collection)
     finally:
         worker.stop()

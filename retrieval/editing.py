@@ -1,0 +1,40 @@
+"""Whether a collection's documents may be changed where they are, or in a draft alone."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _t
+
+from retrieval import gates
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Collection, Draft
+
+
+def draft_of(working_copy: Collection) -> Draft | None:
+    """The draft whose working copy the collection is; None for one that is in service."""
+    return Draft.objects.filter(working_copy=working_copy).first()
+
+
+def reason_not_to_change(collection: Collection) -> str:
+    """Why documents of the collection may not be added, changed or removed now, as a sentence; empty when they may."""
+    draft = draft_of(collection)
+    if draft is not None:
+        if draft.status == Draft.Status.OPEN:
+            return ""
+        names = {"collection": collection, "status": draft.get_status_display()}
+        return _t("The documents of %(collection)s cannot be changed now: it is %(status)s.") % names
+    draft = collection.drafts.open().select_related("working_copy").first()
+    if draft is not None:
+        names = {"collection": collection, "draft": draft.working_copy}
+        return _t("%(collection)s is changed in its draft: choose %(draft)s instead.") % names
+    if gates.documents_are_guarded(collection):
+        return (
+            _t("%s is changed by drafts alone, because a gate guards its documents: begin a draft of it first.")
+            % collection
+        )
+    return ""
+
+
+def require_editable(collection: Collection) -> None:
+    """Raises: DocumentRejected when the collection's documents may not be changed now."""
+    if reason := reason_not_to_change(collection):
+        raise DocumentRejected(reason)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models.collection import Collection
+
+
+class DraftQuerySet(models.QuerySet["Draft"]):
+    def open(self) -> DraftQuerySet:
+        """Those that are neither published nor discarded."""
+        return self.exclude(status__in=Draft.ENDED)
+
+
+class Draft(models.Model):
+    """A working copy of a collection, in which documents are added, changed and removed before readers meet them.
+
+    The copy is a collection of its own, so that it is searched, measured and asked like any other, by staff alone. The
+    row is the job of what a worker does with it (see ``retrieval.drafts``), and, once published, the record of that:
+    ``changes`` holds the sources that were added, changed and removed, ``objections`` what the gates had against it.
+    """
+
+    class Status(models.TextChoices):
+        COPYING = "copying", _("being copied")
+        OPEN = "open", _("open")
+        PUBLISHING = "publishing", _("being published")
+        PUBLISHED = "published", _("published")
+        DISCARDED = "discarded", _("discarded")
+
+    ENDED = (Status.PUBLISHED, Status.DISCARDED)
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
+    # None once the draft is ended and its copy cleared away.
+    working_copy = models.OneToOneField(
+        Collection, models.SET_NULL, null=True, related_name="draft", verbose_name=_("working copy")
+    )
+    status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.COPYING)
+    copied = models.PositiveIntegerField(_("documents copied"), default=0)
+    error = models.TextField(_("error"), blank=True)
+    created_at = models.DateTimeField(_("begun"), auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("begun by")
+    )
+    # What the permission to publish was given for: the states of the collection and of the working copy.
+    permitted_versions = models.JSONField(default=list, editable=False)
+    published_at = models.DateTimeField(_("published"), null=True, blank=True)
+    published_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("published by"),
+    )
+    changes = models.JSONField(_("changes"), default=dict, blank=True)
+    objections = models.JSONField(_("objections"), default=list, blank=True)
+    override = models.TextField(_("published all the same because"), blank=True)
+
+    objects = DraftQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("draft")
+        verbose_name_plural = _("drafts")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection"],
+                condition=~Q(status__in=["published", "discarded"]),
+                name="one_open_draft_per_collection",
+            ),
+            models.CheckConstraint(
+                condition=Q(objections=[], override="") | ~Q(objections=[]) & ~Q(override=""),
+                name="draft_override_gives_its_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.collection} · {_('draft')} #{self.pk}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status not in self.ENDED

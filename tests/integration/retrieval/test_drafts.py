@@ -1,0 +1,443 @@
+"""A draft from its beginning to its end: what readers find changes as a whole, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, connection, transaction
+
+from retrieval import drafts, gates
+from retrieval.access import everything, filters_for
+from retrieval.drafts import Changes, DraftRefused
+from retrieval.editing import reason_not_to_change
+from retrieval.exceptions import DocumentRejected, InvalidQuery
+from retrieval.gates import DocumentGate, Objection, PublicationRefused
+from retrieval.ingest import copying, pipeline, submission
+from retrieval.ingest.writing import reweigh, rewrite_questions
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
+from retrieval.reconciliation.checks import check
+from retrieval.search import search
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+# Long enough that two headings are two passages.
+FILLER = " ".join(f"Sentence {place} tells nothing of importance to anyone." for place in range(40))
+PUMP = f"# Pump\n\nThe pump weighs 3450 grams. {FILLER}\n\n# Seal\n\nThe seal kit is SK-9920. {FILLER}\n"
+VALVE = "# Valve\n\nThe valve closes at ten bar.\n"
+HEATER = "# Heater\n\nThe heater takes 40 watts.\n"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in (("pump.md", PUMP), ("valve.md", VALVE), ("heater.md", HEATER)):
+        ingest(collection, source, text, metadata={"site": "north"})
+    reweigh(collection)
+    return collection
+
+
+@pytest.fixture
+def draft(library: Collection) -> Draft:
+    return copied(drafts.begin(library))
+
+
+@pytest.fixture
+def guarded(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Objection]:
+    """The library has a gate, with these objections."""
+    objections: list[Objection] = []
+    gate = DocumentGate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
+    monkeypatch.setattr(gates, "_document_gates", [gate])
+    return objections
+
+
+def copied(draft: Draft) -> Draft:
+    found = drafts.carry_on(draft.pk)
+    assert found is not None
+    assert (found.status, found.error) == (Draft.Status.OPEN, "")
+    return found
+
+
+def working_copy(draft: Draft) -> Collection:
+    return Collection.objects.get(draft=draft)
+
+
+def published(draft: Draft, **options: Any) -> Draft:
+    drafts.publish(draft, **options)
+    found = drafts.carry_on(draft.pk)
+    assert found is not None
+    assert (found.status, found.error) == (Draft.Status.PUBLISHED, "")
+    return found
+
+
+def contents(collection: Collection) -> list[tuple[Any, ...]]:
+    """All that search reads of a collection, without ids and without what depends on their order."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT document.source, document.title, document.metadata::text, chunk.ordinal, chunk.content,
+                chunk.canonical_questions, chunk.questions_edited, chunk.heading_path, chunk.search_vector::text,
+                chunk.bm25::text, encoded.embedder_id, encoded.vector::text, encoded.token_signs, text.text
+            FROM retrieval_document AS document
+            JOIN retrieval_documenttext AS text ON text.document_id = document.id
+            JOIN retrieval_chunk AS chunk ON chunk.document_id = document.id AND chunk.collection_id = %s
+            JOIN retrieval_chunkembedding AS encoded ON encoded.chunk_id = chunk.id
+                AND encoded.document_id = document.id AND encoded.collection_id = %s
+            WHERE document.collection_id = %s
+            ORDER BY document.source, chunk.ordinal
+            """,
+            [collection.pk] * 3,
+        )
+        return [tuple(bytes(cell) if isinstance(cell, memoryview) else cell for cell in row) for row in cursor]
+
+
+def first_sources(question: str, slug: str = "") -> list[str]:
+    return [hit.passage.source for hit in search(question, everything(slug)).hits]
+
+
+# The working copy -----------------------------------------------------------------------------------------------------
+
+
+def test_the_working_copy_is_the_collection_to_the_last_weight(library: Collection, draft: Draft) -> None:
+    copy = working_copy(draft)
+    assert contents(copy) == contents(library) != []
+    assert draft.copied == 3
+    assert not drafts.changes(draft)
+    assert (copy.is_public, copy.text_search_configuration) == (False, "english")
+    before, after = (CollectionStatistics.objects.get(pk=one.pk) for one in (library, copy))
+    assert (after.chunks, after.reference_length) == (before.chunks, before.reference_length)
+    assert after.total_length == pytest.approx(before.total_length)
+    assert check() == []
+    # The dates by which documents are filtered, too.
+    for name in ("created_at", "updated_at", "ingested_at"):
+        assert set(copy.documents.values_list("source", name)) == set(library.documents.values_list("source", name))
+
+
+def test_nothing_is_embedded_again(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "encode_passages", lambda _: pytest.fail("A passage was embedded."))
+    draft = copied(drafts.begin(library))
+    working_copy(draft).documents.get(source="valve.md").delete()
+    published(draft)
+
+
+def test_only_its_name_finds_a_working_copy(library: Collection, draft: Draft) -> None:
+    copy = working_copy(draft)
+    staff = User(username="staff", is_staff=True)
+    assert everything().collections == filters_for(staff).collections == (library.pk,)
+    assert everything(copy.slug).collections == filters_for(staff, copy.slug).collections == (copy.pk,)
+    with pytest.raises(InvalidQuery):
+        filters_for(None, copy.slug)
+    assert set(first_sources("How much does the pump weigh?", copy.slug)) <= {"pump.md", "valve.md", "heater.md"}
+
+
+def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection) -> None:
+    submission.submit(library, "late.md", b"# Late\n\nIt came late.", enqueue=False)
+    copy = working_copy(copied(drafts.begin(library)))
+    late = copy.documents.get(source="late.md")
+    assert (late.status, late.chunks.count()) == (Document.Status.PENDING, 0)
+    pipeline.ingest(late.pk)
+    assert late.chunks.count() == 1
+
+
+def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = drafts.begin(library)
+    copy_document, calls = copying.copy_document, []
+
+    def dies_at_the_second(document: Document, collection: Collection) -> Document:
+        calls.append(document.source)
+        if len(calls) == 2:
+            copy_document(document, collection)
+            raise RuntimeError("killed")
+        return copy_document(document, collection)
+
+    monkeypatch.setattr(drafts, "copy_document", dies_at_the_second)
+    broken = drafts.carry_on(draft.pk)
+    assert broken is not None
+    assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, "RuntimeError: killed", 1)
+    assert drafts.resume() == 1
+    done = copied(draft)
+    assert done.copied == 3
+    assert calls == ["pump.md", "valve.md", "valve.md", "heater.md"]
+    assert contents(working_copy(done)) == contents(library)
+
+
+def test_two_workers_copy_every_document_once(library: Collection) -> None:
+    draft = drafts.begin(library)
+
+    def carry() -> None:
+        drafts.carry_on(draft.pk)
+        connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: carry(), range(2)))
+    draft.refresh_from_db()
+    assert (draft.status, draft.copied) == (Draft.Status.OPEN, 3)
+    assert check() == []
+
+
+# One draft at a time --------------------------------------------------------------------------------------------------
+
+
+def test_a_collection_has_one_open_draft(library: Collection, draft: Draft) -> None:
+    with pytest.raises(DraftRefused, match="has a draft already"):
+        drafts.begin(library)
+    with pytest.raises(DraftRefused, match="itself a draft"):
+        drafts.begin(working_copy(draft))
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Draft.objects.create(collection=library)
+    drafts.discard(draft)
+    again = drafts.begin(library)
+    assert again.pk != draft.pk
+
+
+def test_a_collection_with_a_draft_changes_by_it_alone(library: Collection, draft: Draft) -> None:
+    copy = working_copy(draft)
+    with pytest.raises(DocumentRejected, match="Library is changed in its draft: choose Library \\(draft\\) instead"):
+        submission.submit(library, "new.md", b"# New\n\nNew.")
+    assert not library.documents.filter(source="new.md").exists()
+    assert reason_not_to_change(copy) == ""
+    drafts.discard(draft)
+    assert reason_not_to_change(library) == ""
+    with pytest.raises(DocumentRejected, match="discarded"):
+        submission.submit(copy, "new.md", b"# New\n\nNew.")
+
+
+def test_a_copy_cannot_be_changed_while_it_is_made_or_published(library: Collection) -> None:
+    draft = drafts.begin(library)
+    assert "being copied" in reason_not_to_change(working_copy(draft))
+    copied(draft)
+    working_copy(draft).documents.get(source="valve.md").delete()
+    drafts.publish(draft)
+    assert "being published" in reason_not_to_change(working_copy(draft))
+    assert "is changed in its draft" in reason_not_to_change(library)
+
+
+def test_guarded_documents_change_by_drafts_alone(library: Collection, guarded: list[Objection]) -> None:
+    with pytest.raises(DocumentRejected, match="a gate guards its documents"):
+        submission.submit(library, "new.md", b"# New\n\nNew.")
+    draft = copied(drafts.begin(library))
+    submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.")
+
+
+# Publishing -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draft, ingest: Ingest) -> None:
+    copy = working_copy(draft)
+    pump = library.chunks.get(content__contains="3450 grams")
+    seal = library.chunks.get(content__contains="SK-9920")
+    heater = library.documents.get(source="heater.md")
+    ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
+    ingest(copy, "pump.md", PUMP.replace("SK-9920", "SK-9921"))
+    copy.documents.get(source="valve.md").delete()
+    wanted = contents(copy)
+    assert drafts.changes(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
+    assert "fan.md" not in first_sources("fan 900 rpm")
+
+    done = published(draft)
+
+    assert done.changes == {"added": ["fan.md"], "changed": ["pump.md"], "removed": ["valve.md"]}
+    assert done.published_at is not None
+    assert [row[:9] for row in contents(library)] == [row[:9] for row in wanted]
+    assert [row[10:] for row in contents(library)] == [row[10:] for row in wanted]
+    assert first_sources("fan 900 rpm")[0] == "fan.md"
+    assert check() == []
+    # What did not change keeps its id, so that citations of it hold.
+    assert library.documents.get(source="heater.md").pk == heater.pk
+    assert Chunk.objects.get(pk=pump.pk).content == pump.content
+    assert not Chunk.objects.filter(pk=seal.pk).exists()
+    # The copy is gone, the files that are still needed are not.
+    assert not Collection.objects.filter(pk=copy.pk).exists()
+    assert ChunkEmbedding.objects.exclude(collection=library).count() == 0
+    for document in library.documents.all():
+        with document.file.open("rb") as file:
+            assert file.read()
+    assert b"SK-9921" in library.documents.get(source="pump.md").file.read()
+
+
+def test_a_file_that_no_document_has_any_more_is_deleted(library: Collection, draft: Draft, ingest: Ingest) -> None:
+    storage = library.documents.get(source="pump.md").file.storage
+    old = {source: library.documents.get(source=source).file.name for source in ("pump.md", "valve.md", "heater.md")}
+    ingest(working_copy(draft), "pump.md", PUMP.replace("SK-9920", "SK-9921"))
+    working_copy(draft).documents.get(source="valve.md").delete()
+    assert all(storage.exists(name) for name in old.values())
+    published(draft)
+    assert {source: storage.exists(name) for source, name in old.items()} == {
+        "pump.md": False,
+        "valve.md": False,
+        "heater.md": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": "The pump of all pumps"},
+        {"url": "https://example.com/pump"},
+        {"language": "nl"},
+        {"metadata": {"site": "south"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft: Draft, change: dict[str, Any]) -> None:
+    Document.objects.filter(collection=working_copy(draft), source="pump.md").update(**change)
+    assert drafts.changes(draft) == Changes(changed=("pump.md",))
+    published(draft)
+    assert library.documents.filter(source="pump.md", **change).exists()
+
+
+def test_questions_written_in_a_draft_are_published_with_it(library: Collection, draft: Draft) -> None:
+    pump, *_, seal = library.chunks.filter(document__source="pump.md").order_by("ordinal")
+    rewrite_questions(pump, ["How heavy is it, then?"])
+    held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
+    rewrite_questions(held, ["What does the machine weigh?"])
+    assert drafts.changes(draft) == Changes(changed=("pump.md",))
+    published(draft)
+    now = library.chunks.filter(document__source="pump.md").order_by("ordinal")
+    assert [chunk.canonical_questions for chunk in now][0] == ["What does the machine weigh?"]
+    assert now[0].questions_edited
+    assert list(now)[-1].pk == seal.pk
+    assert check() == []
+
+
+def test_passages_that_say_the_same_keep_their_places(collection: Collection, ingest: Ingest) -> None:
+    note = f"# Note\n\nSwitch it off. {FILLER}\n\n"
+    twice = f"{note}# Other\n\nSwitch it on. {FILLER}\n\n{note}"
+    ingest(collection, "notes.md", twice, title="Notes")
+    draft = copied(drafts.begin(collection))
+    ingest(working_copy(draft), "notes.md", f"# Before\n\nRead this first. {FILLER}\n\n{twice}")
+    ids = set(collection.chunks.values_list("pk", flat=True))
+    wanted = [row[3:5] for row in contents(working_copy(draft))]
+    published(draft)
+    assert [row[3:5] for row in contents(collection)] == wanted
+    assert ids <= set(collection.chunks.values_list("pk", flat=True))
+    assert check() == []
+
+
+def test_a_draft_of_an_empty_collection_fills_it(collection: Collection, ingest: Ingest) -> None:
+    draft = copied(drafts.begin(collection))
+    ingest(working_copy(draft), "pump.md", PUMP)
+    wanted = contents(working_copy(draft))
+    published(draft)
+    assert contents(collection) == wanted
+    assert check() == []
+
+
+def test_a_draft_that_empties_its_collection(library: Collection, draft: Draft) -> None:
+    for document in working_copy(draft).documents.all():
+        document.delete()
+    published(draft)
+    assert library.documents.count() == library.chunks.count() == 0
+    assert check() == []
+
+
+def test_a_draft_without_changes_is_not_published(draft: Draft) -> None:
+    with pytest.raises(DraftRefused, match="changes nothing"):
+        drafts.publish(draft)
+
+
+def test_a_draft_with_unread_documents_is_not_published(draft: Draft) -> None:
+    submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.", enqueue=False)
+    with pytest.raises(DraftRefused, match="1 document is still being read"):
+        drafts.publish(draft)
+
+
+def test_a_gate_holds_a_draft_back(library: Collection, guarded: list[Objection]) -> None:
+    draft = copied(drafts.begin(library))
+    working_copy(draft).documents.get(source="valve.md").delete()
+    guarded.append(Objection("It finds less.", "/why/"))
+    with pytest.raises(PublicationRefused, match="It finds less"):
+        drafts.publish(draft, override="  ")
+    draft.refresh_from_db()
+    assert (draft.status, draft.objections) == (Draft.Status.OPEN, [])
+
+    done = published(draft, override="The valve is sold no more.")
+    assert done.objections == [{"reason": "It finds less.", "address": "/why/"}]
+    assert done.override == "The valve is sold no more."
+    assert not library.documents.filter(source="valve.md").exists()
+
+
+def test_a_gate_that_fails_holds_a_draft_back(
+    library: Collection, draft: Draft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Draft) -> list[Objection]:
+        raise ValueError("no such set")
+
+    monkeypatch.setattr(gates, "_document_gates", [DocumentGate(lambda _: False, broken)])
+    working_copy(draft).documents.get(source="valve.md").delete()
+    with pytest.raises(PublicationRefused, match="A gate could not be asked: ValueError: no such set"):
+        drafts.publish(draft)
+
+
+def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Draft) -> None:
+    working_copy(draft).documents.get(source="valve.md").delete()
+    drafts.publish(draft)
+    working_copy(draft).documents.get(source="heater.md").delete()
+    back = drafts.carry_on(draft.pk)
+    assert back is not None
+    assert back.status == Draft.Status.OPEN
+    assert "changed while it waited" in back.error
+    assert library.documents.count() == 3
+    published(back)
+    assert library.documents.count() == 1
+
+
+def test_a_publication_that_fails_changes_nothing(
+    library: Collection, draft: Draft, ingest: Ingest, guarded: list[Objection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(library)
+    ingest(working_copy(draft), "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
+    working_copy(draft).documents.get(source="valve.md").delete()
+    guarded.append(Objection("It finds less."))
+    drafts.publish(draft, override="I know.")
+
+    def breaks(document: Document, collection: Collection) -> Document:
+        copying.copy_document(document, collection)
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr(drafts, "copy_document", breaks)
+    back = drafts.carry_on(draft.pk)
+    assert back is not None
+    assert (back.status, back.error) == (Draft.Status.OPEN, "RuntimeError: disk full")
+    assert (back.objections, back.override, back.published_by_id) == ([], "", None)
+    assert contents(library) == before
+    assert check() == []
+
+
+# Giving it up ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ingest: Ingest) -> None:
+    before, copy = contents(library), working_copy(draft)
+    new = ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
+    drafts.discard(draft)
+    assert drafts.resume() == 1
+    drafts.carry_on(draft.pk)
+    assert drafts.resume() == 0
+    assert contents(library) == before
+    assert not Collection.objects.filter(pk=copy.pk).exists()
+    assert not new.file.storage.exists(new.file.name)
+    assert all(one.file.storage.exists(one.file.name) for one in library.documents.all())
+    assert check() == []
+    with pytest.raises(DraftRefused, match="discarded"):
+        drafts.discard(draft)
+    with pytest.raises(DraftRefused, match="discarded"):
+        drafts.publish(draft)
+
+
+def test_a_draft_that_is_being_published_is_not_discarded(draft: Draft) -> None:
+    working_copy(draft).documents.get(source="valve.md").delete()
+    drafts.publish(draft)
+    with pytest.raises(DraftRefused, match="being published"):
+        drafts.discard(draft)
+
+
+def test_a_deleted_collection_takes_its_draft_along(library: Collection, draft: Draft) -> None:
+    library.delete()
+    assert not Draft.objects.exists()
+    assert not Collection.objects.exists()
+    assert not Chunk.objects.exists()
