@@ -22,7 +22,7 @@ from retrieval import gates
 from retrieval.editing import draft_of
 from retrieval.exceptions import RetrievalError
 from retrieval.gates import PublicationRefused
-from retrieval.ingest.copying import copy_document
+from retrieval.ingest.copying import copy_documents
 from retrieval.ingest.writing import lock_statistics, reweigh
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.tasks import carry_on_draft
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 _SLUG_LENGTH = 50
+# Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
+DOCUMENTS_A_STEP = 50
 
 
 class DraftRefused(RetrievalError):
@@ -210,14 +212,15 @@ def _step(draft_id: int) -> bool | None:
 
 def _copy_next(draft: Draft, working_copy: Collection) -> bool:
     copied = Document.objects.filter(collection=working_copy).values("source")
-    document = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk").first()
-    if document is None:
-        reweigh(working_copy)
-        Draft.objects.filter(pk=draft.pk).update(status=Draft.Status.OPEN, error="")
-        return False
-    copy_document(document, working_copy)
-    Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + 1, error="")
-    return True
+    left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
+    documents = list(left[:DOCUMENTS_A_STEP])
+    copy_documents(documents, working_copy)
+    if len(documents) == DOCUMENTS_A_STEP:
+        Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
+        return True
+    reweigh(working_copy)
+    Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), status=Draft.Status.OPEN, error="")
+    return False
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
@@ -235,8 +238,10 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     found = changes(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):
         document.delete()
-    for document in Document.objects.filter(collection=working_copy, source__in=[*found.added, *found.changed]):
-        copy_document(document, collection)
+    sources = [*found.added, *found.changed]
+    for start in range(0, len(sources), DOCUMENTS_A_STEP):
+        step = sources[start : start + DOCUMENTS_A_STEP]
+        copy_documents(list(Document.objects.filter(collection=working_copy, source__in=step)), collection)
     Draft.objects.filter(pk=draft.pk).update(
         status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
     )
@@ -244,9 +249,9 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
-    document = Document.objects.filter(collection=working_copy).order_by("pk").first()
-    if document is not None:
-        document.delete()
+    if documents := list(Document.objects.filter(collection=working_copy).order_by("pk")[:DOCUMENTS_A_STEP]):
+        for document in documents:
+            document.delete()
         return True
     if draft.status == Draft.Status.PUBLISHED:
         reweigh(draft.collection)

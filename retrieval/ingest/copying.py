@@ -1,10 +1,11 @@
-"""A document of one collection, made the same in another: with its file, its passages, their questions and vectors.
+"""Documents of one collection, made the same in another: with their files, their passages, questions and vectors.
 
 Nothing is read or embedded again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from django.db import connection, transaction
 from retrieval.ingest.submission import forget_file
 from retrieval.ingest.writing import count_lexemes, delete_chunks, lock_statistics
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Collection, CollectionStatistics, Document, DocumentText
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 
 _COPIED = (
     "title",
@@ -31,62 +32,82 @@ _COPIED = (
     "attempts",
     "retry_at",
     "chunk_count",
+    "updated_at",
     "ingested_at",
 )
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections")
 
 
-def copy_document(document: Document, collection: Collection) -> Document:
-    """The document of the same source in ``collection``, made the same as ``document`` in one transaction.
+def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
+    """Make the documents of the same sources in ``collection`` the same as ``documents``, in one transaction.
 
-    It keeps its own id, and its passages keep theirs where both have them, so that citations of them stay valid. What
-    is still being read is to be read there too. The collections reduce words alike.
+    They keep their own ids, and their passages keep theirs where both have them, so that citations of them stay valid.
+    What is still being read is to be read there too. The documents are of one collection, which reduces words as this
+    one does.
     """
     with transaction.atomic():
-        target = Document.objects.select_for_update().filter(collection=collection, source=document.source).first()
-        target = target or Document(collection=collection, source=document.source)
-        previous = target.file.name if target.pk else ""
-        for name in _COPIED:
-            setattr(target, name, getattr(document, name))
-        target.claim, target.heartbeat_at = None, None
-        if target.status == Document.Status.PROCESSING:
-            target.status = Document.Status.PENDING
-        is_new = target.pk is None
-        target.save()
-        dates = {"updated_at": document.updated_at, **({"created_at": document.created_at} if is_new else {})}
-        Document.objects.filter(pk=target.pk).update(**dates)
-        text = DocumentText.objects.filter(pk=document.pk).first()
-        if text is None:
-            DocumentText.objects.filter(pk=target.pk).delete()
-            keep = False
-        else:
-            keep = DocumentText.objects.filter(pk=target.pk, recipe=text.recipe).exists()
-            values = {name: getattr(text, name) for name in _COPIED_TEXT}
-            DocumentText.objects.update_or_create(document=target, defaults=values)
-        _copy_chunks(document, target, keep=keep)
-        if previous and previous != target.file.name:
-            forget_file(target.file.storage, previous)
-    return target
+        sources = [document.source for document in documents]
+        held = Document.objects.filter(collection=collection, source__in=sources).select_for_update().order_by("pk")
+        known = {document.source: document for document in held}
+        previous = {document.pk: str(document.file.name) for document in known.values()}
+        targets = [known.get(source) or Document(collection=collection, source=source) for source in sources]
+        new = [target for target in targets if target.pk is None]
+        Document.objects.bulk_create(new)
+        for document, target in zip(documents, targets, strict=True):
+            for name in _COPIED:
+                setattr(target, name, getattr(document, name))
+            target.claim, target.heartbeat_at = None, None
+            if target.status == Document.Status.PROCESSING:
+                target.status = Document.Status.PENDING
+            if target.source not in known:
+                target.created_at = document.created_at
+        Document.objects.bulk_update(targets, [*_COPIED, "claim", "heartbeat_at", "created_at"])
+        counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
+        of_same_recipe = _copy_texts(counterparts)
+        _copy_chunks(counterparts, of_same_recipe, collection)
+        for target in targets:
+            name = previous.get(target.pk, "")
+            if name and name != target.file.name:
+                forget_file(target.file.storage, name)
 
 
-def _copy_chunks(source: Document, target: Document, *, keep: bool) -> int:
-    """Make the target's chunks those of ``source``, vectors of every embedder included; returns how many were kept.
+def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
+    """Give each document the text of its counterpart; returns the sources of those made by the same recipe before."""
+    texts = {text.pk: text for text in DocumentText.objects.filter(pk__in=counterparts)}
+    recipes = dict(DocumentText.objects.filter(pk__in=counterparts.values()).values_list("pk", "recipe"))
+    DocumentText.objects.filter(pk__in=[own for other, own in counterparts.items() if other not in texts]).delete()
+    DocumentText.objects.bulk_create(
+        [
+            DocumentText(document_id=counterparts[pk], **{name: getattr(text, name) for name in _COPIED_TEXT})
+            for pk, text in texts.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["document"],
+        update_fields=_COPIED_TEXT,
+    )
+    return {pk for pk, text in texts.items() if recipes.get(counterparts[pk]) == text.recipe}
 
-    With ``keep``, a chunk that is the same in both, its questions too, stays with its id, and is moved to its new
-    place. Their collections may differ, but not in how they reduce words. Must run inside a transaction.
+
+def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], collection: Collection) -> None:
+    """Give each document the chunks of its counterpart, with vectors of every embedder.
+
+    Of documents made by the same recipe, a chunk that is the same in both, its questions too, stays with its id, and is
+    moved to its new place.
     """
-    statistics = lock_statistics(target.collection_id)
-    kept = _same_chunks(source, target) if keep else {}
-    delete_chunks(statistics, list(target.chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    theirs = CollectionStatistics.objects.filter(pk=source.collection_id).first()
-    if theirs is not None and not statistics.chunks:
-        statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
+    statistics = lock_statistics(collection.pk)
+    kept = _same_chunks({other: own for other, own in counterparts.items() if other in of_same_recipe})
+    own_chunks = Chunk.objects.filter(document__in=counterparts.values())
+    delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
+    if not statistics.chunks:
+        theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
+        if theirs is not None:
+            statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
     parameters: dict[str, Any] = {
-        "source": source.pk,
-        "target": target.pk,
-        "collection": target.collection_id,
+        "others": list(counterparts),
+        "own": list(counterparts.values()),
+        "collection": collection.pk,
         "kept": list(kept),
-        "as_in_source": list(kept.values()),
+        "kept_others": list(kept.values()),
         "boosts": FIELD_BOOSTS,
         "k1": settings.BM25_K1,
         "b": settings.BM25_B,
@@ -97,7 +118,7 @@ def _copy_chunks(source: Document, target: Document, *, keep: bool) -> int:
             """
             UPDATE retrieval_chunk AS own
             SET ordinal = other.ordinal, start = other.start, "end" = other."end", page = other.page
-            FROM unnest(%(kept)s::bigint[], %(as_in_source)s::bigint[]) AS pair(own_id, other_id)
+            FROM unnest(%(kept)s::bigint[], %(kept_others)s::bigint[]) AS pair(own_id, other_id)
             JOIN retrieval_chunk AS other ON other.id = pair.other_id
             WHERE own.id = pair.own_id
             """,
@@ -107,12 +128,13 @@ def _copy_chunks(source: Document, target: Document, *, keep: bool) -> int:
             """
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
                 content_hash, token_count, canonical_questions, questions_edited, search_vector, bm25, length)
-            SELECT %(target)s, %(collection)s, ordinal, start, "end", page, heading_path, content,
+            SELECT pair.own, %(collection)s, ordinal, start, "end", page, heading_path, content,
                 content_hash, token_count, canonical_questions, questions_edited, search_vector,
                 retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s), length
-            FROM retrieval_chunk
-            WHERE document_id = %(source)s AND id <> ALL(%(as_in_source)s::bigint[])
-            ORDER BY ordinal
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_chunk AS chunk ON chunk.document_id = pair.other
+            WHERE chunk.id <> ALL(%(kept_others)s::bigint[])
+            ORDER BY pair.own, ordinal
             RETURNING id, length
             """,
             parameters,
@@ -120,11 +142,12 @@ def _copy_chunks(source: Document, target: Document, *, keep: bool) -> int:
         added = cursor.fetchall()
         cursor.execute(
             """
-            INSERT INTO retrieval_chunkembedding (
-                chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
-            SELECT own.id, %(target)s, %(collection)s, embedder_id, vector, token_signs
-            FROM retrieval_chunk AS own
-            JOIN retrieval_chunk AS other ON other.document_id = %(source)s AND other.ordinal = own.ordinal
+            INSERT INTO retrieval_chunkembedding
+                (chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
+            SELECT own.id, pair.own, %(collection)s, encoded.embedder_id, encoded.vector, encoded.token_signs
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_chunk AS own ON own.document_id = pair.own
+            JOIN retrieval_chunk AS other ON other.document_id = pair.other AND other.ordinal = own.ordinal
             JOIN retrieval_chunkembedding AS encoded ON encoded.chunk_id = other.id
             WHERE own.id = ANY(%(added)s::bigint[])
             ORDER BY own.id
@@ -136,11 +159,10 @@ def _copy_chunks(source: Document, target: Document, *, keep: bool) -> int:
     count_lexemes([pk for pk, _ in added], sign=1)
     statistics.version += 1
     statistics.save()
-    return len(kept)
 
 
-def _same_chunks(source: Document, target: Document) -> dict[int, int]:
-    """The target's chunks that the source has too, by id, with the id of the same one there, each used once."""
+def _same_chunks(counterparts: Mapping[int, int]) -> dict[int, int]:
+    """The chunks that a document has as its counterpart has them, by id, with the id there, each used once."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -149,13 +171,15 @@ def _same_chunks(source: Document, target: Document) -> dict[int, int]:
                     row_number() OVER (
                         PARTITION BY document_id, content_hash, canonical_questions, questions_edited ORDER BY ordinal
                     ) AS nth
-                FROM retrieval_chunk WHERE document_id IN (%(source)s, %(target)s)
+                FROM retrieval_chunk WHERE document_id = ANY(%(others)s::bigint[] || %(own)s::bigint[])
             )
             SELECT own.id, other.id
-            FROM numbered AS own
-            JOIN numbered AS other USING (content_hash, canonical_questions, questions_edited, nth)
-            WHERE own.document_id = %(target)s AND other.document_id = %(source)s
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN numbered AS own ON own.document_id = pair.own
+            JOIN numbered AS other ON other.document_id = pair.other
+                AND (other.content_hash, other.canonical_questions, other.questions_edited, other.nth)
+                    = (own.content_hash, own.canonical_questions, own.questions_edited, own.nth)
             """,
-            {"source": source.pk, "target": target.pk},
+            {"others": list(counterparts), "own": list(counterparts.values())},
         )
         return dict(cursor.fetchall())

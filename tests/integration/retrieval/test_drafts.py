@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import IntegrityError, connection, transaction
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval import drafts, gates
 from retrieval.access import everything, filters_for
@@ -25,6 +28,7 @@ from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.reconciliation.checks import check
 from retrieval.search import search
+from tests.support.site import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -139,33 +143,35 @@ def test_only_its_name_finds_a_working_copy(library: Collection, draft: Draft) -
 
 
 def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection) -> None:
-    submission.submit(library, "late.md", b"# Late\n\nIt came late.", enqueue=False)
+    for source in ("late.md", "later.md"):
+        submission.submit(library, source, b"# Late\n\nIt came late.", enqueue=False)
+    library.documents.filter(source="later.md").update(status=Document.Status.PROCESSING, claim=uuid.uuid4())
     copy = working_copy(copied(drafts.begin(library)))
-    late = copy.documents.get(source="late.md")
-    assert (late.status, late.chunks.count()) == (Document.Status.PENDING, 0)
-    pipeline.ingest(late.pk)
-    assert late.chunks.count() == 1
+    for late in copy.documents.filter(source__startswith="late"):
+        assert (late.status, late.claim, late.chunks.count()) == (Document.Status.PENDING, None, 0)
+        pipeline.ingest(late.pk)
+        assert late.chunks.count() == 1
 
 
 def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     draft = drafts.begin(library)
-    copy_document, calls = copying.copy_document, []
+    calls: list[list[str]] = []
 
-    def dies_at_the_second(document: Document, collection: Collection) -> Document:
-        calls.append(document.source)
+    def dies_at_the_second(documents: Sequence[Document], collection: Collection) -> None:
+        calls.append([document.source for document in documents])
+        copying.copy_documents(documents, collection)
         if len(calls) == 2:
-            copy_document(document, collection)
             raise RuntimeError("killed")
-        return copy_document(document, collection)
 
-    monkeypatch.setattr(drafts, "copy_document", dies_at_the_second)
+    monkeypatch.setattr(drafts, "copy_documents", dies_at_the_second)
+    monkeypatch.setattr(drafts, "DOCUMENTS_A_STEP", 1)
     broken = drafts.carry_on(draft.pk)
     assert broken is not None
     assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, "RuntimeError: killed", 1)
     assert drafts.resume() == 1
     done = copied(draft)
     assert done.copied == 3
-    assert calls == ["pump.md", "valve.md", "valve.md", "heater.md"]
+    assert calls == [["pump.md"], ["valve.md"], ["valve.md"], ["heater.md"], []]
     assert contents(working_copy(done)) == contents(library)
 
 
@@ -181,6 +187,14 @@ def test_two_workers_copy_every_document_once(library: Collection) -> None:
     draft.refresh_from_db()
     assert (draft.status, draft.copied) == (Draft.Status.OPEN, 3)
     assert check() == []
+
+
+def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
+    draft = drafts.begin(library)
+    with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as other:
+        other.execute("SELECT 1 FROM retrieval_draft WHERE id = %s FOR NO KEY UPDATE", [draft.pk])
+        assert drafts.carry_on(draft.pk) is None
+    copied(draft)
 
 
 # One draft at a time --------------------------------------------------------------------------------------------------
@@ -265,7 +279,7 @@ def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draf
 
 def test_a_file_that_no_document_has_any_more_is_deleted(library: Collection, draft: Draft, ingest: Ingest) -> None:
     storage = library.documents.get(source="pump.md").file.storage
-    old = {source: library.documents.get(source=source).file.name for source in ("pump.md", "valve.md", "heater.md")}
+    old = {source: str(library.documents.get(source=source).file.name) for source in ("pump.md", "valve.md", "heater.md")}
     ingest(working_copy(draft), "pump.md", PUMP.replace("SK-9920", "SK-9921"))
     working_copy(draft).documents.get(source="valve.md").delete()
     assert all(storage.exists(name) for name in old.values())
@@ -399,11 +413,11 @@ def test_a_publication_that_fails_changes_nothing(
     guarded.append(Objection("It finds less."))
     drafts.publish(draft, override="I know.")
 
-    def breaks(document: Document, collection: Collection) -> Document:
-        copying.copy_document(document, collection)
+    def breaks(documents: Sequence[Document], collection: Collection) -> None:
+        copying.copy_documents(documents, collection)
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(drafts, "copy_document", breaks)
+    monkeypatch.setattr(drafts, "copy_documents", breaks)
     back = drafts.carry_on(draft.pk)
     assert back is not None
     assert (back.status, back.error) == (Draft.Status.OPEN, "RuntimeError: disk full")
@@ -424,8 +438,8 @@ def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ing
     assert drafts.resume() == 0
     assert contents(library) == before
     assert not Collection.objects.filter(pk=copy.pk).exists()
-    assert not new.file.storage.exists(new.file.name)
-    assert all(one.file.storage.exists(one.file.name) for one in library.documents.all())
+    assert not new.file.storage.exists(str(new.file.name))
+    assert all(one.file.storage.exists(str(one.file.name)) for one in library.documents.all())
     assert check() == []
     with pytest.raises(DraftRefused, match="discarded"):
         drafts.discard(draft)
