@@ -10,9 +10,10 @@ class EvaluationConfig(AppConfig):
         from chat.debugging import scores
         from evaluation import checks, signals  # noqa: F401  (they register themselves)
         from evaluation.experiments import signals as experiment_signals  # noqa: F401
-        from evaluation.gates import objections_to
+        from evaluation.gates import guards, objections_to, objections_to_draft
         from evaluation.panel_scores import scores_of_answer
-        from retrieval.gates import register_gate
+        from retrieval.gates import DocumentGate, register_document_gate, register_gate
 
         scores.register(scores_of_answer)
         register_gate(objections_to)
+        register_document_gate(DocumentGate(guards, objections_to_draft))

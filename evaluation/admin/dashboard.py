@@ -139,7 +139,7 @@ class DashboardAdmin(ReadOnlyAdmin):
             "media": self.media,
             "scope": scope,
             "periods": PERIODS,
-            "collections": Collection.objects.all(),
+            "collections": Collection.objects.in_service(),
             "zone": timezone.get_current_timezone_name(),
             "dashboard_address": scope.address(),
             "make_case_address": make_case_address(request.user),

@@ -1,12 +1,14 @@
-"""Gates and what they say of a version, and the alerts of watched sets."""
+"""Gates and what they say of a version or of a draft, and the alerts of watched sets."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
+from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -20,11 +22,12 @@ from django.utils.translation import ngettext
 
 from evaluation import gates
 from evaluation.admin.run_presentation import STYLES, comparison_context, interval_text, run_badge
+from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.metrics import Interval
 from evaluation.models import CorpusAlert, GatePolicy
 from retrieval.admin.base import ReadOnlyAdmin, badge
-from retrieval.models import SearchProfileVersion
+from retrieval.models import Draft, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
 
 _VERDICTS = {
@@ -32,17 +35,41 @@ _VERDICTS = {
     Verdict.PASSED: ("ready", _("passed")),
     Verdict.WORSE: ("failed", _("worse")),
     Verdict.RUNNING: ("processing", _("being measured")),
+    Verdict.BEING_READ: ("processing", _("being read")),
     Verdict.NOT_MEASURED: ("pending", _("not measured")),
     Verdict.EMPTY: ("failed", _("nothing to measure")),
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Back:
+    """The page of what is to be published."""
+
+    address: str
+    name: str
+
+
 @admin.register(GatePolicy)
 class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    list_display = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "watches_corpus", "alerts"]
+    list_display = [
+        "evaluation_set",
+        "metric",
+        "largest_loss",
+        "required_for_publishing",
+        "required_for_documents",
+        "watches_corpus",
+        "alerts",
+    ]
     list_select_related = ["evaluation_set"]
     autocomplete_fields = ["evaluation_set"]
-    fields = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "watches_corpus"]
+    fields = [
+        "evaluation_set",
+        "metric",
+        "largest_loss",
+        "required_for_publishing",
+        "required_for_documents",
+        "watches_corpus",
+    ]
 
     class Media:
         css = {"all": STYLES}
@@ -56,51 +83,97 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         address = reverse("admin:evaluation_corpusalert_changelist")
         return format_html('<a href="{}?policy__id__exact={}">{}</a>', address, policy.pk, badge("failed", number))
 
+    def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if obj.required_for_documents and "required_for_documents" in form.changed_data:
+            told = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
+            self.message_user(request, told, messages.WARNING)
+
+    # What a gate says ------------------------------------------------------------------------------------------------
+
     def get_urls(self) -> list[URLPattern]:
-        checked = self.admin_site.admin_view(self.check_view)
+        guard, name = self.admin_site.admin_view, "evaluation_gatepolicy_check"
         return [
-            path("<int:policy_id>/versions/<int:version_id>/", checked, name="evaluation_gatepolicy_check"),
+            path("<int:policy_id>/versions/<int:version_id>/", guard(self.check_view), name=name),
+            path("<int:policy_id>/drafts/<int:draft_id>/", guard(self.check_draft_view), name=f"{name}_draft"),
             *super().get_urls(),
         ]
 
     def check_view(self, request: HttpRequest, policy_id: int, version_id: int) -> HttpResponse:
         """What the gate says of a version; a POST has measured what it lacks."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        policies = GatePolicy.objects.select_related("evaluation_set__collection")
-        policy = get_object_or_404(policies, pk=policy_id)
+        policy = self._policy(request, policy_id)
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
-        may_run = request.user.has_perm("evaluation.add_evaluationrun")
+        back = _Back(reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]), str(version.profile))
+        may_publish = request.user.has_perm("retrieval.change_searchprofile") and not version.is_published
         try:
-            if request.method == "POST":
-                if not may_run:
-                    raise PermissionDenied
-                number = len(gates.request_runs(policy, version, request.user))
-                message = ngettext("%d run was asked for.", "%d runs were asked for.", number)
-                self.message_user(request, message % number, messages.SUCCESS)
-                return HttpResponseRedirect(request.path)
-            checked = gates.check(policy, version)
+            return self._check_page(request, policy, version, back, {"version": version, "may_publish": may_publish})
         except ImproperProfile as error:
             told = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
             self.message_user(request, told, messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]))
+            return HttpResponseRedirect(back.address)
+
+    def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
+        """What the gate says of a draft; a POST has measured what it lacks."""
+        policy = self._policy(request, policy_id)
+        drafts = Draft.objects.filter(collection=policy.evaluation_set.collection)
+        draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
+        back = _Back(reverse("admin:retrieval_draft_change", args=[draft.pk]), str(draft))
+        if not draft.is_open:
+            told = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
+            self.message_user(request, told, messages.ERROR)
+            return HttpResponseRedirect(back.address)
+        return self._check_page(request, policy, draft, back, {})
+
+    def _policy(self, request: HttpRequest, policy_id: int) -> GatePolicy:
+        """Raises: PermissionDenied, Http404."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return get_object_or_404(GatePolicy.objects.select_related("evaluation_set__collection"), pk=policy_id)
+
+    def _check_page(
+        self,
+        request: HttpRequest,
+        policy: GatePolicy,
+        subject: SearchProfileVersion | Draft,
+        back: _Back,
+        context: dict[str, Any],
+    ) -> HttpResponse:
+        """Raises: PermissionDenied, ImproperProfile."""
+        may_run = request.user.has_perm("evaluation.add_evaluationrun")
+        if request.method == "POST":
+            if not may_run:
+                raise PermissionDenied
+            try:
+                number = len(gates.request_runs(policy, subject, request.user))
+            except EvaluationError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                message = ngettext("%d run was asked for.", "%d runs were asked for.", number)
+                self.message_user(request, message % number, messages.SUCCESS)
+            return HttpResponseRedirect(request.path)
+        checked = gates.check(policy, subject)
+        comparison = checked.comparison
+        if comparison is not None and isinstance(subject, Draft):
+            # That the documents differ is what is asked here, and between runs that count nothing else does.
+            comparison = replace(comparison, caveats=())
         colour, label = _VERDICTS[checked.verdict]
         context = {
             **self.admin_site.each_context(request),
-            **(comparison_context(checked.comparison, request) if checked.comparison else {}),
-            "title": _t("Gate %(set)s: %(version)s") % {"set": policy.evaluation_set, "version": version},
+            **(comparison_context(comparison, request) if comparison else {}),
+            "title": _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate},
             "opts": self.opts,
             "media": self.media,
             "checked": checked,
             "state": badge(colour, label),
             "reason": gates.reason_of(checked),
             "runs": [
-                (name, run, run_badge(run) if run is not None else "")
-                for name, run in ((version, checked.run), (checked.in_force, checked.baseline))
+                (side, run, run_badge(run) if run is not None else "")
+                for side, run in ((checked.candidate, checked.run), (checked.in_force, checked.baseline))
             ],
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
-            "may_publish": request.user.has_perm("retrieval.change_searchprofile") and not version.is_published,
-            "is_live": checked.verdict is Verdict.RUNNING,
+            "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
+            "back": back,
+            **context,
         }
         return TemplateResponse(request, "admin/evaluation/gatepolicy/check.html", context)
 

@@ -80,6 +80,11 @@ def run_badge(run: EvaluationRun) -> SafeString:
     return badge(_COLOURS[EvaluationRun.Status(run.status)], label)
 
 
+def documents_badge(run: EvaluationRun) -> SafeString | str:
+    """Whose documents the run asked, where these are not those in service; else empty."""
+    return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
+
+
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
     """A mean with its bounds; a dash for None."""
     if interval is None:
@@ -114,9 +119,10 @@ def _named(run: EvaluationRun, measure: Measure) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: Measure) -> Markup:
-    """The metric of the set's runs of its kind over time, a line for each profile, the newest MOST_RUNS runs."""
+    """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
+    newest MOST_RUNS runs."""
     done = evaluation_set.runs.filter(
-        kind=KIND_OF_MEASURE[measure.key], status=EvaluationRun.Status.DONE, distrust=""
+        kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, distrust=""
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
@@ -176,12 +182,15 @@ def ranks_text(expected: Iterable[dict[str, Any]]) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """The playground with the question and both profiles; empty when one of them is no more."""
+    """The playground with the question and both profiles; empty when one of them is no more.
+
+    It searches what the second run asked; of a draft whose documents are gone there is nothing to search.
+    """
     sides = [_side(first), _side(second)]
-    if not all(sides):
+    collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
+    if collection is None or not all(sides):
         return ""
-    collection = first.evaluation_set.collection.slug
-    wanted = {"question": question, "a": sides[0], "b": sides[1], "collection": collection}
+    wanted = {"question": question, "a": sides[0], "b": sides[1], "collection": collection.slug}
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(wanted)}"
 
 

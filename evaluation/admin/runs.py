@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -19,7 +19,14 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from evaluation.admin.result_rows import judged_rows, result_rows, worst_first
-from evaluation.admin.run_presentation import STYLES, comparison_context, metric_chart, result_text, run_badge
+from evaluation.admin.run_presentation import (
+    STYLES,
+    comparison_context,
+    documents_badge,
+    metric_chart,
+    result_text,
+    run_badge,
+)
 from evaluation.models import EvaluationRun, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import MEASURES
@@ -31,6 +38,18 @@ RESULTS_PER_PAGE = 50
 MOST_OTHERS = 20
 
 
+class OfDraft(admin.SimpleListFilter):
+    title = _("documents")
+    parameter_name = "documents"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("service", _("in service")), ("draft", _("of a draft"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        wanted = {"service": Q(draft=None), "draft": ~Q(draft=None)}.get(self.value() or "")
+        return queryset if wanted is None else queryset.filter(wanted)
+
+
 @admin.register(EvaluationRun)
 class EvaluationRunAdmin(ReadOnlyAdmin):
     list_display = [
@@ -38,13 +57,14 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         "evaluation_set",
         "kind",
         "profile_name",
+        "documents",
         "trigger",
         "state",
         "result",
         "questions",
         "created_at",
     ]
-    list_filter = ["evaluation_set", "kind", "status", "trigger", "profile_name"]
+    list_filter = ["evaluation_set", "kind", "status", "trigger", "profile_name", OfDraft]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["profile_name", "evaluation_set__name"]
@@ -66,6 +86,10 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.display(description=_("run"), ordering="pk")
     def name(self, run: EvaluationRun) -> str:
         return f"#{run.pk}"
+
+    @admin.display(description=_("documents"), ordering="draft")
+    def documents(self, run: EvaluationRun) -> SafeString | str:
+        return documents_badge(run) or _t("in service")
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, run: EvaluationRun) -> SafeString:
@@ -121,7 +145,11 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            evaluation_set=run.evaluation_set, kind=run.kind, status=EvaluationRun.Status.DONE
+            # Those in service, and of a draft also its own.
+            Q(draft=None) | Q(draft=run.draft_id),
+            evaluation_set=run.evaluation_set,
+            kind=run.kind,
+            status=EvaluationRun.Status.DONE,
         )
         return {
             "run": run,
@@ -135,7 +163,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
             "wrong_only": wrong_only,
             "wrong_count": worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": [
-                (other, result_text(other), _comparison_address(run, other))
+                (other, documents_badge(other), result_text(other), _comparison_address(run, other))
                 for other in others.exclude(pk=run.pk)[:MOST_OTHERS]
             ]
             if run.status == EvaluationRun.Status.DONE
@@ -145,7 +173,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def compare_view(self, request: HttpRequest, run_id: int, baseline_id: int) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        runs = EvaluationRun.objects.select_related("evaluation_set__collection")
+        runs = EvaluationRun.objects.select_related("evaluation_set__collection", "draft__working_copy")
         run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
         if not _are_comparable(run, baseline):
             raise Http404

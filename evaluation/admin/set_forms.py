@@ -9,17 +9,17 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.exceptions import EvaluationError
-from evaluation.models import ExpectedPassage, RunKind
+from evaluation.models import EvaluationSet, ExpectedPassage, RunKind
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from retrieval.admin.playground import PUBLISHED, ProfileChoice
-from retrieval.models import Collection
+from retrieval.models import Collection, Draft
 
 MOST_QUESTIONS = 5000
 
 
 class CanonicalForm(forms.Form):
-    collection = forms.ModelChoiceField(Collection.objects.all(), label=_("Collection"))
+    collection = forms.ModelChoiceField(Collection.objects.in_service(), label=_("Collection"))
     number = forms.IntegerField(label=_("Questions"), min_value=1, max_value=MOST_QUESTIONS, initial=100)
     seed = forms.IntegerField(
         label=_("Seed"), min_value=0, max_value=10**6, initial=0, help_text=_("The same seed draws the same questions.")
@@ -31,7 +31,7 @@ class ImportForm(forms.Form):
     """An archive, or its two files one by one; ``contents`` are theirs by name."""
 
     collection = forms.ModelChoiceField(
-        Collection.objects.all(),
+        Collection.objects.in_service(),
         label=_("Collection"),
         help_text=_("The judged documents are named by their source and must be in it."),
     )
@@ -77,6 +77,20 @@ class RunForm(forms.Form):
     profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
     # By the button that is pressed.
     kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
+    draft = forms.ModelChoiceField(
+        Draft.objects.none(),
+        label=_("Documents"),
+        required=False,
+        empty_label=_("in service"),
+        error_messages={"invalid_choice": _("This draft is not open any more.")},
+    )
+
+    def __init__(self, evaluation_set: EvaluationSet, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["draft"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Draft.objects.filter(collection=evaluation_set.collection_id, status=Draft.Status.OPEN)
+        self.has_draft = field.queryset.exists()
 
 
 class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only

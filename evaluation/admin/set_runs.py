@@ -13,11 +13,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.admin.run_presentation import result_text, run_badge, trend_chart
+from evaluation.admin.run_presentation import documents_badge, result_text, run_badge, trend_chart
 from evaluation.admin.set_forms import RunForm
+from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from retrieval.models import Draft
 from retrieval.profiles import NamedProfile, active_profile
 
 NEWEST_RUNS = 10
@@ -53,13 +55,22 @@ class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
             self._request_run(request, evaluation_set, profile, kind)
 
     def _request_run(
-        self, request: HttpRequest, evaluation_set: EvaluationSet, profile: NamedProfile, kind: str
+        self,
+        request: HttpRequest,
+        evaluation_set: EvaluationSet,
+        profile: NamedProfile,
+        kind: str,
+        draft: Draft | None = None,
     ) -> EvaluationRun | None:
-        """The run, with a message; None, with the reason, when a run of this kind would ask nothing."""
+        """The run, with a message; None, with the reason, when it cannot be asked for."""
         if not evaluation_set.questions.measurable(kind).exists():
             self.message_user(request, f"{evaluation_set}: {NOTHING_TO_MEASURE[kind]}", messages.ERROR)
             return None
-        run = queue.request_run(evaluation_set, profile, kind=kind, by=request.user)
+        try:
+            run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, by=request.user)
+        except EvaluationError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return None
         self.message_user(request, _t("Run #%d was asked for.") % run.pk, messages.SUCCESS)
         return run
 
@@ -71,7 +82,7 @@ class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
         measure = measure_of(shown, metric)
         runs = list(evaluation_set.runs.all()[:NEWEST_RUNS])
         return {
-            "run_form": RunForm() if self.has_run_permission(request) else None,
+            "run_form": RunForm(evaluation_set) if self.has_run_permission(request) else None,
             "run_buttons": [
                 (kind, label, measurable[kind])
                 for kind, label in (
@@ -81,7 +92,7 @@ class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
                 if measurable[kind]
             ],
             "not_offered": [NOTHING_TO_MEASURE[kind] for kind in RunKind if not measurable[kind]],
-            "runs": [(run, run_badge(run), result_text(run, metric)) for run in runs],
+            "runs": [(run, documents_badge(run), run_badge(run), result_text(run, metric)) for run in runs],
             "is_live": any(not run.is_finished for run in runs),
             "metric": measure.key,
             "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],
@@ -89,23 +100,24 @@ class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
         }
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
-        """A run of the set with the profile chosen."""
+        """A run of the set with the profile chosen, on the documents chosen."""
         if not request.user.has_perm("evaluation.add_evaluationrun"):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
-        form = RunForm(request.POST)
+        form = RunForm(evaluation_set, request.POST)
         if not form.is_valid():
             told = " ".join(str(message) for messages_of in form.errors.values() for message in messages_of)
             self.message_user(request, told, messages.ERROR)
             return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
-        run = self._request_run(request, evaluation_set, form.cleaned_data["profile"], form.cleaned_data["kind"])
+        wanted = form.cleaned_data
+        run = self._request_run(request, evaluation_set, wanted["profile"], wanted["kind"], wanted["draft"])
         if run is None:
             return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
         return HttpResponseRedirect(reverse("admin:evaluation_evaluationrun_change", args=[run.pk]))
 
 
 def _last_result(evaluation_set: EvaluationSet, kind: RunKind) -> str:
-    run = evaluation_set.runs.filter(kind=kind, status=EvaluationRun.Status.DONE).first()
+    run = evaluation_set.runs.filter(kind=kind, draft=None, status=EvaluationRun.Status.DONE).first()
     return f"{run.profile_name}: {result_text(run)}" if run else "–"

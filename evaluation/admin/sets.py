@@ -8,8 +8,8 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, QuerySet
-from django.forms import Form, ModelForm
+from django.db.models import Count, ForeignKey, QuerySet
+from django.forms import Form, ModelChoiceField, ModelForm
 from django.http import (
     Http404,
     HttpRequest,
@@ -46,7 +46,7 @@ _FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
 @admin.register(EvaluationSet)
 class EvaluationSetAdmin(RunsOfSets):
     list_display = ["name", "collection", "questions", "drafts", "last_search", "last_answers", "created_at"]
-    list_filter = ["collection"]
+    list_filter = [("collection", admin.RelatedOnlyFieldListFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
@@ -68,6 +68,13 @@ class EvaluationSetAdmin(RunsOfSets):
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
         # The expected passages are documents of this collection.
         return ["collection"] if obj else []
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
+    ) -> ModelChoiceField[Any] | None:
+        if db_field.name == "collection":
+            options["queryset"] = Collection.objects.in_service()
+        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_prepopulated_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> dict[str, Any]:
         return {} if obj else dict(self.prepopulated_fields)

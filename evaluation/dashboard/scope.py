@@ -64,7 +64,7 @@ def scope_of(asked: Mapping[str, str]) -> Scope:
     """The scope that an address asks for: 30 days and all collections, where it asks for nothing that there is."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
-    return scope(days, Collection.objects.filter(slug=slug).first() if slug else None)
+    return scope(days, Collection.objects.in_service().filter(slug=slug).first() if slug else None)
 
 
 def scope(days: int = DEFAULT_DAYS, collection: Collection | None = None) -> Scope:

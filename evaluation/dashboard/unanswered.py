@@ -25,9 +25,10 @@ def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
     """The latest questions that got no answer from the documents or one that did not help, and how many there are in
     all: at most 500 are read.
 
-    A question that was turned away unsearched, because it instructs the site, says nothing about the documents.
+    A question that was turned away unsearched, because it instructs the site, says nothing about the documents, and one
+    that a draft was asked says nothing about those in service.
     """
-    searched = scope.answers().exclude(search_method="")
+    searched = scope.answers().filter(conversation__collection__draft=None).exclude(search_method="")
     bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
     rows = bad.values_list("pk", "question", "completed_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question says by itself nothing of what is missing.
@@ -38,7 +39,7 @@ def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
 def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[list[Document]]:
     """For each group of answers the documents found most often for them, those found equally often by id.
 
-    Documents that are gone are left out.
+    Documents that are gone, or only in a draft, are left out.
     """
     ids = sorted({pk for group in answers for pk in group})
     if not ids:
@@ -48,7 +49,8 @@ def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[l
         cursor.execute(_NEAREST_SQL, [ids])
         for pk, document in cursor.fetchall():
             found.setdefault(pk, set()).add(document)
-    documents = Document.objects.in_bulk({document for held in found.values() for document in held})
+    in_service = Document.objects.filter(collection__draft=None)
+    documents = in_service.in_bulk({document for held in found.values() for document in held})
     nearest = []
     for group in answers:
         counted = Counter(document for pk in group for document in found.get(pk, ()) if document in documents)

@@ -10,9 +10,9 @@ from retrieval.models import Document
 
 
 def documents_never_cited(scope: Scope) -> QuerySet[Document]:
-    """The documents that can be searched and that no answer cites that is still kept, of any time: those that had the
-    longest time to be cited first."""
-    documents = Document.objects.filter(chunk_count__gt=0).exclude(
+    """The documents in service that can be searched and that no answer cites that is still kept, of any time: those
+    that had the longest time to be cited first."""
+    documents = Document.objects.filter(chunk_count__gt=0, collection__draft=None).exclude(
         Exists(Citation.objects.filter(document=OuterRef("pk")))
     )
     if scope.collection is not None:

@@ -55,7 +55,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
-    run = jobs.claim(run_id, EvaluationRun.objects.select_related("evaluation_set"), started_at=timezone.now())
+    run = jobs.claim(run_id, EvaluationRun.objects.select_related("evaluation_set", "draft"), started_at=timezone.now())
     if run is None:
         return None
     try:
@@ -80,7 +80,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _task(run)
     # Before the passages are looked up: a change in between is then seen at the end.
-    version = corpus_version(run.evaluation_set.collection_id)
+    version = corpus_version(task.collection_id)
     measurement = _KINDS[run.kind](task)
     _begin(task, measurement, version)
     asked = set(results_of(run).values_list("question", flat=True))
@@ -96,7 +96,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
         _keep(run, measurement.ask(question))
     results = list(results_of(run))
     distrust = measurement.distrust(results)
-    if corpus_version(run.evaluation_set.collection_id) != version:
+    if corpus_version(task.collection_id) != version:
         distrust = "The documents changed while it ran: run it again."
     elif conditions(run.kind) != run.conditions:
         distrust = "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
@@ -114,13 +114,17 @@ def _task(run: EvaluationRun) -> Task:
         settings = from_json(run.settings)
     except ImproperProfile as error:
         raise Unmeasurable(f"The settings of {run.profile_name} cannot be read: {error}") from error
+    collection = run.collection_id
+    if collection is None or (run.draft is not None and not run.draft.is_open):
+        raise Unmeasurable(f"The documents of {run.draft} cannot be asked any more: it has ended.")
     questions = measured_questions(run.evaluation_set, run.kind)
     if not questions:
         raise Unmeasurable(str(NOTHING_TO_MEASURE[run.kind]))
     return Task(
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
-        filters=SearchFilters(collections=(run.evaluation_set.collection_id,)),
+        collection_id=collection,
+        filters=SearchFilters(collections=(collection,)),
         questions=questions,
     )
 

@@ -31,6 +31,7 @@ class Task:
 
     run: EvaluationRun
     profile: NamedProfile
+    collection_id: int
     filters: SearchFilters
     questions: Sequence[EvaluationQuestion]
 

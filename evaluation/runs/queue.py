@@ -9,14 +9,16 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _t
 
 from chat import conf as chat_conf
 from chat.prompts import PROMPT_VERSION
 from chat.protocols import ModelGenerator
 from evaluation import jobs
+from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.tasks import measure_evaluation_run
-from retrieval.models import CollectionStatistics, Embedder
+from retrieval.models import CollectionStatistics, Draft, Embedder
 from retrieval.profiles import NamedProfile
 from retrieval.ranking.profile import to_json
 
@@ -32,22 +34,28 @@ def request_run(
     profile: NamedProfile,
     *,
     kind: str = RunKind.SEARCH,
+    draft: Draft | None = None,
     trigger: str = EvaluationRun.Trigger.MANUAL,
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
     """A run of the set with this profile, for a worker to measure; the one that waits already, when there is one.
 
-    Without ``to_worker`` no worker is told of a new run: who asks for it measures it.
+    With a ``draft`` its documents are asked instead of those in service. Without ``to_worker`` no worker is told of a
+    new run: who asks for it measures it. Raises: EvaluationError for a draft that is not open.
     """
+    if draft is not None and draft.status != Draft.Status.OPEN:
+        names = {"draft": draft, "status": draft.get_status_display()}
+        raise EvaluationError(_t("The documents of %(draft)s cannot be asked: it is %(status)s.") % names)
     stored = to_json(profile.settings)
     waiting = EvaluationRun.objects.filter(
-        evaluation_set=evaluation_set, kind=kind, settings=stored, status__in=UNFINISHED
+        evaluation_set=evaluation_set, draft=draft, kind=kind, settings=stored, status__in=UNFINISHED
     )
     if (run := waiting.first()) is not None:
         return run
     run = EvaluationRun.objects.create(
         evaluation_set=evaluation_set,
+        draft=draft,
         kind=kind,
         profile_version_id=profile.version_id,
         profile_name=profile.name,

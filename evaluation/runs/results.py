@@ -173,7 +173,9 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     ]
     if run.fingerprint != baseline.fingerprint:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
-    if run.corpus_version != baseline.corpus_version:
+    if run.draft_id != baseline.draft_id:
+        caveats.append(_other_documents(run, baseline))
+    elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     if run.kind == RunKind.SEARCH and (unseen := _not_seen_by_search(run, baseline)):
         caveats.append(_t("Both were searched equally deep, so this difference does not show: %s.") % unseen)
@@ -190,6 +192,16 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif "prompt_version" in differing:
         caveats.append(_t("What the model is told changed in between: the version of the prompt is another one."))
     return caveats
+
+
+def _other_documents(run: EvaluationRun, baseline: EvaluationRun) -> str:
+    if run.draft_id is not None and baseline.draft_id is not None:
+        return _t("They asked the documents of different drafts.")
+    of_draft, other = (run, baseline) if run.draft_id is not None else (baseline, run)
+    return _t("#%(run)d asked the documents of a draft, #%(other)d those in service.") % {
+        "run": of_draft.pk,
+        "other": other.pk,
+    }
 
 
 def _not_seen_by_search(run: EvaluationRun, baseline: EvaluationRun) -> str:

@@ -28,7 +28,7 @@ class SearchMeasurement:
         # As deep as recall@50 looks, or as the profile can go: its own length of a result changes no rank above it.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
-        self._expectations = resolve(task.run.evaluation_set.collection_id, expected)
+        self._expectations = resolve(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Answer
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from retrieval.editing import draft_of
 from retrieval.models import Chunk, Collection, Document
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def set_from_canonical_questions(
 
     The same seed draws the same questions of the same passages, one of each passage. Passages that share a question are
     all expected. Such questions are indexed with their own passages: they flatter every search, by words most of all.
-    Raises: EvaluationError when the collection has no canonical question.
+    Raises: EvaluationError when the collection has no canonical question, and for a draft's working copy.
     """
+    require_in_service(collection)
     drawn = _drawn(collection, seed)[:number]
     if not drawn:
         raise EvaluationError(_t("The passages of %s have no canonical questions.") % collection)
@@ -129,15 +131,29 @@ def complaints_of(collection: Collection) -> EvaluationSet:
 def collection_asked(answer: Answer) -> Collection | None:
     """The collection that the answer was looked for in; where all were, the one its sources come from mostly.
 
-    None when there is no collection at all.
+    Of an answer from a draft it is the draft's collection. None when there is no collection at all.
     """
     if answer.conversation.collection is not None:
-        return answer.conversation.collection
+        return _in_service(answer.conversation.collection)
     sources = [source["document"]["id"] for source in answer.sources]
     counted = Counter(Document.objects.filter(pk__in=sources).order_by("pk").values_list("collection", flat=True))
     if not counted:
-        return Collection.objects.first()
-    return Collection.objects.get(pk=counted.most_common(1)[0][0])
+        return Collection.objects.in_service().first()
+    return _in_service(Collection.objects.get(pk=counted.most_common(1)[0][0]))
+
+
+def require_in_service(collection: Collection) -> None:
+    """Raises: EvaluationError for a draft's working copy, which goes with its draft, and its sets with it."""
+    if (draft := draft_of(collection)) is not None:
+        names = {"copy": collection, "collection": draft.collection}
+        told = _t("%(copy)s is a draft: make the set for %(collection)s, and run it on the draft.")
+        raise EvaluationError(told % names)
+
+
+def _in_service(collection: Collection) -> Collection:
+    """The collection itself; of a draft's working copy the one that it is a draft of."""
+    draft = draft_of(collection)
+    return collection if draft is None else draft.collection
 
 
 def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:

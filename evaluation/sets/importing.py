@@ -14,6 +14,7 @@ from django.utils.text import slugify
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.sets.beir_files import ImportedQuestion, read_questions
+from evaluation.sets.building import require_in_service
 from retrieval.models import Collection, Document
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def import_beir(
     """A new set of the queries and judgements in ``files``, whose document ids are sources of the collection.
 
     All of it is there, or nothing. Raises: UnreadableTestSet, naming file and line, also for a document that the
-    collection does not have; EvaluationError when there is a set of that short name.
+    collection does not have; EvaluationError when there is a set of that short name, and for a draft's working copy.
     """
+    require_in_service(collection)
     if slug != slugify(slug) or not slug:
         raise EvaluationError(f"{slug!r} is no short name: it is made of letters, digits and hyphens.")
     if EvaluationSet.objects.filter(slug=slug).exists():

@@ -19,7 +19,7 @@ from evaluation.runs import execution, queue
 from evaluation.runs.measures import MEASURES, NOTHING_TO_MEASURE
 from evaluation.runs.results import interval_of
 from retrieval.exceptions import RetrievalError
-from retrieval.models import SearchProfileVersion
+from retrieval.models import Draft, SearchProfileVersion
 from retrieval.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 from retrieval.ranking.profile import ImproperProfile
 
@@ -42,6 +42,9 @@ class Command(BaseCommand):
             metavar="NAME",
             help=f'"{BUILT_IN}", or a version such as "default v2"; the one in force when left out.',
         )
+        parser.add_argument(
+            "--draft", action="store_true", help="Ask the documents of the collection's draft, not those in service."
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -53,7 +56,8 @@ class Command(BaseCommand):
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
             profile = _profile(options["profile"])
-            run = self._finished(queue.request_run(evaluation_set, profile, kind=kind, to_worker=False))
+            draft = _draft(evaluation_set) if options["draft"] else None
+            run = self._finished(queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False))
         except (EvaluationError, RetrievalError, ImproperProfile, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if run.status != EvaluationRun.Status.DONE:
@@ -92,7 +96,8 @@ class Command(BaseCommand):
             bar.clear()
 
     def _tell(self, run: EvaluationRun) -> None:
-        self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}")
+        told = "" if run.draft is None else f", on {run.draft}"
+        self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{told}")
         for measure in MEASURES[run.kind]:
             found = interval_of(run, measure.key)
             shown = "-" if found is None else f"{figure(found.mean)} [{figure(found.low)} {figure(found.high)}]"
@@ -100,6 +105,14 @@ class Command(BaseCommand):
             self.stdout.write(f"  {measure.label!s:<30} {shown:<22} of {asked}")
         latency = run.summary["latency_ms"]
         self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {latency['p50']:.0f} / {latency['p95']:.0f}")
+
+
+def _draft(evaluation_set: EvaluationSet) -> Draft:
+    """Raises: CommandError when the set's collection has no open draft."""
+    draft = evaluation_set.collection.drafts.open().first()
+    if draft is None:
+        raise CommandError(f"{evaluation_set.collection} has no open draft.")
+    return draft
 
 
 def _profile(name: str) -> NamedProfile:
@@ -123,6 +136,7 @@ def _as_json(run: EvaluationRun) -> dict[str, Any]:
         "set": run.evaluation_set.slug,
         "kind": run.kind,
         "profile": run.profile_name,
+        "draft": run.draft_id,
         "conditions": run.conditions,
         "distrust": run.distrust,
         **run.summary,

@@ -279,7 +279,7 @@ def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draf
 
 def test_a_file_that_no_document_has_any_more_is_deleted(library: Collection, draft: Draft, ingest: Ingest) -> None:
     storage = library.documents.get(source="pump.md").file.storage
-    old = {source: str(library.documents.get(source=source).file.name) for source in ("pump.md", "valve.md", "heater.md")}
+    old = {document.source: str(document.file.name) for document in library.documents.all()}
     ingest(working_copy(draft), "pump.md", PUMP.replace("SK-9920", "SK-9921"))
     working_copy(draft).documents.get(source="valve.md").delete()
     assert all(storage.exists(name) for name in old.values())

@@ -1,0 +1,290 @@
+"""Drafts of documents on the pages of evaluation: what a gate says of one, runs of one, and where none belongs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from chat.models import Answer, Feedback
+from evaluation.admin.run_presentation import trend_chart
+from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.scope import scope, scope_of
+from evaluation.dashboard.unanswered import nearest_documents, unanswered
+from evaluation.dashboard.unused import documents_never_cited
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
+from evaluation.runs import execution, queue
+from evaluation.runs.measures import measure_of
+from evaluation.sets import building
+from retrieval import drafts, profiles
+from retrieval.models import Chunk, Collection, Document, Draft
+from tests.support.evaluation_sets import BY_MEANING, fill, set_of, version_of
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SETS = "/admin/evaluation/evaluationset/"
+RUNS = "/admin/evaluation/evaluationrun/"
+GATES = "/admin/evaluation/gatepolicy/"
+
+
+@pytest.fixture
+def admin(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+@pytest.fixture
+def library(collection, ingest) -> Collection:
+    fill(collection, ingest)
+    profiles.publish(version_of(BY_MEANING))
+    return collection
+
+
+@pytest.fixture
+def evaluation_set(library):
+    return set_of(library)
+
+
+@pytest.fixture
+def policy(evaluation_set) -> GatePolicy:
+    return GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10", required_for_documents=True)
+
+
+@pytest.fixture
+def draft(library) -> Draft:
+    found = drafts.carry_on(drafts.begin(library).pk)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def working_copy(draft) -> Collection:
+    return Collection.objects.get(draft=draft)
+
+
+def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
+    run = execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
+    assert run is not None
+    return run
+
+
+def messages(response) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def html(response) -> str:
+    return " ".join(response.content.decode().split())
+
+
+# The page of a gate and a draft --------------------------------------------------------------------------------------
+
+
+def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, draft, working_copy) -> None:
+    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
+    page = admin.get(address)
+    back = reverse("admin:retrieval_draft_change", args=[draft.pk])
+    assert page.context["title"] == "Gate Library: Library (draft)"
+    assert "have not both been measured" in html(page)
+    assert f'<a href="{back}">{draft}</a>' in html(page)
+    assert "Run now" in html(page)
+    assert "Publish" not in html(page), "a draft is published on its own page"
+    assert messages(admin.post(address, follow=True)) == ["2 runs were asked for."]
+    running = admin.get(address)
+    assert 'id="gate" data-live' in html(running)
+    assert "Run now" not in html(running)
+    working_copy.documents.get(source="dogs.md").delete()
+    for run in EvaluationRun.objects.all():
+        execution.measure(run.pk)
+    shown = admin.get(address)
+    assert "is not significantly worse than Library" in html(shown)
+    assert "data-live" not in html(shown)
+    (_, _, worse, number), (_, _, _, better) = shown.context["groups"]
+    assert (number, better) == (2, 0)
+    assert {row.pair.text for row in worse} == {"May canines come along?", "Is bringing puppies allowed?"}
+    assert f"collection={working_copy.slug}" in worse[0].explanation
+    assert admin.get(worse[0].explanation).status_code == 200
+    assert "is-bad" not in html(shown), "that the documents differ is no caveat here"
+    assert shown.content.decode().count("(draft)</th>") == 1
+
+
+def test_a_draft_that_is_being_read_is_waited_for(admin, policy, draft, working_copy) -> None:
+    working_copy.documents.filter(source="pump.md").update(status="pending")
+    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
+    page = admin.get(address)
+    assert "documents of Library (draft) are still being read" in html(page)
+    assert "data-live" in html(page)
+    assert "Run now" not in html(page)
+    assert messages(admin.post(address, follow=True)) == ["0 runs were asked for."]
+
+
+def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library) -> None:
+    copying = drafts.begin(library)
+    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, copying.pk])
+    assert admin.get(address).status_code == 200
+    told = messages(admin.post(address, follow=True))
+    assert told == [f"The documents of {copying} cannot be asked: it is being copied."]
+    drafts.discard(copying)
+    response = admin.get(address)
+    assert response.url == reverse("admin:retrieval_draft_change", args=[copying.pk])
+    assert not EvaluationRun.objects.exists()
+    other = Collection.objects.create(slug="other", name="Other")
+    foreign = drafts.begin(other)
+    assert (
+        admin.get(reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, foreign.pk])).status_code == 404
+    )
+
+
+def test_what_may_be_done_depends_on_permissions(client, policy, draft) -> None:
+    address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, draft.pk])
+    user = User.objects.create_user("clerk", is_staff=True)
+    client.force_login(user)
+    assert client.get(address).status_code == 403
+    user.user_permissions.set(Permission.objects.filter(codename="view_gatepolicy"))
+    assert "Run now" not in html(client.get(address))
+    assert client.post(address).status_code == 403
+    assert not EvaluationRun.objects.exists()
+
+
+def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(admin, policy) -> None:
+    GatePolicy.objects.update(required_for_documents=False)
+    change = f"{GATES}{policy.pk}/change/"
+    assert "The collection is changed by drafts alone" in html(admin.get(change))
+    sent = {"evaluation_set": policy.evaluation_set_id, "metric": "hit@10", "largest_loss": 0}
+    saved = admin.post(change, {**sent, "required_for_documents": "on"}, follow=True)
+    assert "From now on the documents of Library are changed by drafts alone." in messages(saved)
+    assert "required for changed documents" in LogEntry.objects.latest("pk").get_change_message().lower()
+    assert "column-required_for_documents" in html(admin.get(GATES))
+    again = admin.post(change, {**sent, "required_for_documents": "on", "largest_loss": 0.1}, follow=True)
+    assert len(messages(again)) == 1
+
+
+# Runs on the pages of sets and runs ----------------------------------------------------------------------------------
+
+
+def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set, library) -> None:
+    change, run = f"{SETS}{evaluation_set.pk}/change/", f"{SETS}{evaluation_set.pk}/run/"
+    assert 'name="draft"' not in html(admin.get(change))
+    draft = drafts.begin(library)
+    assert 'name="draft"' not in html(admin.get(change)), "it is being copied"
+    drafts.carry_on(draft.pk)
+    page = html(admin.get(change))
+    assert f'<option value="{draft.pk}">{draft}</option>' in page
+    wanted = {"profile": "published", "kind": "search"}
+    admin.post(run, {**wanted, "draft": draft.pk})
+    assert EvaluationRun.objects.get().draft == draft
+    admin.post(run, {**wanted, "draft": ""})
+    assert EvaluationRun.objects.latest("pk").draft is None
+    drafts.discard(draft)
+    told = messages(admin.post(run, {**wanted, "draft": draft.pk}, follow=True))
+    assert told[-1] == "This draft is not open any more."
+    assert EvaluationRun.objects.count() == 2
+
+
+def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
+    admin, evaluation_set, draft, library
+) -> None:
+    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft)
+    of_draft.results.update(hit=0)
+    mark = f"draft #{draft.pk}"
+    listed = admin.get(f"{SETS}{evaluation_set.pk}/change/")
+    assert [mark in str(documents) for _, documents, _, _ in listed.context["runs"]] == [True, False]
+    assert html(listed).count(f"{mark}</span>") == 1
+    chart = str(trend_chart(evaluation_set, measure_of("search")))
+    assert (f"#{in_service.pk} " in chart, f"#{of_draft.pk} " in chart) == (True, False)
+    EvaluationRun.objects.filter(pk=of_draft.pk).update(profile_name="of the draft")
+    assert "of the draft" not in html(admin.get(SETS))
+    rows = html(admin.get(RUNS))
+    assert mark in rows
+    assert "in service" in rows
+    assert mark not in html(admin.get(f"{RUNS}?documents=service"))
+    assert f"{RUNS}{in_service.pk}/" not in html(admin.get(f"{RUNS}?documents=draft"))
+
+
+def test_what_a_run_is_offered_to_be_compared_with(admin, evaluation_set, draft, library) -> None:
+    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft)
+    page = admin.get(f"{RUNS}{of_draft.pk}/change/")
+    assert [one[0] for one in page.context["others"]] == [in_service]
+    assert f'href="/admin/retrieval/draft/{draft.pk}/change/"' in html(page)
+    assert f"collection=library-draft-{draft.pk}" in page.context["rows"][0].explanation
+    assert admin.get(f"{RUNS}{in_service.pk}/change/").context["others"] == []
+    compared = html(admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/"))
+    assert f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service." in compared
+    drafts.discard(draft)
+    drafts.carry_on(draft.pk)
+    assert admin.get(f"{RUNS}{of_draft.pk}/change/").context["rows"][0].explanation == ""
+    assert admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/").status_code == 200
+    another = drafts.begin(library)
+    drafts.carry_on(another.pk)
+    newest = measured(evaluation_set, Draft.objects.get(pk=another.pk))
+    others = admin.get(f"{RUNS}{newest.pk}/change/").context["others"]
+    assert [one[0] for one in others] == [in_service], "not what another draft found"
+    compared = html(admin.get(f"{RUNS}{newest.pk}/compare/{of_draft.pk}/"))
+    assert "They asked the documents of different drafts." in compared
+
+
+# Where a working copy does not belong --------------------------------------------------------------------------------
+
+
+def test_no_set_is_made_for_a_working_copy(admin, library, working_copy, tmp_path: Path) -> None:
+    for address in (f"{SETS}add/", f"{SETS}canonical/", f"{SETS}import/"):
+        page = html(admin.get(address))
+        assert f'<option value="{library.pk}">' in page, address
+        assert f'<option value="{working_copy.pk}">' not in page, address
+    sent = {"name": "Mine", "slug": "mine", "collection": working_copy.pk, "description": ""}
+    assert "errorlist" in html(admin.post(f"{SETS}add/", sent))
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "How heavy?", "answer": "3450 grams"}))
+    told = "is a draft: make the set for Library, and run it on the draft"
+    with pytest.raises(CommandError, match=told):
+        call_command("import_evaluation_set", str(tmp_path), "--collection", working_copy.slug, "--slug", "mine")
+    Chunk.objects.update(canonical_questions=["What is it?"])
+    with pytest.raises(EvaluationError, match=told):
+        building.set_from_canonical_questions(working_copy, 5)
+    assert not EvaluationSet.objects.exists()
+    call_command("import_evaluation_set", str(tmp_path), "--collection", library.slug, "--slug", "mine")
+    assert EvaluationSet.objects.get().collection == library
+
+
+def asked(collection: Collection | None, question: str, document: Document) -> Answer:
+    answer = completed_answer(question=question)
+    answer.sources[0]["document"]["id"] = document.pk
+    answer.save()
+    answer.conversation.collection = collection
+    answer.conversation.save()
+    Feedback.objects.create(answer=answer, helpful=False)
+    return answer
+
+
+def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library, working_copy) -> None:
+    document = working_copy.documents.get(source="pump.md")
+    assert building.collection_asked(asked(working_copy, "How heavy?", document)) == library
+    assert building.collection_asked(asked(None, "How heavy?", document)) == library
+    working_copy.name = "A name that sorts first"
+    working_copy.save()
+    without_sources = completed_answer()
+    without_sources.sources = []
+    assert building.collection_asked(without_sources) == library
+
+
+def test_the_dashboard_is_about_what_is_in_service(admin, library, working_copy) -> None:
+    assert list(documents_never_cited(scope())) == list(library.documents.order_by("created_at", "pk"))
+    assert scope_of({"collection": working_copy.slug}).collection is None
+    assert scope_of({"collection": library.slug}).collection == library
+    shown = admin.get("/admin/evaluation/dashboard/")
+    assert working_copy.slug not in html(shown)
+    in_service, copied = library.documents.get(source="pump.md"), working_copy.documents.get(source="pump.md")
+    of_library = asked(library, "How heavy is it?", in_service)
+    anywhere = asked(None, "How long does it last?", copied)
+    asked(working_copy, "What is new in the draft?", copied)
+    found, number = unanswered(scope())
+    assert number == 2
+    assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
+    assert find_gaps(scope()).total == 2
+    near = nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]])
+    assert near == [[in_service], []]

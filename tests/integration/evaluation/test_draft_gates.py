@@ -1,0 +1,357 @@
+"""Drafts of documents: measured beside the documents in service, and published only when they are not worse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from evaluation import gates
+from evaluation.exceptions import EvaluationError
+from evaluation.gates import Verdict
+from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
+from evaluation.runs import execution, queue, searching
+from evaluation.runs.results import compare
+from retrieval import drafts, profiles
+from retrieval import search as search_module
+from retrieval.exceptions import DocumentRejected
+from retrieval.gates import PublicationRefused
+from retrieval.ingest import submission
+from retrieval.models import Collection, CollectionStatistics, Document, Draft
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, DOCUMENTS, fill, set_of, version_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+
+@pytest.fixture
+def library(collection, ingest) -> Collection:
+    fill(collection, ingest)
+    profiles.publish(version_of(BY_MEANING))
+    return collection
+
+
+@pytest.fixture
+def evaluation_set(library):
+    return set_of(library)
+
+
+@pytest.fixture
+def policy(evaluation_set) -> GatePolicy:
+    return GatePolicy.objects.create(
+        evaluation_set=evaluation_set, metric="hit@10", required_for_publishing=False, required_for_documents=True
+    )
+
+
+@pytest.fixture
+def draft(library) -> Draft:
+    found = drafts.carry_on(drafts.begin(library).pk)
+    assert found is not None
+    assert found.status == Draft.Status.OPEN
+    return found
+
+
+def working_copy(draft: Draft) -> Collection:
+    return Collection.objects.get(draft=draft)
+
+
+def measure_all() -> None:
+    for run in EvaluationRun.objects.filter(status="queued"):
+        execution.measure(run.pk)
+
+
+def measured(evaluation_set, draft: Draft | None = None) -> EvaluationRun:
+    run = execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), draft=draft).pk)
+    assert run is not None
+    return run
+
+
+def without_the_answers(draft: Draft) -> None:
+    for document in Document.objects.filter(collection__draft=draft, source__in=DOCUMENTS):
+        document.delete()
+
+
+def only_objection(draft: Draft) -> str:
+    (objection,) = gates.objections_to_draft(draft)
+    return objection.reason
+
+
+# What a gate says of a draft -----------------------------------------------------------------------------------------
+
+
+def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, library, ingest) -> None:
+    ingest(working_copy(draft), "new.md", "# New\n\nThe boiler holds forty litres.")
+    with pytest.raises(
+        PublicationRefused, match=r"Library \(draft\) and Library have not both been measured"
+    ) as caught:
+        drafts.publish(draft)
+    (objection,) = caught.value.objections
+    assert objection.reason.startswith("Library: Library (draft) and Library have not both")
+    assert objection.address == f"/admin/evaluation/gatepolicy/{policy.pk}/drafts/{draft.pk}/"
+    requested = gates.request_runs(policy, draft)
+    assert [(run.draft, run.profile_name, run.trigger) for run in requested] == [
+        (draft, "default v1", "gate"),
+        (None, "default v1", "gate"),
+    ]
+    assert gates.check(policy, draft).verdict is Verdict.RUNNING
+    assert only_objection(draft) == "Library: Library (draft) is being measured."
+    measure_all()
+    checked = gates.check(policy, draft)
+    assert checked.verdict is Verdict.PASSED
+    assert (checked.run, checked.baseline) == tuple(requested)
+    assert checked.comparison is not None
+    assert (checked.comparison.same, checked.comparison.questions) == (6, 6), "a copy is searched as the original is"
+    assert gates.request_runs(policy, draft) == []
+    assert "Library (draft) is not significantly worse than Library" in gates.reason_of(checked)
+    drafts.publish(draft)
+    published = drafts.carry_on(draft.pk)
+    assert published is not None
+    assert (published.status, published.objections) == (Draft.Status.PUBLISHED, [])
+    assert library.documents.filter(source="new.md").exists()
+
+
+def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_alone(policy, draft, library) -> None:
+    without_the_answers(draft)
+    gates.request_runs(policy, draft)
+    measure_all()
+    assert gates.check(policy, draft).verdict is Verdict.WORSE
+    with pytest.raises(PublicationRefused, match=r"\(draft\) is significantly worse than Library: hit@10 -1\.0"):
+        drafts.publish(draft)
+    with pytest.raises(PublicationRefused):
+        drafts.publish(draft, override="  ")
+    assert library.documents.count() == len(DOCUMENTS)
+    drafts.publish(draft, override="They are out of date.")
+    published = drafts.carry_on(draft.pk)
+    assert published is not None
+    assert (published.status, published.override) == (Draft.Status.PUBLISHED, "They are out of date.")
+    assert "is significantly worse than" in published.objections[0]["reason"]
+    assert not library.documents.exists()
+
+
+@pytest.mark.parametrize("change", ["draft", "being read", "in service", "profile", "questions", "distrust"])
+def test_what_was_measured_before_something_changed_does_not_count(
+    policy, draft, library, evaluation_set, ingest, change
+) -> None:
+    gates.request_runs(policy, draft)
+    measure_all()
+    assert gates.check(policy, draft).verdict is Verdict.PASSED
+    expected = Verdict.NOT_MEASURED
+    if change == "draft":
+        ingest(working_copy(draft), "new.md", "# New\n\nSomething new.")
+    elif change == "being read":
+        submission.submit(working_copy(draft), "pump.md", b"# Nothing", enqueue=False)
+        expected = Verdict.BEING_READ
+    elif change == "in service":
+        CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
+    elif change == "profile":
+        profiles.publish(version_of(BY_WORDS))
+    elif change == "questions":
+        evaluation_set.questions.first().delete()
+    else:
+        EvaluationRun.objects.exclude(draft=None).update(distrust="The documents changed while it ran.")
+    checked = gates.check(policy, draft)
+    assert checked.verdict is expected
+    assert checked.objects
+    assert ("documents changed" in checked.failure) is (change == "distrust")
+    asked = {"draft": 1, "being read": 0, "in service": 1, "profile": 2, "questions": 2, "distrust": 1}
+    assert len(gates.request_runs(policy, draft)) == asked[change]
+
+
+def test_neither_side_takes_a_run_of_the_other(policy, draft, library, evaluation_set) -> None:
+    other = measured(evaluation_set, draft)
+    in_service = measured(evaluation_set)
+    version = queue.corpus_version(library.pk)
+    CollectionStatistics.objects.filter(pk=working_copy(draft).pk).update(version=version)
+    EvaluationRun.objects.update(corpus_version=version)
+    checked = gates.check(policy, draft)
+    assert (checked.run, checked.baseline) == (other, in_service)
+    in_service.delete()
+    assert gates.check(policy, draft).baseline is None
+    other.delete()
+    measured(evaluation_set)
+    assert gates.check(policy, draft).run is None
+
+
+def test_a_version_is_not_held_against_a_draft(policy, draft, evaluation_set) -> None:
+    version = version_of(BY_WORDS)
+    execution.measure(queue.request_run(evaluation_set, profiles.named(version), draft=draft).pk)
+    measured(evaluation_set, draft)
+    EvaluationRun.objects.update(corpus_version=queue.corpus_version(evaluation_set.collection_id))
+    checked = gates.check(policy, version)
+    assert (checked.run, checked.baseline, checked.verdict) == (None, None, Verdict.NOT_MEASURED)
+    assert [run.draft for run in gates.request_runs(policy, version)] == [None, None]
+
+
+def test_a_set_without_questions_objects(policy, draft, evaluation_set) -> None:
+    evaluation_set.questions.all().delete()
+    assert "nothing can be measured" in only_objection(draft)
+
+
+def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    assert gates.guards(policy.evaluation_set.collection)
+    assert not gates.guards(other)
+    GatePolicy.objects.create(evaluation_set=set_of(other, "elsewhere", {}), required_for_documents=True)
+    assert len(list(gates.objections_to_draft(draft))) == 1
+    GatePolicy.objects.filter(pk=policy.pk).update(required_for_documents=False, required_for_publishing=True)
+    assert list(gates.objections_to_draft(draft)) == []
+    assert not gates.guards(policy.evaluation_set.collection)
+
+
+def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest) -> None:
+    with pytest.raises(DocumentRejected, match="because a gate guards its documents: begin a draft"):
+        ingest(library, "new.md", "# New")
+    draft = drafts.carry_on(drafts.begin(library).pk)
+    assert draft is not None
+    with pytest.raises(DocumentRejected, match=r"choose Library \(draft\) instead"):
+        ingest(library, "new.md", "# New")
+    assert ingest(working_copy(draft), "new.md", "# New\n\nSomething new.").status == "ready"
+    drafts.discard(draft)
+    drafts.carry_on(draft.pk)
+    GatePolicy.objects.update(required_for_documents=False)
+    assert ingest(library, "new.md", "# New\n\nSomething new.").status == "ready"
+
+
+# Runs of a draft -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_a_draft_asks_its_documents(evaluation_set, draft, ingest) -> None:
+    copy = working_copy(draft)
+    copy.documents.get(source="dogs.md").delete()
+    ingest(copy, "pump.md", "# Pump\n\nIn short: the circulation pump weighs 3450 grams and moves water about.")
+    in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft)
+    assert (in_service.unresolved, of_draft.unresolved) == (0, 3)
+    assert of_draft.corpus_version == queue.corpus_version(copy.pk)
+    found = {result.text: result.hit for result in of_draft.results.all()}
+    assert (found["May canines come along?"], found["When does the warehouse open and close?"]) == (0, 1)
+    compared = compare(of_draft, in_service)
+    assert compared.caveats == (f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service.",)
+    assert compare(in_service, of_draft).caveats == compared.caveats
+    again = measured(evaluation_set, draft)
+    assert compare(again, of_draft).caveats == ()
+    copy.documents.get(source="valve.md").delete()
+    assert compare(measured(evaluation_set, draft), of_draft).caveats == ("The documents changed in between.",)
+
+
+def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set, draft, ingest) -> None:
+    text = "How many grams does the circulation pump weigh?"
+    evaluation_set.questions.exclude(text=text).delete()
+    evaluation_set.questions.update(expected_answer="9999 grams")
+    ingest(working_copy(draft), "pump.md", "# Pump\n\nThe circulation pump weighs 9999 grams and moves water.")
+    runs = [
+        execution.measure(queue.request_run(evaluation_set, profiles.active_profile(), kind="answers", draft=of).pk)
+        for of in (draft, None)
+    ]
+    answers = [run.answer_results.get().answer for run in runs if run is not None]
+    assert ["9999 grams" in answer for answer in answers] == [True, False]
+    assert "3450 grams" in answers[1]
+
+
+def test_what_waits_is_told_apart_by_its_documents(evaluation_set, draft) -> None:
+    profile = profiles.active_profile()
+    in_service = queue.request_run(evaluation_set, profile)
+    of_draft = queue.request_run(evaluation_set, profile, draft=draft)
+    assert in_service != of_draft
+    assert queue.request_run(evaluation_set, profile) == in_service
+    assert queue.request_run(evaluation_set, profile, draft=draft) == of_draft
+
+
+def test_a_run_of_a_draft_whose_worker_died_goes_on(evaluation_set, draft) -> None:
+    run = queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
+    long_ago = timezone.now() - timedelta(minutes=5)
+    EvaluationRun.objects.update(
+        status="running", claim="0" * 32, heartbeat_at=long_ago, created_at=long_ago, attempts=1
+    )
+    assert queue.sweep() == 1
+    execution.measure(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.draft, run.attempts, run.distrust) == ("done", draft, 2, "")
+
+
+def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> None:
+    profile = profiles.active_profile()
+    waiting = queue.request_run(evaluation_set, profile, draft=draft)
+    discarded = drafts.discard(draft)
+    with pytest.raises(EvaluationError, match="cannot be asked: it is discarded"):
+        queue.request_run(evaluation_set, profile, draft=discarded)
+    execution.measure(waiting.pk)
+    waiting.refresh_from_db()
+    assert (waiting.status, waiting.attempts) == ("failed", 1)
+    assert waiting.error == f"The documents of {discarded} cannot be asked any more: it has ended."
+    drafts.carry_on(draft.pk)
+    EvaluationRun.objects.update(status="queued", claim=None, attempts=0, error="")
+    execution.measure(waiting.pk)
+    waiting.refresh_from_db()
+    assert waiting.collection_id is None
+    assert "it has ended" in waiting.error
+    with pytest.raises(EvaluationError, match="cannot be asked: it is being copied"):
+        queue.request_run(evaluation_set, profile, draft=drafts.begin(library))
+
+
+def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(evaluation_set, draft, monkeypatch) -> None:
+    def search(question, filters, **options):
+        if "puppies" in question:
+            drafts.discard(draft)
+            drafts.carry_on(draft.pk)
+        return search_module.search(question, filters, **options)
+
+    monkeypatch.setattr(searching, "search", search)
+    run = measured(evaluation_set, draft)
+    assert (run.status, run.is_reliable) == ("done", False)
+    assert "documents changed while it ran" in run.distrust
+
+
+def test_a_draft_raises_no_alert_and_hides_none(policy, draft, library, evaluation_set) -> None:
+    GatePolicy.objects.update(watches_corpus=True)
+    assert gates.watch() == 1
+    measure_all()
+    without_the_answers(draft)
+    of_draft = measured(evaluation_set, draft)
+    assert of_draft.is_reliable
+    assert not CorpusAlert.objects.exists()
+    assert gates.examine(of_draft) is None
+    assert gates.watch() == 0, "the documents in service are as they were"
+    # What readers find becomes worse: told, though the newest run on other documents is as bad.
+    for document in list(library.documents.all()):
+        document.delete()
+    assert gates.watch() == 1
+    waiting = queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
+    assert gates.watch() == 0
+    waiting.delete()
+    measure_all()
+    alert = CorpusAlert.objects.get()
+    assert (alert.run.draft, alert.baseline.draft, alert.difference) == (None, None, -1)
+
+
+def test_a_waiting_run_of_a_draft_does_not_keep_the_watch_from_asking(policy, draft, evaluation_set) -> None:
+    GatePolicy.objects.update(watches_corpus=True)
+    queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
+    assert gates.watch() == 1
+    assert EvaluationRun.objects.filter(draft=None, trigger="corpus").count() == 1
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_runs_a_set_on_the_draft(evaluation_set, library, capsys) -> None:
+    with pytest.raises(CommandError, match="Library has no open draft"):
+        call_command("evaluate_set", "library", "--draft")
+    draft = drafts.begin(library)
+    with pytest.raises(CommandError, match="is being copied"):
+        call_command("evaluate_set", "library", "--draft")
+    assert not EvaluationRun.objects.exists()
+    drafts.carry_on(draft.pk)
+    without_the_answers(draft)
+    call_command("evaluate_set", "library", "--draft", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["draft"], found["metrics"]["hit@10"]["mean"]) == (draft.pk, 0)
+    call_command("evaluate_set", "library", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["draft"], found["metrics"]["hit@10"]["mean"]) == (None, 1)
+    call_command("evaluate_set", "library", "--draft")
+    assert f", on {draft}\n" in capsys.readouterr().out
