@@ -101,14 +101,14 @@ def _begun(request: Request, asked: Asked, collection: str, fields: dict[str, An
 class ModelsView(OpenAIView):
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
-        """All documents as one model, and each collection that the caller may ask as another."""
-        return Response({"object": "list", "data": listed(Collection.objects.readable_by(request.user))})
+        """All documents as one model, and each collection in service that the caller may ask as another."""
+        return Response({"object": "list", "data": listed(Collection.objects.readable_by(request.user).in_service())})
 
 
 class ModelView(OpenAIView):
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
-        for found in listed(Collection.objects.readable_by(request.user)):
+        for found in listed(Collection.objects.readable_by(request.user).in_service()):
             if found["id"] == model:
                 return Response(found)
         raise ModelNotFound(f"There is no model named {model[:100]!r}: GET /v1/models lists them.")

@@ -22,8 +22,10 @@ class Suggestion:
 
 
 def suggestions(user: object, count: int = 6) -> list[Suggestion]:
-    """At most ``count`` questions, taken in turn from the collections the user may read; kept for a few minutes."""
-    collections = list(Collection.objects.readable_by(user).order_by("name", "pk")[:count])
+    """At most ``count`` questions, taken in turn from the collections in service that the user may read; kept for a few
+    minutes.
+    """
+    collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:count])
     in_turn = chain.from_iterable(zip_longest(*map(_kept, collections)))
     return [suggestion for suggestion in in_turn if suggestion is not None][:count]
 

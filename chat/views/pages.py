@@ -56,7 +56,7 @@ def page(
         "error": error,
         "question": question,
         "renaming": renaming,
-        "wanted_collection": request.POST.get("collection", ""),
+        "wanted_collection": request.POST.get("collection") or request.GET.get("collection", ""),
         **sidebar(request, shown=request.path),
     }
     return render(request, "chat/chat.html", context, status=status)

@@ -1,1 +1,8 @@
-from retrieval.admin import collections, documents, index_checks, passages, profiles  # noqa: F401  (they register themselves)
+from retrieval.admin import (  # noqa: F401  (they register themselves)
+    collections,
+    documents,
+    drafts,
+    index_checks,
+    passages,
+    profiles,
+)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
@@ -17,7 +18,22 @@ from django.utils.translation import ngettext
 
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
+from retrieval.admin.drafts import may_begin
+from retrieval.editing import draft_of
+from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
+
+
+class InServiceChangeList(ChangeList):
+    """Without the working copies of drafts, which are reached from their drafts."""
+
+    root_queryset: QuerySet[Collection]
+
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
+    ) -> QuerySet[Collection]:
+        self.root_queryset = self.root_queryset.in_service()  # type: ignore[attr-defined]  # its custom method
+        return super().get_queryset(request, exclude_parameters)
 
 
 @admin.register(Collection)
@@ -28,15 +44,57 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
     prepopulated_fields = {"slug": ["name"]}
     fields = ("name", "slug", "description", "text_search_configuration", "is_public")
     readonly_fields = ("documents", "passages", "mean_length", "created_at")
+    change_form_template = "admin/retrieval/collection/change_form.html"
 
     class Media:
-        css = {"all": ["retrieval/admin.css"]}
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")
 
     def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
+        """With what a draft rests on: a copy is found by its own name, by staff alone, and has its words reduced as its
+        collection has."""
+        if obj is None:
+            return list(self.readonly_fields)
+        if draft_of(obj) is not None:
+            return [*self.readonly_fields, "slug", "text_search_configuration", "is_public"]
+        if obj.drafts.open().exists():
+            return [*self.readonly_fields, "text_search_configuration"]
+        return list(self.readonly_fields)
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Collection | None = None) -> dict[str, Any]:
+        """For a new one alone: the short name of one that is there stands in addresses."""
+        return {} if obj else dict(self.prepopulated_fields)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return InServiceChangeList
+
+    def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        """Not for a working copy, which goes with its draft."""
+        return super().has_delete_permission(request, obj) and (obj is None or draft_of(obj) is None)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        collection = self.get_object(request, object_id) if object_id else None
+        context: dict[str, Any] = {}
+        if collection is not None and self.has_view_permission(request, collection):
+            context = {
+                "draft_it_is_of": draft_of(collection),
+                "open_draft": collection.drafts.open().first(),
+                "is_guarded": documents_are_guarded(collection),
+                "may_begin": may_begin(request),
+                "has_drafts": request.user.has_perm("retrieval.view_draft"),
+            }
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     @admin.display(description=_("documents"))
     def documents(self, collection: Collection) -> SafeString:

@@ -182,6 +182,10 @@ class UploadResponseSerializer(serializers.Serializer[Any]):
     rejected = RejectedFileSerializer(many=True)
 
 
+class RefusalSerializer(serializers.Serializer[Any]):
+    detail = serializers.CharField()
+
+
 class CollectionSerializer(serializers.ModelSerializer[Collection]):
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")

@@ -23,11 +23,13 @@ from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
+    RefusalSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
     UploadResponseSerializer,
     UploadSerializer,
 )
+from retrieval.changing import changing
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
 from retrieval.models import Collection, CollectionStatistics, Document
@@ -101,7 +103,6 @@ class SearchView(ApiView):
 class DocumentViewSet(
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
-    mixins.DestroyModelMixin,
     viewsets.GenericViewSet[Document],
     ApiView,
 ):
@@ -168,6 +169,17 @@ class DocumentViewSet(
         answer = {"accepted": accepted, "rejected": rejected}
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 
+    @extend_schema(responses={204: None, 409: RefusalSerializer})
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete a document; 409 when its collection is changed by drafts alone, or is one that cannot be changed."""
+        document = self.get_object()
+        try:
+            with changing(document.collection_id):
+                document.delete()
+        except DocumentRejected as error:
+            return Response({"detail": str(error)}, status=status.HTTP_409_CONFLICT)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
 
 def _without_files(request: Request) -> dict[str, Any]:
     fields: QueryDict = request.data  # type: ignore[assignment]  # what a multipart body is parsed into
@@ -181,7 +193,7 @@ class _DocumentFilters(serializers.Serializer[Any]):
 
 
 class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
-    """The collections that the caller may ask; staff may add one."""
+    """The collections in service that the caller may ask; staff may add one."""
 
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]
@@ -190,7 +202,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
     queryset = Collection.objects.all()
 
     def get_queryset(self) -> QuerySet[Collection]:
-        return with_totals(Collection.objects.readable_by(self.request.user))
+        return with_totals(Collection.objects.readable_by(self.request.user).in_service())
 
     def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
         try:

@@ -1,0 +1,179 @@
+"""Drafts of collections: begun, looked at, published as a whole or discarded here. What is in one is changed on the
+pages of its documents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval import drafts
+from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.draft_page import badge_of, changes_of, draft_page, summary
+from retrieval.drafts import DraftRefused
+from retrieval.gates import PublicationRefused
+from retrieval.models import Collection, Draft
+
+
+@admin.register(Draft)
+class DraftAdmin(ReadOnlyAdmin):
+    list_display = ["name", "collection", "state", "copied", "changed", "begun", "published"]
+    list_filter = ["status", ("collection", admin.RelatedOnlyFieldListFilter)]
+    list_select_related = ["collection", "working_copy", "created_by", "published_by"]
+    list_per_page = 50
+    change_form_template = "admin/retrieval/draft/change_form.html"
+
+    class Media:
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
+        js = ["retrieval/live.js"]
+
+    @admin.display(description=_("draft"), ordering="pk")
+    def name(self, draft: Draft) -> str:
+        return f"#{draft.pk}"
+
+    @admin.display(description=_("status"), ordering="status")
+    def state(self, draft: Draft) -> SafeString:
+        return badge_of(draft)
+
+    @admin.display(description=_("changes"))
+    def changed(self, draft: Draft) -> str:
+        return summary(changes_of(draft))
+
+    @admin.display(description=_("begun"), ordering="created_at")
+    def begun(self, draft: Draft) -> str:
+        return _when_and_by(draft.created_at, draft.created_by)
+
+    @admin.display(description=_("published"), ordering="published_at")
+    def published(self, draft: Draft) -> str:
+        return _when_and_by(draft.published_at, draft.published_by)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        draft = self.get_object(request, object_id) if object_id else None
+        context: dict[str, Any] = {}
+        if draft is not None and self.has_view_permission(request, draft):
+            context = {
+                "title": str(draft),
+                "subtitle": None,
+                "draft": draft,
+                "page": draft_page(draft),
+                "may_publish": _may_publish(request),
+                "may_add_documents": request.user.has_perm("retrieval.add_document"),
+            }
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    # Begin, publish, discard -----------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        return [
+            path("begin/<int:collection_id>/", guard(self.begin_view), name="retrieval_draft_begin"),
+            path("<int:pk>/publish/", guard(self.publish_view), name="retrieval_draft_publish"),
+            path("<int:pk>/discard/", guard(self.discard_view), name="retrieval_draft_discard"),
+            *super().get_urls(),
+        ]
+
+    def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
+        if not may_begin(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        collection = get_object_or_404(Collection, pk=collection_id)
+        try:
+            draft = drafts.begin(collection, request.user)
+        except DraftRefused as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
+        self.log_addition(request, draft, [{"added": {}}])
+        self.message_user(request, _t("Begun: %s. Its documents are copied now.") % draft, messages.SUCCESS)
+        if self.has_view_permission(request):
+            return _to_page(draft)
+        return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
+
+    def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        draft = _asked(request, pk)
+        if isinstance(draft, HttpResponse):
+            return draft
+        may_override = request.user.has_perm("retrieval.override_gate")
+        override = request.POST.get("override", "") if may_override else ""
+        try:
+            draft = drafts.publish(draft, request.user, override=override)
+        except DraftRefused as error:
+            self.message_user(request, _t("Not published: %s") % error, messages.ERROR)
+        except PublicationRefused as refusal:
+            context = {
+                **self.admin_site.each_context(request),
+                "title": _t("Not published: %s") % draft,
+                "opts": self.opts,
+                "media": self.media,
+                "draft": draft,
+                "objections": refusal.objections,
+                "may_override": may_override,
+                "has_no_reason": "override" in request.POST,
+            }
+            return TemplateResponse(request, "admin/retrieval/draft/refused.html", context, status=409)
+        else:
+            told = _t("Published.")
+            if draft.override:
+                told = _t("Published against objections, because: %s") % draft.override
+            self.log_change(request, draft, told)
+            self.message_user(request, _t("Being published: %s.") % draft, messages.SUCCESS)
+        return _to_page(draft)
+
+    def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        draft = _asked(request, pk)
+        if isinstance(draft, HttpResponse):
+            return draft
+        try:
+            draft = drafts.discard(draft)
+        except DraftRefused as error:
+            self.message_user(request, _t("Not discarded: %s") % error, messages.ERROR)
+        else:
+            self.log_change(request, draft, _t("Discarded."))
+            self.message_user(request, _t("Discarded: %s.") % draft, messages.SUCCESS)
+        return _to_page(draft)
+
+
+def may_begin(request: HttpRequest) -> bool:
+    return request.user.has_perm("retrieval.add_draft")
+
+
+def _when_and_by(moment: datetime | None, user: AbstractBaseUser | None) -> str:
+    if moment is None:
+        return "–"
+    told = date_format(localtime(moment), "SHORT_DATETIME_FORMAT")
+    return f"{told}, {user}" if user is not None else told
+
+
+def _may_publish(request: HttpRequest) -> bool:
+    return request.user.has_perm("retrieval.change_draft")
+
+
+def _asked(request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
+    """The draft that a button was pressed for. Raises: PermissionDenied, Http404."""
+    if not _may_publish(request):
+        raise PermissionDenied
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    return get_object_or_404(Draft.objects.select_related("collection"), pk=pk)
+
+
+def _to_page(draft: Draft) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:retrieval_draft_change", args=[draft.pk]))

@@ -1,0 +1,603 @@
+"""Drafts in the admin, and what the admin and the API refuse where documents change by drafts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from django.utils.html import escape
+from rest_framework.test import APIClient
+
+from chat.pages.suggestions import suggestions
+from retrieval import drafts, gates
+from retrieval.admin import draft_page
+from retrieval.admin.forms import DocumentForm
+from retrieval.editing import reason_not_to_change
+from retrieval.exceptions import DocumentRejected
+from retrieval.gates import DocumentGate, Objection
+from retrieval.ingest import pipeline, submission
+from retrieval.models import Chunk, Collection, Document, Draft
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+DOCUMENTS = "/admin/retrieval/document/"
+COLLECTIONS = "/admin/retrieval/collection/"
+DRAFTS = "/admin/retrieval/draft/"
+PUMP = "# Pump\n\nThe pump weighs 3450 grams.\n"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "pump.md", PUMP)
+    ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.\n")
+    ingest(collection, "heater.md", "# Heater\n\nThe heater takes 40 watts.\n")
+    return collection
+
+
+@pytest.fixture
+def draft(library: Collection) -> Draft:
+    found = drafts.carry_on(drafts.begin(library).pk)
+    assert found is not None
+    assert found.status == Draft.Status.OPEN
+    return found
+
+
+@pytest.fixture
+def changed(draft: Draft, ingest: Ingest) -> Draft:
+    """The draft with one document added, one changed and one removed."""
+    copy = copy_of(draft)
+    ingest(copy, "<b>new</b>.md", "# New\n\nA pressure switch.\n")
+    ingest(copy, "pump.md", "# Pump\n\nThe pump weighs 4 kilograms.\n")
+    copy.documents.get(source="valve.md").delete()
+    return draft
+
+
+@pytest.fixture
+def objections(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Objection]:
+    """What a gate that guards the library has against its drafts."""
+    found: list[Objection] = []
+    gate = DocumentGate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
+    monkeypatch.setattr(gates, "_document_gates", [gate])
+    return found
+
+
+@pytest.fixture
+def admin(client: Client, admin_user: User) -> Client:
+    client.force_login(admin_user)
+    return client
+
+
+def staff(client: Client, *codenames: str) -> Client:
+    user = User.objects.create_user("eva", password="x", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(user)
+    return client
+
+
+def copy_of(draft: Draft) -> Collection:
+    return Collection.objects.get(draft=draft)
+
+
+def page_of(thing: Document | Collection | Draft | Chunk) -> str:
+    return reverse(f"admin:retrieval_{thing._meta.model_name}_change", args=[thing.pk])
+
+
+def action(draft: Draft, name: str) -> str:
+    return reverse(f"admin:retrieval_draft_{name}", args=[draft.pk])
+
+
+def messages(response: Any) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def log_of(draft: Draft) -> list[str]:
+    found = LogEntry.objects.filter(content_type__model="draft", object_id=str(draft.pk)).order_by("pk")
+    return [entry.get_change_message() for entry in found]
+
+
+def html_of(response: Any) -> str:
+    assert response.status_code == 200
+    html: str = response.content.decode()
+    assert "style=" not in html
+    return html
+
+
+# Begin ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_draft_is_begun_on_the_page_of_its_collection(admin: Client, library: Collection, admin_user: User) -> None:
+    begin = reverse("admin:retrieval_draft_begin", args=[library.pk])
+    assert begin in html_of(admin.get(page_of(library)))
+    assert admin.get(begin).status_code == 405
+    response = admin.post(begin, follow=True)
+    draft = Draft.objects.get()
+    assert response.redirect_chain == [(page_of(draft), 302)]
+    assert messages(response) == [f"Begun: {draft}. Its documents are copied now."]
+    assert draft.created_by == admin_user
+    assert log_of(draft) == ["Added."]
+    html = html_of(admin.get(page_of(library)))
+    assert begin not in html
+    assert page_of(draft) in html
+    response = admin.post(begin, follow=True)
+    assert messages(response) == ["Library has a draft already: publish or discard it first."]
+    assert Draft.objects.count() == 1
+
+
+def test_drafts_are_neither_added_nor_edited_nor_deleted_by_forms(admin: Client, draft: Draft) -> None:
+    assert admin.get(f"{DRAFTS}add/").status_code == 403
+    assert admin.post(page_of(draft), {"status": "published"}).status_code == 403
+    assert admin.post(reverse("admin:retrieval_draft_delete", args=[draft.pk]), {"post": "yes"}).status_code == 403
+    draft.refresh_from_db()
+    assert draft.status == Draft.Status.OPEN
+
+
+def test_each_step_needs_its_permission(client: Client, library: Collection, changed: Draft) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    begin = reverse("admin:retrieval_draft_begin", args=[other.pk])
+    staff(client, "view_draft", "view_collection")
+    assert client.get(DRAFTS).status_code == 200
+    html = html_of(client.get(page_of(changed)))
+    assert action(changed, "publish") not in html
+    assert action(changed, "discard") not in html
+    assert begin not in html_of(client.get(page_of(other)))
+    for address in (begin, action(changed, "publish"), action(changed, "discard")):
+        assert client.post(address).status_code == 403
+    User.objects.get(username="eva").user_permissions.set(
+        Permission.objects.filter(codename__in=["add_draft", "view_collection"])
+    )
+    assert client.get(page_of(changed)).status_code == 403
+    assert action(changed, "publish") not in html_of(client.get(page_of(library)))
+    assert client.post(begin, follow=True).redirect_chain == [(page_of(other), 302)]
+    assert other.drafts.open().exists()
+    client.logout()
+    assert client.post(action(changed, "publish")).status_code == 302
+    changed.refresh_from_db()
+    assert changed.status == Draft.Status.OPEN
+
+
+# The list and the page -----------------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_what_each_draft_changes(admin: Client, changed: Draft) -> None:
+    html = html_of(admin.get(DRAFTS))
+    assert "1 added, 1 changed, 1 removed" in html
+    assert "ragsite-status-pending" in html
+    for query in ("status__exact=open", f"collection__id__exact={changed.collection_id}", "o=3.1"):
+        assert admin.get(f"{DRAFTS}?{query}").context["cl"].result_count == 1
+
+
+def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, library: Collection) -> None:
+    draft = drafts.begin(library)
+    Draft.objects.filter(pk=draft.pk).update(copied=2, error="<i>no</i> space")
+    html = html_of(admin.get(page_of(draft)))
+    assert '<progress max="3" value="2"' in html
+    assert "2 of 3" in html
+    assert "&lt;i&gt;no&lt;/i&gt; space" in html
+    assert 'id="draft-status" data-live' in html
+    assert "retrieval/live.js" in html
+    assert action(draft, "publish") not in html
+    assert action(draft, "discard") in html
+    drafts.carry_on(draft.pk)
+    html = html_of(admin.get(page_of(draft)))
+    assert "data-live" not in html
+    assert "<progress" not in html
+    assert "no</i> space" not in html
+
+
+def test_the_page_names_what_the_draft_changes(admin: Client, library: Collection, changed: Draft) -> None:
+    copy = copy_of(changed)
+    response = admin.get(page_of(changed))
+    html = html_of(response)
+    groups = {group.key: group for group in response.context["page"].groups}
+    assert {key: [one.source for one in group.named] for key, group in groups.items()} == {
+        "added": ["<b>new</b>.md"],
+        "changed": ["pump.md"],
+        "removed": ["valve.md"],
+    }
+    assert page_of(copy.documents.get(source="<b>new</b>.md")) in html
+    assert "&lt;b&gt;new&lt;/b&gt;.md" in html
+    assert page_of(copy.documents.get(source="pump.md")) in html
+    assert page_of(library.documents.get(source="valve.md")) in html
+    for link in (
+        f"{DOCUMENTS}?collection__id__exact={copy.pk}",
+        f"{DOCUMENTS}add/?collection={copy.pk}",
+        f"/?collection={copy.slug}",
+    ):
+        assert f'href="{link}"' in html
+    assert action(changed, "publish") in html
+
+
+def test_of_many_documents_the_first_are_named(
+    admin: Client, changed: Draft, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft_page, "MOST_NAMED", 1)
+    ingest(copy_of(changed), "zebra.md", "# Zebra\n\nIt has stripes.\n")
+    html = html_of(admin.get(page_of(changed)))
+    assert "Added (2)" in html
+    assert "and 1 more" in html
+    assert "zebra.md" not in html
+
+
+def test_a_draft_without_changes_says_so_and_offers_no_publication(admin: Client, draft: Draft) -> None:
+    html = html_of(admin.get(page_of(draft)))
+    assert "Nothing yet" in html
+    assert action(draft, "publish") not in html
+    response = admin.post(action(draft, "publish"), follow=True)
+    assert "changes nothing" in messages(response)[0]
+
+
+def test_documents_that_are_read_are_waited_for(admin: Client, draft: Draft, objections: list[Objection]) -> None:
+    objections.append(Objection("Worse."))
+    waiting = submission.submit(copy_of(draft), "new.md", b"# New\n\nWords.\n").document
+    html = html_of(admin.get(page_of(draft)))
+    assert "1 document is still being read." in html
+    assert "data-live" in html
+    assert "Worse." not in html
+    assert action(draft, "publish") not in html
+    assert "still being read" in messages(admin.post(action(draft, "publish"), follow=True))[0]
+    pipeline.ingest(waiting.pk)
+    html = html_of(admin.get(page_of(draft)))
+    assert "data-live" not in html
+    assert "Worse." in html
+    assert action(draft, "publish") in html
+
+
+def test_documents_that_could_not_be_read_are_named(admin: Client, draft: Draft, ingest: Ingest) -> None:
+    assert ingest(copy_of(draft), "empty.md", "   \n").status == Document.Status.FAILED
+    response = admin.get(page_of(draft))
+    assert [one.source for one in response.context["page"].failed.named] == ["empty.md"]
+    assert "1 document could not be read." in html_of(response)
+
+
+# Publish and discard -------------------------------------------------------------------------------------------------
+
+
+def test_a_published_draft_keeps_its_record(
+    admin: Client, admin_user: User, library: Collection, changed: Draft
+) -> None:
+    response = admin.post(action(changed, "publish"), follow=True)
+    assert response.redirect_chain == [(page_of(changed), 302)]
+    assert messages(response) == [f"Being published: {changed}."]
+    assert "data-live" in html_of(response)
+    assert log_of(changed) == ["Published."]
+    drafts.carry_on(changed.pk)
+    response = admin.get(page_of(changed))
+    html = html_of(response)
+    assert "What changed" in html
+    assert "data-live" not in html
+    assert "ragsite-status-ready" in html
+    assert str(admin_user) in html
+    for name in ("publish", "discard"):
+        assert action(changed, name) not in html
+    assert page_of(library.documents.get(source="<b>new</b>.md")) in html
+    assert page_of(library.documents.get(source="pump.md")) in html
+    [removed] = [group for group in response.context["page"].groups if group.key == "removed"]
+    assert [(one.source, one.address) for one in removed.named] == [("valve.md", "")]
+    assert "1 added, 1 changed, 1 removed" in html_of(admin.get(DRAFTS))
+    assert "published" in messages(admin.post(action(changed, "publish"), follow=True))[0]
+
+
+def test_objections_are_shown_and_overridden_with_a_reason_alone(
+    admin: Client, changed: Draft, objections: list[Objection]
+) -> None:
+    objections += [Objection("<i>Worse</i> by 0.2.", "/look/"), Objection("Not measured.")]
+    publish = action(changed, "publish")
+    html = html_of(admin.get(page_of(changed)))
+    assert "&lt;i&gt;Worse&lt;/i&gt; by 0.2." in html
+    assert 'href="/look/"' in html
+    for sent in ({}, {"override": " "}):
+        response = admin.post(publish, sent)
+        assert response.status_code == 409
+        html = response.content.decode()
+        assert 'href="/look/"' in html
+        assert "Not measured." in html
+        assert 'name="override"' in html
+        assert ("Say why it should be published" in html) == bool(sent)
+    changed.refresh_from_db()
+    assert changed.status == Draft.Status.OPEN
+    admin.post(publish, {"override": "The <b>law</b> changed."})
+    drafts.carry_on(changed.pk)
+    assert log_of(changed) == ["Published against objections, because: The <b>law</b> changed."]
+    html = html_of(admin.get(page_of(changed)))
+    assert "The &lt;b&gt;law&lt;/b&gt; changed." in html
+    assert "&lt;i&gt;Worse&lt;/i&gt; by 0.2." in html
+    assert "Not measured." in html
+
+
+def test_objections_are_overridden_with_permission_alone(
+    client: Client, changed: Draft, objections: list[Objection]
+) -> None:
+    objections.append(Objection("Worse."))
+    staff(client, "view_draft", "change_draft")
+    response = client.post(action(changed, "publish"), {"override": "I want it."})
+    assert response.status_code == 409
+    assert 'name="override"' not in response.content.decode()
+    changed.refresh_from_db()
+    assert changed.status == Draft.Status.OPEN
+
+
+def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Collection, changed: Draft) -> None:
+    html = html_of(admin.get(page_of(changed)))
+    assert "<details><summary>Discard</summary>" in html
+    assert admin.get(action(changed, "discard")).status_code == 405
+    response = admin.post(action(changed, "discard"), follow=True)
+    assert messages(response) == [f"Discarded: {changed}."]
+    assert "being cleared away" in html_of(response)
+    drafts.carry_on(changed.pk)
+    html = html_of(admin.get(page_of(changed)))
+    assert "being cleared away" not in html
+    assert action(changed, "discard") not in html
+    assert log_of(changed) == ["Discarded."]
+    assert library.documents.count() == 3
+    assert "discarded" in messages(admin.post(action(changed, "discard"), follow=True))[0]
+
+
+# Collections ---------------------------------------------------------------------------------------------------------
+
+
+def test_working_copies_are_not_in_the_list_of_collections(admin: Client, library: Collection, draft: Draft) -> None:
+    cl = admin.get(COLLECTIONS).context["cl"]
+    assert (list(cl.result_list), cl.full_result_count) == ([library], 1)
+    body = {"action": "delete_selected", "_selected_action": [copy_of(draft).pk], "post": "yes"}
+    admin.post(COLLECTIONS, body)
+    assert Collection.objects.filter(draft=draft).exists()
+
+
+def test_a_working_copy_stays_what_it_is(admin: Client, draft: Draft) -> None:
+    copy = copy_of(draft)
+    html = html_of(admin.get(page_of(copy)))
+    assert page_of(draft) in html
+    assert "Begin a draft" not in html
+    body = {"name": "Renamed", "slug": "taken", "text_search_configuration": "dutch", "is_public": "on"}
+    admin.post(page_of(copy), body)
+    after = copy_of(draft)
+    assert (after.name, after.slug) == ("Renamed", copy.slug)
+    assert (after.text_search_configuration, after.is_public) == ("english", False)
+    delete = reverse("admin:retrieval_collection_delete", args=[copy.pk])
+    assert delete not in html
+    assert admin.post(delete, {"post": "yes"}).status_code == 403
+    assert Collection.objects.filter(draft=draft).exists()
+
+
+def test_the_language_of_a_collection_stays_while_it_has_a_draft(
+    admin: Client, library: Collection, draft: Draft
+) -> None:
+    body = {"name": "Shelves", "slug": "library", "text_search_configuration": "dutch", "is_public": "on"}
+    assert "the language of the text, cannot be changed" in html_of(admin.get(page_of(library)))
+    admin.post(page_of(library), body)
+    library.refresh_from_db()
+    assert (library.name, library.text_search_configuration) == ("Shelves", "english")
+    drafts.discard(draft)
+    admin.post(page_of(library), body)
+    library.refresh_from_db()
+    assert library.text_search_configuration == "dutch"
+
+
+def test_the_page_of_a_collection_says_that_a_gate_guards_it(
+    admin: Client, library: Collection, objections: list[Objection]
+) -> None:
+    html = html_of(admin.get(page_of(library)))
+    assert "A gate guards the documents" in html
+    assert "Begin a draft" in html
+
+
+def test_a_new_collection_has_no_draft_to_begin(admin: Client) -> None:
+    html = html_of(admin.get(f"{COLLECTIONS}add/"))
+    assert "Begin a draft" not in html
+    assert "prepopulate" in html
+
+
+# Documents and passages ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["draft", "gate"])
+def locked(request: pytest.FixtureRequest, library: Collection) -> Collection:
+    """The library, whose documents a draft or a gate keeps from being changed."""
+    request.getfixturevalue("draft" if request.param == "draft" else "objections")
+    assert reason_not_to_change(library)
+    return library
+
+
+def form_of(document: Document, **changed: object) -> dict[str, object]:
+    kept = {"title": document.title, "url": document.url, "language": document.language, "metadata": "{}"}
+    return {**kept, **changed}
+
+
+def test_a_locked_document_is_shown_with_the_reason(admin: Client, locked: Collection) -> None:
+    document = locked.documents.get(source="pump.md")
+    html = html_of(admin.get(page_of(document)))
+    assert escape(reason_not_to_change(locked)) in html
+    for control in ('name="title"', 'name="replacement"', 'name="_save"', "deletelink"):
+        assert control not in html
+    response = admin.post(page_of(document), form_of(document, title="Other"), follow=True)
+    assert messages(response) == [reason_not_to_change(locked)]
+    document.refresh_from_db()
+    assert document.title != "Other"
+
+
+def test_a_locked_document_leads_to_the_same_one_in_the_draft(
+    admin: Client, client: Client, library: Collection, changed: Draft
+) -> None:
+    copy = copy_of(changed)
+    html = html_of(admin.get(page_of(library.documents.get(source="pump.md"))))
+    assert page_of(copy.documents.get(source="pump.md")) in html
+    html = html_of(admin.get(page_of(library.documents.get(source="valve.md"))))
+    assert page_of(changed) in html
+    html = html_of(admin.get(page_of(copy.documents.get(source="pump.md"))))
+    assert page_of(changed) in html
+    assert 'name="replacement"' in html
+    staff(client, "view_document")
+    html = html_of(client.get(page_of(library.documents.get(source="valve.md"))))
+    assert page_of(changed) not in html
+
+
+def test_a_document_of_a_draft_is_edited_as_any(admin: Client, library: Collection, draft: Draft) -> None:
+    document = copy_of(draft).documents.get(source="pump.md")
+    fresh = SimpleUploadedFile("any.md", b"# Pump\n\nNow 5 kilograms.\n")
+    admin.post(page_of(document), form_of(document, url="https://example.org/", replacement=fresh))
+    document.refresh_from_db()
+    assert (document.url, document.status) == ("https://example.org/", Document.Status.PENDING)
+    assert library.documents.get(source="pump.md").status == Document.Status.READY
+    admin.post(reverse("admin:retrieval_document_delete", args=[document.pk]), {"post": "yes"})
+    assert drafts.changes(draft).removed == ("pump.md",)
+
+
+def test_a_locked_document_is_not_deleted(admin: Client, locked: Collection) -> None:
+    document = locked.documents.get(source="pump.md")
+    delete = reverse("admin:retrieval_document_delete", args=[document.pk])
+    told = f"Nothing was deleted. {reason_not_to_change(locked)}"
+    for response in (admin.get(delete, follow=True), admin.post(delete, {"post": "yes"}, follow=True)):
+        assert response.redirect_chain == [(page_of(document), 302)]
+        assert messages(response) == [told]
+    assert locked.documents.count() == 3
+
+
+@pytest.mark.parametrize("confirmed", [{}, {"post": "yes"}])
+def test_of_several_documents_all_or_none_are_deleted(
+    admin: Client, locked: Collection, ingest: Ingest, confirmed: dict[str, str]
+) -> None:
+    other = ingest(Collection.objects.create(slug="other", name="Other"), "a.md", "# A\n\nWords.\n")
+    kept = locked.documents.get(source="pump.md")
+    body = {"action": "delete_selected", "_selected_action": [other.pk, kept.pk], **confirmed}
+    response = admin.post(DOCUMENTS, body, follow=True)
+    assert messages(response) == [f"Nothing was deleted. {reason_not_to_change(locked)}"]
+    assert Document.objects.filter(pk__in=[other.pk, kept.pk]).count() == 2
+    assert not LogEntry.objects.filter(object_id=str(other.pk)).exists()
+    admin.post(DOCUMENTS, {**body, "_selected_action": [other.pk], "post": "yes"})
+    assert not Document.objects.filter(pk=other.pk).exists()
+
+
+def test_a_locked_document_is_read_again_as_any(admin: Client, locked: Collection) -> None:
+    document = locked.documents.get(source="pump.md")
+    response = admin.post(DOCUMENTS, {"action": "read_again", "_selected_action": [document.pk]}, follow=True)
+    assert messages(response) == ["1 document will be read again."]
+    document.refresh_from_db()
+    assert document.status == Document.Status.PENDING
+
+
+def test_a_draft_begun_while_a_form_was_sent_wins(
+    admin: Client, library: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = library.documents.get(source="pump.md")
+    valid = DocumentForm.is_valid
+
+    def meanwhile(form: DocumentForm) -> bool:
+        if not library.drafts.exists():
+            drafts.begin(library)
+        return bool(valid(form))
+
+    monkeypatch.setattr(DocumentForm, "is_valid", meanwhile)
+    response = admin.post(page_of(document), form_of(document, url="https://example.org/"), follow=True)
+    assert "choose Library (draft) instead" in messages(response)[0]
+    document.refresh_from_db()
+    assert document.url == ""
+
+
+def test_uploads_go_into_a_draft_and_not_past_it(admin: Client, library: Collection, draft: Draft) -> None:
+    copy = copy_of(draft)
+    html = html_of(admin.get(f"{DOCUMENTS}add/?collection={copy.pk}"))
+    assert f'<option value="{copy.pk}" selected>Library (draft)</option>' in html
+    assert f'<option value="{library.pk}">Library</option>' in html
+    upload = SimpleUploadedFile("new.md", b"# New\n\nWords.\n")
+    response = admin.post(f"{DOCUMENTS}add/", {"collection": copy.pk, "file": upload}, follow=True)
+    assert response.redirect_chain == [(page_of(draft), 302)]
+    assert messages(response) == ["1 document will be read now."]
+    assert 'data-changes="added"' in html_of(response)
+    upload = SimpleUploadedFile("new.md", b"# New\n\nWords.\n")
+    response = admin.post(f"{DOCUMENTS}add/", {"collection": library.pk, "file": upload}, follow=True)
+    assert messages(response) == [f"Not added: {reason_not_to_change(library)}"]
+    assert not library.documents.filter(source="new.md").exists()
+
+
+def test_questions_of_a_locked_passage_are_shown(admin: Client, locked: Collection) -> None:
+    chunk = Chunk.objects.get(document__source="pump.md", collection=locked)
+    html = html_of(admin.get(page_of(chunk)))
+    assert escape(reason_not_to_change(locked)) in html
+    assert 'name="canonical_questions"' not in html
+    body = {"canonical_questions": "How heavy is the pump?"}
+    response = admin.post(page_of(chunk), body, follow=True)
+    assert messages(response) == [reason_not_to_change(locked)]
+    assert not Chunk.objects.get(pk=chunk.pk).questions_edited
+
+
+def test_questions_of_a_passage_in_a_draft_are_edited(admin: Client, draft: Draft) -> None:
+    chunk = Chunk.objects.get(document__source="pump.md", collection=copy_of(draft))
+    admin.post(page_of(chunk), {"canonical_questions": "How heavy is the pump?"})
+    assert Chunk.objects.get(pk=chunk.pk).canonical_questions == ["How heavy is the pump?"]
+    assert drafts.changes(draft).changed == ("pump.md",)
+
+
+# The API and the chat ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def api(admin_user: User) -> APIClient:
+    cache.clear()
+    client = APIClient(raise_request_exception=False)
+    client.force_authenticate(admin_user)
+    return client
+
+
+def test_the_api_deletes_no_locked_document(api: APIClient, locked: Collection) -> None:
+    document = locked.documents.get(source="pump.md")
+    response = api.delete(f"/api/v1/documents/{document.pk}/")
+    assert (response.status_code, response.json()) == (409, {"detail": reason_not_to_change(locked)})
+    assert Document.objects.filter(pk=document.pk).exists()
+
+
+def test_the_api_changes_a_draft(api: APIClient, draft: Draft) -> None:
+    copy = copy_of(draft)
+    document = copy.documents.get(source="pump.md")
+    assert api.delete(f"/api/v1/documents/{document.pk}/").status_code == 204
+    sent = {"file": [SimpleUploadedFile("new.md", b"# New\n\nWords.\n")], "collection": copy.slug}
+    assert api.post("/api/v1/documents/", sent, format="multipart").status_code == 202
+    assert (drafts.changes(draft).added, drafts.changes(draft).removed) == (("new.md",), ("pump.md",))
+
+
+def test_the_api_uploads_nothing_past_a_draft(api: APIClient, locked: Collection) -> None:
+    sent = {"file": [SimpleUploadedFile("new.md", b"# New\n\nWords.\n")], "collection": locked.slug}
+    response = api.post("/api/v1/documents/", sent, format="multipart")
+    assert response.status_code == 400
+    assert response.json()["rejected"] == [{"file": "new.md", "error": reason_not_to_change(locked)}]
+
+
+def test_programs_are_told_of_collections_in_service_alone(api: APIClient, draft: Draft) -> None:
+    listed = api.get("/api/v1/collections/").json()
+    assert [one["slug"] for one in listed.get("results", listed)] == ["library"]
+    assert [one["id"] for one in api.get("/v1/models").json()["data"]] == ["ragsite", "ragsite/library"]
+    assert api.get(f"/v1/models/ragsite/{copy_of(draft).slug}").status_code == 404
+
+
+def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
+    admin: Client, client: Client, admin_user: User, draft: Draft
+) -> None:
+    cache.clear()
+    copy = copy_of(draft)
+    Chunk.objects.update(canonical_questions=["How many grams does the pump weigh?"])
+    assert {one.collection_slug for one in suggestions(admin_user)} == {"library"}
+    html = admin.get(f"/?collection={copy.slug}").content.decode()
+    assert f'<option value="{copy.slug}" selected>Library (draft)</option>' in html
+    client.logout()
+    html = client.get(f"/?collection={copy.slug}").content.decode()
+    assert copy.slug not in html
+
+
+def test_changing_several_collections_asks_each(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    from retrieval.changing import changing
+
+    later = Collection.objects.create(slug="later", name="Later")
+    with changing(library.pk, later.pk):
+        pass
+    for guarded in (library, later):
+        gate = DocumentGate(guards=lambda one, pk=guarded.pk: one.pk == pk, objections_to=lambda _: [])
+        monkeypatch.setattr(gates, "_document_gates", [gate])
+        with pytest.raises(DocumentRejected, match=f"{guarded} is changed by drafts"), changing(later.pk, library.pk):
+            pytest.fail("it was let in")
