@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-_SLUG_LENGTH = 50
+_SLUG_LENGTH, _NAME_LENGTH = 50, 200
 # Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
 DOCUMENTS_A_STEP = 50
 
@@ -69,10 +70,10 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
         if collection.drafts.open().exists():
             raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
         draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
-        ending = f"-draft-{draft.pk}"
+        mark = _t("%s (draft)")
         draft.working_copy = Collection.objects.create(
-            slug=collection.slug[: _SLUG_LENGTH - len(ending)] + ending,
-            name=(_t("%s (draft)") % collection.name)[:200],
+            slug=_free_slug(collection.slug, f"-draft-{draft.pk}"),
+            name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
             is_public=False,
@@ -96,6 +97,8 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         draft = _locked(draft)
         if draft.status != Draft.Status.OPEN:
             raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        # What changes documents holds these rows: it is done by now, or finds the draft being published.
+        list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
         if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
             told = ngettext(
                 "%d document is still being read: wait for it.",
@@ -226,7 +229,7 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     """Make the collection what its working copy is, unless something changed since this was permitted."""
     collection = draft.collection
-    Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+    list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
     # Every document before the statistics, as ingestion does, so that the two never wait for each other.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
@@ -269,6 +272,18 @@ def _give_back(draft_id: int, error: str) -> None:
 
 def _locked(draft: Draft) -> Draft:
     return Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+
+
+def _free_slug(slug: str, ending: str) -> str:
+    """The short name with the ending, and with a number behind that where somebody has taken it already."""
+    candidates = (
+        slug[: _SLUG_LENGTH - len(tail)] + tail for tail in chain([ending], map(f"{ending}-{{}}".format, count(2)))
+    )
+    return next(candidate for candidate in candidates if not Collection.objects.filter(slug=candidate).exists())
+
+
+def _collections(draft: Draft) -> QuerySet[Collection]:
+    return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
 
 
 def _versions(draft: Draft) -> list[int]:

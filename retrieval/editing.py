@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
 from django.utils.translation import gettext as _t
 
 from retrieval import gates
@@ -34,7 +38,16 @@ def reason_not_to_change(collection: Collection) -> str:
     return ""
 
 
-def require_editable(collection: Collection) -> None:
-    """Raises: DocumentRejected when the collection's documents may not be changed now."""
-    if reason := reason_not_to_change(collection):
-        raise DocumentRejected(reason)
+@contextmanager
+def changing(*collection_ids: int) -> Iterator[None]:
+    """A transaction in which documents of the collections may be changed: no draft begins, and none is published.
+
+    Raises: DocumentRejected, before anything is done, when documents of one of them may not be changed.
+    """
+    with transaction.atomic():
+        # In one order, so that two that change several collections never wait for each other.
+        rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)
+        for collection in rows.order_by("pk"):
+            if reason := reason_not_to_change(collection):
+                raise DocumentRejected(reason)
+        yield

@@ -73,7 +73,7 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
 
     class Media:
         css = {"all": STYLES}
-        js = ["evaluation/live.js"]
+        js = ["retrieval/live.js"]
 
     @admin.display(description=_("alerts nobody has seen"))
     def alerts(self, policy: GatePolicy) -> SafeString | str:

@@ -73,7 +73,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
 
     class Media:
         css = {"all": STYLES}
-        js = ["evaluation/live.js"]
+        js = ["retrieval/live.js"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)

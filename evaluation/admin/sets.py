@@ -56,7 +56,7 @@ class EvaluationSetAdmin(RunsOfSets):
 
     class Media:
         css = {"all": STYLES}
-        js = ["evaluation/live.js"]
+        js = ["retrieval/live.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationSet]:
         sets: QuerySet[EvaluationSet] = super().get_queryset(request)

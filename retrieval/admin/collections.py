@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
-from retrieval.editing import draft_of
+from retrieval.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 
@@ -62,7 +62,7 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
             return list(self.readonly_fields)
         if draft_of(obj) is not None:
             return [*self.readonly_fields, "slug", "text_search_configuration", "is_public"]
-        if obj.drafts.open().exists():
+        if reason_not_to_change(obj):
             return [*self.readonly_fields, "text_search_configuration"]
         return list(self.readonly_fields)
 

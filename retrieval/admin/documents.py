@@ -24,8 +24,7 @@ from django.utils.translation import ngettext
 from retrieval import originals
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
-from retrieval.changing import changing
-from retrieval.editing import draft_of
+from retrieval.editing import changing, draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
 from retrieval.models import Collection, Document

@@ -29,7 +29,7 @@ from retrieval.api.serializers import (
     UploadResponseSerializer,
     UploadSerializer,
 )
-from retrieval.changing import changing
+from retrieval.editing import changing
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
 from retrieval.models import Collection, CollectionStatistics, Document

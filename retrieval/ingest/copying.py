@@ -49,7 +49,7 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         sources = [document.source for document in documents]
         held = Document.objects.filter(collection=collection, source__in=sources).select_for_update().order_by("pk")
         known = {document.source: document for document in held}
-        previous = {document.pk: str(document.file.name) for document in known.values()}
+        previous = {source: str(document.file.name) for source, document in known.items()}
         targets = [known.get(source) or Document(collection=collection, source=source) for source in sources]
         new = [target for target in targets if target.pk is None]
         Document.objects.bulk_create(new)
@@ -65,10 +65,8 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
         of_same_recipe = _copy_texts(counterparts)
         _copy_chunks(counterparts, of_same_recipe, collection)
-        for target in targets:
-            name = previous.get(target.pk, "")
-            if name and name != target.file.name:
-                forget_file(target.file.storage, name)
+        for document in known.values():
+            forget_file(document.file.storage, previous[document.source])
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:

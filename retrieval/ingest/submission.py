@@ -12,7 +12,7 @@ from django.core.files.storage import Storage
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from retrieval.editing import require_editable
+from retrieval.editing import changing
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.recipe import is_current
 from retrieval.models import Collection, Document
@@ -46,10 +46,8 @@ def submit(
     """
     check_size(source, len(data))
     content_hash = hashlib.sha256(data).hexdigest()
-    with transaction.atomic():
-        # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
-        Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-        require_editable(collection)
+    # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
+    with changing(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if (
             document is not None

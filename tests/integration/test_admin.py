@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from retrieval.models import Chunk, Collection, Document, Lexeme
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
 
 pytestmark = pytest.mark.django_db
 
@@ -135,9 +135,12 @@ def test_a_new_title_or_language_has_the_document_read_again(admin, document):
 
 
 def test_a_new_address_does_not(admin, document):
+    before = CollectionStatistics.objects.get(pk=document.collection_id).version
     admin.post(change(document), fields(document, url="https://example.org/", metadata='{"a": 1}'))
     document.refresh_from_db()
     assert (document.url, document.metadata, document.status) == ("https://example.org/", {"a": 1}, "ready")
+    # Filters and boosts ask the metadata: answers that were kept, and runs, are stale.
+    assert CollectionStatistics.objects.get(pk=document.collection_id).version == before + 1
 
 
 def test_saving_leaves_alone_what_a_worker_wrote_meanwhile(admin, document, monkeypatch):

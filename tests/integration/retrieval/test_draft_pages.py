@@ -591,7 +591,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
 
 
 def test_changing_several_collections_asks_each(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    from retrieval.changing import changing
+    from retrieval.editing import changing
 
     later = Collection.objects.create(slug="later", name="Later")
     with changing(library.pk, later.pk):

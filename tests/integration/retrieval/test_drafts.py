@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from retrieval import drafts, gates
 from retrieval.access import everything, filters_for
 from retrieval.drafts import Changes, DraftRefused
-from retrieval.editing import reason_not_to_change
+from retrieval.editing import changing, reason_not_to_change
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
 from retrieval.ingest import copying, pipeline, submission
@@ -212,6 +213,18 @@ def test_a_collection_has_one_open_draft(library: Collection, draft: Draft) -> N
     assert again.pk != draft.pk
 
 
+def test_the_names_of_a_working_copy_fit(collection: Collection) -> None:
+    Collection.objects.filter(pk=collection.pk).update(slug="s" * 50, name="n" * 200)
+    first = drafts.begin(collection)
+    drafts.discard(first)
+    taken = f"{'s' * 50}"[: 50 - len(f"-draft-{first.pk + 1}")] + f"-draft-{first.pk + 1}"
+    Collection.objects.create(slug=taken, name="Somebody's own")
+    copy = working_copy(drafts.begin(collection))
+    assert copy.slug.endswith(f"-draft-{first.pk + 1}-2")
+    assert len(copy.slug) == 50
+    assert copy.name.endswith("n (draft)")
+
+
 def test_a_collection_with_a_draft_changes_by_it_alone(library: Collection, draft: Draft) -> None:
     copy = working_copy(draft)
     with pytest.raises(DocumentRejected, match="Library is changed in its draft: choose Library \\(draft\\) instead"):
@@ -304,8 +317,32 @@ def test_a_file_that_no_document_has_any_more_is_deleted(library: Collection, dr
 def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft: Draft, change: dict[str, Any]) -> None:
     Document.objects.filter(collection=working_copy(draft), source="pump.md").update(**change)
     assert drafts.changes(draft) == Changes(changed=("pump.md",))
+    version = CollectionStatistics.objects.get(pk=library.pk).version
     published(draft)
     assert library.documents.filter(source="pump.md", **change).exists()
+    # Answers that were kept, and runs, are of other documents than these.
+    assert CollectionStatistics.objects.get(pk=library.pk).version > version
+
+
+def test_a_title_that_was_changed_is_found_in_its_passages(library: Collection, draft: Draft) -> None:
+    document = working_copy(draft).documents.get(source="pump.md")
+    document.title = "Quetzal"
+    submission.requeue(document, enqueue=False)
+    pipeline.ingest(document.pk)
+    wanted = contents(working_copy(draft))
+    published(draft)
+    assert [row[8] for row in contents(library)] == [row[8] for row in wanted]
+    assert "'quetzal'" in contents(library)[1][8]
+    assert check() == []
+
+
+def test_a_worker_that_reads_the_old_version_loses_its_claim(library: Collection, draft: Draft, ingest: Ingest) -> None:
+    ingest(working_copy(draft), "pump.md", PUMP.replace("SK-9920", "SK-9921"))
+    claim = uuid.uuid4()
+    library.documents.filter(source="pump.md").update(status=Document.Status.PROCESSING, claim=claim)
+    published(draft)
+    assert not Document.objects.filter(claim=claim).exists()
+    assert library.documents.get(source="pump.md").status == Document.Status.READY
 
 
 def test_questions_written_in_a_draft_are_published_with_it(library: Collection, draft: Draft) -> None:
@@ -389,6 +426,28 @@ def test_a_gate_that_fails_holds_a_draft_back(
     working_copy(draft).documents.get(source="valve.md").delete()
     with pytest.raises(PublicationRefused, match="A gate could not be asked: ValueError: no such set"):
         drafts.publish(draft)
+
+
+def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection, draft: Draft) -> None:
+    document = working_copy(draft).documents.get(source="pump.md")
+    asked = threading.Event()
+
+    def publish() -> None:
+        asked.set()
+        drafts.publish(draft)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with changing(document.collection_id):
+            asking = pool.submit(publish)
+            asked.wait(10)
+            with pytest.raises(TimeoutError):
+                asking.result(0.5)
+            Document.objects.filter(pk=document.pk).update(url="https://example.com/pump")
+        asking.result(30)
+    assert Draft.objects.get().status == Draft.Status.PUBLISHING
+    drafts.carry_on(draft.pk)
+    assert library.documents.get(source="pump.md").url == "https://example.com/pump"
 
 
 def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Draft) -> None:
