@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask
 from tests.browser.test_dashboard import busy_site  # noqa: F401  # a fixture
+from tests.browser.test_draft_pages import begin
 from tests.browser.test_evaluation_pages import ARRIVE_MILLISECONDS, own_site  # noqa: F401  # a fixture
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -113,6 +114,31 @@ def test_answers_run(own_site: Site, page: Page, settings: LazySettings) -> None
     expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
     page.evaluate("document.activeElement.blur()")
     keep(page, "answers-run")
+
+
+def test_draft(own_site: Site, page: Page) -> None:  # noqa: F811
+    from evaluation.models import GatePolicy
+    from evaluation.sets.building import set_from_canonical_questions
+    from retrieval.models import Collection, Document, Draft
+
+    with own_site.data():
+        parts = Collection.objects.get(slug="parts")
+        made = set_from_canonical_questions(parts, name="What customers ask", number=40)
+        policy = GatePolicy.objects.create(evaluation_set=made, required_for_documents=True)
+    own_site.sign_in(page)
+    page.set_viewport_size({"width": 1440, "height": 700})
+    begin(own_site, page, "parts")
+    with own_site.data():
+        draft = Draft.objects.get()
+        for document in Document.objects.filter(collection__draft=draft).order_by("pk")[:3]:
+            document.delete()
+    page.goto(f"{own_site.url}/admin/evaluation/gatepolicy/{policy.pk}/drafts/{draft.pk}/")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#gate")).to_contain_text("significantly worse", timeout=ARRIVE_MILLISECONDS)
+    page.goto(f"{own_site.url}/admin/retrieval/draft/{draft.pk}/change/")
+    expect(page.locator(".ragsite-draft")).to_contain_text("significantly worse")
+    page.evaluate("document.activeElement.blur()")
+    keep(page, "draft")
 
 
 def test_experiment(start_site: Callable[..., Site], page: Page, settings: LazySettings) -> None:

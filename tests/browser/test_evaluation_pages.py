@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Error, Page, expect
 
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask
@@ -35,6 +35,20 @@ class Measured:
 
 def look(page: Page, name: str) -> None:
     """The page as it is keeps the rules that a program can check, and fits its window."""
+    for _ in range(3):
+        try:
+            _look(page, name)
+        except Error as error:
+            # A page that shows what is under way loads itself again when that is done.
+            if "navigation" not in str(error):
+                raise
+            page.wait_for_load_state()
+        else:
+            return
+    pytest.fail(f"{name} does not come to rest.")
+
+
+def _look(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
     # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label.
