@@ -24,7 +24,7 @@ from retrieval.editing import draft_of
 from retrieval.exceptions import RetrievalError
 from retrieval.gates import PublicationRefused
 from retrieval.ingest.copying import copy_documents
-from retrieval.ingest.writing import lock_statistics, reweigh
+from retrieval.ingest.writing import lock_statistics, reweigh, settle
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.tasks import carry_on_draft
 
@@ -223,6 +223,7 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
         return True
     reweigh(working_copy)
     Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), status=Draft.Status.OPEN, error="")
+    transaction.on_commit(settle, robust=True)
     return False
 
 
@@ -248,6 +249,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     Draft.objects.filter(pk=draft.pk).update(
         status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
     )
+    transaction.on_commit(settle, robust=True)
     return True
 
 

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.pages import ask
 from tests.browser.test_evaluation_pages import (
     ARRIVE_MILLISECONDS,
-    library,  # noqa: F401  # a fixture
     look,
-    make_set,
     own_site,  # noqa: F401  # a fixture
 )
 
@@ -126,49 +124,3 @@ def test_a_draft_is_discarded_after_a_second_thought(own_site: Site, page: Page)
     discard.click()
     expect(page.locator(".messagelist")).to_contain_text("Discarded:")
     expect(page.locator("#draft-status .ragsite-status")).to_have_text("discarded")
-
-
-def test_a_gate_refuses_a_draft_that_lacks_what_is_asked_for_and_an_override_is_kept(
-    own_site: Site,  # noqa: F811
-    library: int,  # noqa: F811
-    visitor: Callable[..., Page],
-    complaints: Complaints,
-) -> None:
-    from evaluation.models import EvaluationSet, GatePolicy
-    from retrieval.models import Collection, Document
-
-    # A refusal is answered with 409, which a browser reports.
-    complaints.expected.append("409")
-    page, phone = visitor(**WIDE), visitor(**PHONE)
-    own_site.sign_in(page)
-    own_site.sign_in(phone)
-    with own_site.data():
-        guarded = Collection.objects.get(pk=library)
-    make_set(own_site, page, library, "Guard")
-    with own_site.data():
-        made = EvaluationSet.objects.get(name="Guard")
-        GatePolicy.objects.create(evaluation_set=made, required_for_publishing=False, required_for_documents=True)
-    collection, draft = begin(own_site, page, guarded.slug)
-    page.goto(collection)
-    expect(page.get_by_text("A gate guards the documents")).to_be_visible()
-    with own_site.data():
-        for document in Document.objects.filter(collection__name=f"{guarded} (draft)")[1:]:
-            document.delete()
-    page.goto(draft)
-    expect(page.locator(".ragsite-announcement")).to_contain_text("have not both been measured")
-    page.get_by_role("link", name="Look and measure").click()
-    page.get_by_role("button", name="Run now").click()
-    expect(page.locator("#gate")).to_contain_text("is significantly worse than", timeout=ARRIVE_MILLISECONDS)
-    for one, name in ((phone, "phone"), (page, "wide")):
-        one.goto(draft)
-        expect(one.locator(".ragsite-announcement")).to_contain_text("is significantly worse than")
-        look(one, f"draft-worse-{name}")
-    page.get_by_role("button", name="Publish").click()
-    expect(page.get_by_role("heading", name="Not published")).to_be_visible()
-    page.fill("#override", "The old rules are void.")
-    look(page, "draft-refused")
-    page.get_by_role("button", name="Publish all the same").click()
-    expect(page.locator("#draft-status .ragsite-status")).to_have_text("published", timeout=ARRIVE_MILLISECONDS)
-    expect(page.locator("#draft-status")).to_contain_text("The old rules are void.")
-    expect(page.locator("#draft-status")).to_contain_text("is significantly worse than")
-    look(page, "draft-overridden")
