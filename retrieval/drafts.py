@@ -37,6 +37,7 @@ _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 _SLUG_LENGTH, _NAME_LENGTH = 50, 200
 # Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
 DOCUMENTS_A_STEP = 50
+MOST_ATTEMPTS = 5
 
 
 class DraftRefused(RetrievalError):
@@ -183,6 +184,7 @@ def carry_on(draft_id: int) -> Draft | None:
     to the admin.
     """
     try:
+        _count_attempt(draft_id)
         while (step := _step(draft_id)) is not None:
             if not step:
                 return Draft.objects.filter(pk=draft_id).first()
@@ -191,6 +193,20 @@ def carry_on(draft_id: int) -> Draft | None:
         _give_back(draft_id, f"{type(error).__name__}: {error}")
         return Draft.objects.filter(pk=draft_id).first()
     return None
+
+
+def _count_attempt(draft_id: int) -> None:
+    """Count that a publication is begun; one that ended its worker each time is given back to the admin instead."""
+    with transaction.atomic():
+        waiting = Draft.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
+        draft = waiting.filter(pk=draft_id, status=Draft.Status.PUBLISHING).first()
+        if draft is None:
+            return
+        if draft.attempts >= MOST_ATTEMPTS:
+            told = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
+            _give_back(draft_id, told % draft.attempts)
+        else:
+            Draft.objects.filter(pk=draft_id).update(attempts=F("attempts") + 1)
 
 
 def _step(draft_id: int) -> bool | None:
@@ -268,7 +284,7 @@ def _give_back(draft_id: int, error: str) -> None:
     drafts = Draft.objects.filter(pk=draft_id)
     drafts.update(error=error)
     drafts.filter(status=Draft.Status.PUBLISHING).update(
-        status=Draft.Status.OPEN, permitted_versions=[], published_by=None, objections=[], override=""
+        status=Draft.Status.OPEN, attempts=0, permitted_versions=[], published_by=None, objections=[], override=""
     )
 
 

@@ -20,6 +20,7 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('copying', 'being copied'), ('open', 'open'), ('publishing', 'being published'), ('published', 'published'), ('discarded', 'discarded')], default='copying', max_length=12, verbose_name='status')),
                 ('copied', models.PositiveIntegerField(default=0, verbose_name='documents copied')),
                 ('error', models.TextField(blank=True, verbose_name='error')),
+                ('attempts', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='begun')),
                 ('permitted_versions', models.JSONField(default=list, editable=False)),
                 ('published_at', models.DateTimeField(blank=True, null=True, verbose_name='published')),

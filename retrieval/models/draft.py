@@ -39,6 +39,8 @@ class Draft(models.Model):
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.COPYING)
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     error = models.TextField(_("error"), blank=True)
+    # Publications begun since it was asked for; a worker that dies in one leaves it counted.
+    attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("begun by")

@@ -24,7 +24,7 @@ from evaluation.runs.measures import measure_of
 from evaluation.sets import building
 from retrieval import drafts, profiles
 from retrieval.models import Chunk, Collection, Document, Draft
-from tests.support.evaluation_sets import BY_MEANING, fill, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.judged_answers import completed_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,27 +41,15 @@ def admin(client, admin_user):
 
 
 @pytest.fixture
-def library(collection, ingest) -> Collection:
-    fill(collection, ingest)
+def library(library) -> Collection:
+    """With a profile in force."""
     profiles.publish(version_of(BY_MEANING))
-    return collection
-
-
-@pytest.fixture
-def evaluation_set(library):
-    return set_of(library)
+    return library
 
 
 @pytest.fixture
 def policy(evaluation_set) -> GatePolicy:
     return GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10", required_for_documents=True)
-
-
-@pytest.fixture
-def draft(library) -> Draft:
-    found = drafts.carry_on(drafts.begin(library).pk)
-    assert found is not None
-    return found
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
 from retrieval.ingest import submission
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, DOCUMENTS, fill, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, DOCUMENTS, set_of, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,15 +30,10 @@ Ingest = Callable[..., Document]
 
 
 @pytest.fixture
-def library(collection, ingest) -> Collection:
-    fill(collection, ingest)
+def library(library) -> Collection:
+    """With a profile in force."""
     profiles.publish(version_of(BY_MEANING))
-    return collection
-
-
-@pytest.fixture
-def evaluation_set(library):
-    return set_of(library)
+    return library
 
 
 @pytest.fixture
@@ -46,14 +41,6 @@ def policy(evaluation_set) -> GatePolicy:
     return GatePolicy.objects.create(
         evaluation_set=evaluation_set, metric="hit@10", required_for_publishing=False, required_for_documents=True
     )
-
-
-@pytest.fixture
-def draft(library) -> Draft:
-    found = drafts.carry_on(drafts.begin(library).pk)
-    assert found is not None
-    assert found.status == Draft.Status.OPEN
-    return found
 
 
 def working_copy(draft: Draft) -> Collection:

@@ -16,20 +16,9 @@ from retrieval import gates as publication_gates
 from retrieval import profiles
 from retrieval.gates import PublicationRefused
 from retrieval.models import Document, Publication
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, fill, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def library(collection, ingest):
-    fill(collection, ingest)
-    return collection
-
-
-@pytest.fixture
-def evaluation_set(library):
-    return set_of(library)
 
 
 @pytest.fixture

@@ -20,23 +20,12 @@ from retrieval import search as search_module
 from retrieval.models import CollectionStatistics
 from retrieval.profiles import BUILT_IN, NamedProfile, built_in_profile
 from retrieval.ranking.profile import ProfileSettings, to_json
-from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, fill, set_of, version_of
+from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, set_of, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WORDS = NamedProfile("words", BY_WORDS)
 MEANING = NamedProfile("meaning", BY_MEANING)
-
-
-@pytest.fixture
-def library(collection, ingest):
-    fill(collection, ingest)
-    return collection
-
-
-@pytest.fixture
-def evaluation_set(library):
-    return set_of(library)
 
 
 def measured(evaluation_set, profile) -> EvaluationRun:

@@ -485,6 +485,31 @@ def test_a_publication_that_fails_changes_nothing(
     assert check() == []
 
 
+def test_a_publication_that_ends_its_worker_each_time_is_given_back(
+    library: Collection, draft: Draft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """As kill -9: nothing that the worker would do afterwards is done."""
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    working_copy(draft).documents.get(source="valve.md").delete()
+    drafts.publish(draft)
+    with monkeypatch.context() as patched:
+        patched.setattr(drafts, "changes", killed)
+        for _ in range(drafts.MOST_ATTEMPTS):
+            with pytest.raises(Killed):
+                drafts.carry_on(draft.pk)
+        assert Draft.objects.get().status == Draft.Status.PUBLISHING
+        back = drafts.carry_on(draft.pk)
+    assert back is not None
+    assert (back.status, back.attempts) == (Draft.Status.OPEN, 0)
+    assert "interrupted 5 times" in back.error
+    assert library.documents.count() == 3
+    published(back)
+
+
 # Giving it up ---------------------------------------------------------------------------------------------------------
 
 

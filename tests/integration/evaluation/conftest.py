@@ -1,0 +1,29 @@
+"""A library with a set of questions; a module that needs another one makes its own under the same name."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval import drafts
+from retrieval.models import Collection, Draft
+from tests.support.evaluation_sets import fill, set_of
+
+
+@pytest.fixture
+def library(collection, ingest) -> Collection:
+    fill(collection, ingest)
+    return collection
+
+
+@pytest.fixture
+def evaluation_set(library):
+    return set_of(library)
+
+
+@pytest.fixture
+def draft(library) -> Draft:
+    """A draft of the library, with all documents copied."""
+    found = drafts.carry_on(drafts.begin(library).pk)
+    assert found is not None
+    assert found.status == Draft.Status.OPEN
+    return found
