@@ -39,4 +39,8 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(condition=models.Q(('status__in', ['published', 'discarded']), _negated=True), fields=('collection',), name='one_open_draft_per_collection'), models.CheckConstraint(condition=models.Q(models.Q(('objections', []), ('override', '')), models.Q(models.Q(('objections', []), _negated=True), models.Q(('override', ''), _negated=True)), _connector='OR'), name='draft_override_gives_its_reason')],
             },
         ),
+        migrations.AddIndex(
+            model_name='document',
+            index=models.Index(fields=['file'], name='document_file'),
+        ),
     ]

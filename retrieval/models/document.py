@@ -70,6 +70,8 @@ class Document(models.Model):
         verbose_name = _("document")
         verbose_name_plural = _("documents")
         constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]
+        # Which documents have a file still, asked when one of them lets go of it.
+        indexes = [models.Index(fields=["file"], name="document_file")]
 
     def __str__(self) -> str:
         return self.title or self.source
