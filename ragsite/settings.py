@@ -72,6 +72,8 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Behind WhiteNoise: its files are public and stay cacheable.
+    "ragsite.caching.private_responses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -191,6 +193,8 @@ MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
+# One request with all its files: Django writes it to a temporary file before any view sees it.
+REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20
 
 # Language ------------------------------------------------------------------------------------------------------------
 
@@ -203,7 +207,9 @@ USE_TZ = True
 
 # Security ------------------------------------------------------------------------------------------------------------
 
-LOGIN_URL = "admin:login"
+LOGIN_URL = "login"
+# Whoever comes from a page goes back to it; the administration names its own.
+LOGIN_REDIRECT_URL = "chat:home"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -245,7 +251,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "retrieval.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
@@ -261,6 +267,8 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    # The schema is the same for everybody: credentials are not looked at.
+    "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {

@@ -24,7 +24,7 @@ def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:
 def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     """Server-sent events that proxies are asked to pass on as they come."""
     response = StreamingHttpResponse(events, content_type="text/event-stream")
-    response["Cache-Control"] = "no-cache, no-transform"
+    response["Cache-Control"] = "private, no-store, no-transform"
     # Proxies of the nginx kind would hold the events back.
     response["X-Accel-Buffering"] = "no"
     return response

@@ -13,6 +13,7 @@ from chat.api.events import saved_answer_as_json
 from chat.models import Answer, Conversation, Feedback
 from retrieval.api.fields import NameField, TextField
 from retrieval.api.serializers import METHODS
+from retrieval.api.serializers import ProblemSerializer as ProblemSerializer
 from retrieval.models import Collection
 from retrieval.types import SearchMethod
 
@@ -159,7 +160,3 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
     def get_answers(self, conversation: Conversation) -> list[dict[str, Any]]:
         answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
         return [saved_answer_as_json(answer) for answer in answers]
-
-
-class ProblemSerializer(serializers.Serializer[Any]):
-    detail = serializers.CharField()

@@ -26,7 +26,6 @@ from chat.openai_api.serializers import (
     CompletionSerializer,
     ModelListSerializer,
     ModelSerializer,
-    OpenAIProblemSerializer,
 )
 from chat.openai_api.stream import chunks
 from retrieval.api.parsers import JSONParser
@@ -45,11 +44,6 @@ class CompletionsView(OpenAIView):
             (200, "text/event-stream"): OpenApiResponse(
                 OpenApiTypes.STR, "With `stream`: `chat.completion.chunk` objects, then `[DONE]`."
             ),
-            400: OpenAIProblemSerializer,
-            401: OpenAIProblemSerializer,
-            404: OpenAIProblemSerializer,
-            429: OpenAIProblemSerializer,
-            503: OpenAIProblemSerializer,
         },
     )
     def post(self, request: Request) -> HttpResponseBase:

@@ -24,7 +24,7 @@ from chat.streaming import sse, streams
 from chat.views.access import may_debug, readable_answer
 
 RECONNECT_MILLISECONDS = 1000
-STREAM_HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
 
 
 @require_GET

@@ -182,8 +182,8 @@ class UploadResponseSerializer(serializers.Serializer[Any]):
     rejected = RejectedFileSerializer(many=True)
 
 
-class RefusalSerializer(serializers.Serializer[Any]):
-    detail = serializers.CharField()
+class ProblemSerializer(serializers.Serializer[Any]):
+    detail = serializers.CharField(help_text="One sentence.")
 
 
 class CollectionSerializer(serializers.ModelSerializer[Collection]):

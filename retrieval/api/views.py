@@ -23,7 +23,7 @@ from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
-    RefusalSerializer,
+    ProblemSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
     UploadResponseSerializer,
@@ -169,7 +169,7 @@ class DocumentViewSet(
         answer = {"accepted": accepted, "rejected": rejected}
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 
-    @extend_schema(responses={204: None, 409: RefusalSerializer})
+    @extend_schema(responses={204: None, 409: ProblemSerializer})
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete a document; 409 when its collection is changed by drafts alone, or is one that cannot be changed."""
         document = self.get_object()
