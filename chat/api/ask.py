@@ -3,7 +3,6 @@ from __future__ import annotations
 from asgiref.sync import async_to_sync
 from django.db import connection
 from django.http import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -19,6 +18,7 @@ from chat.streaming import streams
 from retrieval.api.errors import ApiView, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
+from retrieval.api.schema import EVENT
 
 
 class AskView(ApiView):
@@ -32,7 +32,7 @@ class AskView(ApiView):
         responses={
             (200, "application/json"): AnswerSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, "With `stream`: the events `searched`, `token`, and `completed` or `failed`."
+                EVENT, "With `stream`: the events `searched`, `token`, and `completed` or `failed`."
             ),
             503: ProblemSerializer,
         },

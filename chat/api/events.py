@@ -15,6 +15,8 @@ from chat import payloads
 from chat.models import Answer
 from chat.streaming import sse, streams
 
+FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
+
 
 def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:
     """The answer's events behind the one named ``after``, as they come."""
@@ -63,7 +65,7 @@ def saved_answer_as_json(answer: Answer) -> dict[str, Any]:
         "status": answer.status,
         "error": answer.error,
         "created_at": answer.created_at,
-        "feedback": feedback and {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment},
+        "feedback": feedback and {name: getattr(feedback, name) for name in FEEDBACK_FIELDS},
     }
     return {**answer_as_json(answer), **state}
 

@@ -10,12 +10,26 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
+from rest_framework import serializers
 
+from retrieval.api.fields import TextField
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import ProblemSerializer
 
 INVALID = "InvalidRequest"
 _TEXT = {"type": "string"}
+_ANY_TEXT = r"^[^\u0000]+$"  # beside the empty text, which drf-spectacular adds
+_SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+# One server-sent event; lines that begin with a colon are comments.
+EVENT: dict[str, Any] = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "id": {"type": "string", "description": "By which a reader goes on behind this event."},
+        "event": {"type": "string", "description": "Its name."},
+        "data": {"type": "string", "description": "A JSON document."},
+    },
+}
 # By status: what it means, and the headers that come with it.
 _ALWAYS: dict[str, tuple[str, dict[str, str]]] = {
     "400": ("What was sent is wrong: which field, and why.", {}),
@@ -65,6 +79,15 @@ class SchemaWithProblems(AutoSchema):  # type: ignore[misc]
                 **({"headers": _described(headers)} if headers else {}),
             }
         return dict(sorted(responses.items()))
+
+    def _map_serializer_field(self, field: Any, direction: str, bypass_extensions: bool = False) -> Any:
+        """The field as drf-spectacular describes it, and what it does not see: texts are stripped and hold no NUL."""
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
+            return {**schema, "minItems": 1}
+        if isinstance(field, TextField) and not field.read_only and "pattern" not in schema:
+            return {**schema, "pattern": _ANY_TEXT if field.allow_blank else _SOME_TEXT}
+        return schema
 
     def _refusals(self) -> dict[str, tuple[str, dict[str, str]]]:
         refusals = dict(_ALWAYS)

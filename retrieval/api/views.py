@@ -10,7 +10,6 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import generics, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
-from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.parsers import MultiPartParser
 from rest_framework.permissions import IsAdminUser
 from rest_framework.request import Request
@@ -18,6 +17,7 @@ from rest_framework.response import Response
 
 from retrieval.access import filters_for
 from retrieval.api.errors import ApiView
+from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import (
@@ -26,6 +26,7 @@ from retrieval.api.serializers import (
     ProblemSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
+    UploadFormSerializer,
     UploadResponseSerializer,
     UploadSerializer,
 )
@@ -37,10 +38,6 @@ from retrieval.reranking import with_word_matches
 from retrieval.search import search
 from retrieval.types import SearchMethod
 from retrieval.uploads import accept
-
-
-class Pagination(LimitOffsetPagination):
-    max_limit = 500
 
 
 class SearchView(ApiView):
@@ -95,7 +92,7 @@ class SearchView(ApiView):
     list=extend_schema(
         parameters=[
             OpenApiParameter("collection", str, description="Short name of a collection."),
-            OpenApiParameter("status", str, enum=Document.Status.values),
+            OpenApiParameter("status", str, enum=[*Document.Status.values, ""]),
             OpenApiParameter("source", str, description="Exactly this source."),
         ]
     )
@@ -127,7 +124,7 @@ class DocumentViewSet(
         return queryset
 
     @extend_schema(
-        request={"multipart/form-data": UploadSerializer},
+        request={"multipart/form-data": UploadFormSerializer},
         responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
     )
     def create(self, request: Request) -> Response:
