@@ -1,9 +1,10 @@
 """The process that the jobs are forked from: it has imported the parsers, and never reads a file itself.
 
 Started fresh, with an empty environment, by :mod:`retrieval.sandbox.client`, and spoken to over one socket: one message
-for each job, with three descriptors. ``data`` is the file. ``result`` is where the job's process writes. ``status`` is where this
-process writes how that one ended; when its other end is closed, nobody waits for the job, and its process is killed.
-When the socket is closed, the process that started this one is gone, however it ended, and everything here ends.
+for each job, with three descriptors. ``data`` is the file. ``result`` is where the process of the job writes.
+``status`` is where this process writes how that one ended; when its other end is closed, nobody waits for the job, and
+its process is killed. When the socket is closed, the process that started this one is gone, however it ended, and
+everything here ends.
 """
 
 from __future__ import annotations

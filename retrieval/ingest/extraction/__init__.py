@@ -16,6 +16,8 @@ from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
 _DEFAULT_LIMITS = ExtractionLimits()
+# How libxml2 says it; lxml makes an error of syntax of it.
+_XML_NO_MEMORY = 2
 _WORD = re.compile(r"\w")
 
 
@@ -49,7 +51,10 @@ def extract(
         raise DocumentRejected(
             f"{name} is nested more deeply than {kind} can be read: save it anew in its program and upload that."
         ) from error
-    except Exception as error:  # Parsers of untrusted files raise anything; each such file is one rejected file.
+    except Exception as error:
+        if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
+            raise MemoryError from error
+        # Parsers of untrusted files raise anything; each such file is one rejected file.
         raise DocumentRejected(
             f"{name} could not be read as {kind} ({type(error).__name__}): save it anew in its program and upload that."
         ) from error
