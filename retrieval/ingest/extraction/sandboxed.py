@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
@@ -10,6 +11,9 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction import detection, extract, printable_name, reader_module
 from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
+from retrieval.metrics import FILES_BEYOND_LIMITS
+
+logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
 _LONGEST_FIELD = 2_000
@@ -44,8 +48,12 @@ def extract_in_sandbox(
             f"{__name__}:read", data, arguments, within, preload=preload, still_wanted=still_wanted
         )
     except sandbox.LimitExceeded as error:
+        FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
+        logger.warning("%s %s to be read", name, error)
         raise DocumentRejected(f"{name} {_to_be_read(error)}: split it, or save it anew in its program.") from error
     except sandbox.JobCrashed as error:
+        FILES_BEYOND_LIMITS.labels(limit="crash").inc()
+        logger.warning("Reading %s %s", name, error)
         raise DocumentRejected(f"{name} cannot be read: reading it {error}. Save it anew in its program.") from error
     except sandbox.JobFailed as error:
         if error.kind == DocumentRejected.__name__:
