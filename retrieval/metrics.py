@@ -30,3 +30,14 @@ PROFILE_CHOICE_FAILURES = Counter(
     "ragsite_search_profile_choice_failures",
     "Questions for which a visitor's search profile could not be chosen; the one in force served.",
 )
+PAGES_NOT_DRAWN = Counter(
+    "ragsite_pages_not_drawn",
+    "Pages of PDF files that were not drawn, by reason: time, memory, output, crash, damaged, file, sandbox, busy,"
+    " cancelled.",
+    ["reason"],
+)
+FILES_BEYOND_LIMITS = Counter(
+    "ragsite_ingest_files_beyond_limits",
+    "Files rejected for what reading them took: time, memory, output or crash.",
+    ["limit"],
+)

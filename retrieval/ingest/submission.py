@@ -98,6 +98,7 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
     document.retry_at = None
     document.claim = None
     document.progress_percent = 0
+    document.is_slow = False
     document.save()
     if enqueue:
         pk = document.pk
