@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_CLOSINGS = {
-    tag: re.compile(tag.replace("<", "</"), re.IGNORECASE) for tag in ("<think>", "<thinking>", "<reasoning>")
-}
+_CLOSINGS = {tag: re.compile(tag.replace("<", "</"), re.IGNORECASE) for tag in ("<think>", "<thinking>", "<reasoning>")}
 _LONGEST_TAG = max(map(len, _CLOSINGS)) + 1
 
 

@@ -123,7 +123,7 @@ def _opens(text: str, at: int) -> bool:
     start = at
     while start > 0 and (text[start - 1].isspace() or text[start - 1] in _OPENING_SIGNS):
         start -= 1
-    if start == 0 or "\n" in text[start:at] or (at > start and text[at - 1] in "\"“‘(*"):
+    if start == 0 or "\n" in text[start:at] or (at > start and text[at - 1] in '"“‘(*'):
         return True
     return _ENDING.match(text, start - 1) is not None
 

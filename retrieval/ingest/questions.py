@@ -268,7 +268,7 @@ def _in_sentence(word: str, text: str) -> str:
         return word
     lowered = word.lower()
     known = re.search(rf"\b{re.escape(lowered)}\b", text) or any(
-        pattern.fullmatch(lowered) for kind in (_PLURALS, _SINGULARS) for pattern in kind.values()
+        _PLURALS[language].fullmatch(lowered) or _SINGULARS[language].fullmatch(lowered) for language in _PLURALS
     )
     return lowered if known else word
 

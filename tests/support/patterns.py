@@ -50,7 +50,6 @@ def _places_in(path: Path) -> Iterator[Place]:
     tree = ast.parse(text)
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
     reachable = tuple(_patterns_of(module))
-    unbound = False
     found = []
     for node in ast.walk(tree):
         if (
@@ -109,9 +108,11 @@ def _method_of(path: Path, tree: ast.Module, call: ast.Call) -> str:
     """How the pattern with the name that it is given is used: "match" when never searched."""
     name = next(
         (
-            node.targets[0].id
+            target.id
             for node in tree.body
-            if isinstance(node, ast.Assign) and node.value is call and isinstance(node.targets[0], ast.Name)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and any(each is call for each in ast.walk(node))
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
         ),
         "",
     )
@@ -121,18 +122,36 @@ def _method_of(path: Path, tree: ast.Module, call: ast.Call) -> str:
     for text in [path.read_text()] if name.startswith("_") else _sources_naming(name):
         parsed = ast.parse(text)
         called = {
-            id(node.func.value): node.func.attr
+            id(_indexed(node.func.value)): node.func.attr
             for node in ast.walk(parsed)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         }
+        looped = {id(node.iter) for node in ast.walk(parsed) if isinstance(node, ast.comprehension | ast.For)}
+        compared = {id(each) for node in ast.walk(parsed) if isinstance(node, ast.Compare) for each in node.comparators}
         for node in ast.walk(parsed):
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                used.add(called.get(id(node), SEARCHING))
+                is_key = id(node) in compared or (id(node) in looped and _is_mapping(tree, name))
+                used.update(() if is_key else (called.get(id(node), SEARCHING),))
     if not used:
         return SEARCHING
     if used <= {"fullmatch"}:
         return "fullmatch"
     return "match" if used <= {"match", "fullmatch"} else SEARCHING
+
+
+def _is_mapping(tree: ast.Module, name: str) -> bool:
+    """Whether the name is given to a dictionary: looping over it gives its keys."""
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Dict)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        for node in tree.body
+    )
+
+
+def _indexed(expression: ast.expr) -> ast.expr:
+    """``NAME`` of ``NAME[key]``."""
+    return expression.value if isinstance(expression, ast.Subscript) else expression
 
 
 def _sources_naming(name: str) -> list[str]:
