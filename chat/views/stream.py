@@ -55,7 +55,8 @@ async def _events(turn: Turn, after: str, language: str | None) -> AsyncIterator
     async for event in streams.follow(turn.id, after):
         if event.name in ("completed", "failed"):
             turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
-            yield page.end(event.name, turn, event.id)
+            # In a thread: a whole answer is rendered there, for which other streams must not wait.
+            yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.id)
             break
         yield page.show(event.name, event.payload, event.id)
     yield sse.encode("", event="done")
