@@ -113,6 +113,8 @@ def _claim(document_id: int) -> Document | None:
         attempts=F("attempts") + 1,
         progress_percent=0,
         error="",
+        # While a document is being read, this is when it last came further: `/readyz` knows one that is stuck by it.
+        updated_at=now,
     )
     if not claimed:
         return None
@@ -198,7 +200,9 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(encodings), len(texts))
-        held = _held(document).update(progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now())
+        now = timezone.now()
+        progress_percent = 99 * len(encodings) // len(texts)
+        held = _held(document).update(progress_percent=progress_percent, heartbeat_at=now, updated_at=now)
         if not held:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
     return encodings
