@@ -48,6 +48,7 @@ class Scheduler(PersistentScheduler):
             super().setup_schedule()
         except _NOT_WRITTEN as error:
             logger.error("The schedule cannot be kept in %s, it is kept in memory: %s", self.schedule_filename, error)
+            self._store = None
             self._open_schedule = _InMemory
             super().setup_schedule()
 

@@ -11,6 +11,8 @@ admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"
 admin.site.index_title = _("Documents and answers")
 
+handler500 = "ragsite.disk_full.server_error"
+
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("retrieval.api.urls")),

@@ -67,10 +67,7 @@ def require_room() -> None:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether a full disk caused the error, as the operating system or PostgreSQL tells it.
-
-    A database that is lost while the disk is full counts too: PostgreSQL stops when it cannot write its log.
-    """
+    """Whether a full disk caused the error, as the operating system or PostgreSQL tells it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -78,21 +75,22 @@ def is_disk_full(error: BaseException | None) -> bool:
             return True
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        if isinstance(error, OperationalError | InterfaceError) and is_short():
-            return True
         error = error.__cause__ or error.__context__
     return False
 
 
 @contextmanager
-def disk_full_told() -> Iterator[None]:
-    """Raises: DiskFull in place of each error inside that a full disk caused."""
+def saving() -> Iterator[None]:
+    """Raises: DiskFull before anything is done when the reserve is used up, and in place of errors of a full disk.
+
+    A database that is lost while the reserve is used up counts too: PostgreSQL stops when it cannot write its log.
+    """
+    require_room()
     try:
         yield
-    except DiskFull:
-        raise
     except Exception as error:
-        if not is_disk_full(error):
+        is_lost = isinstance(error, OperationalError | InterfaceError) and is_short()
+        if not is_lost and not is_disk_full(error):
             raise
         DISK_FULL.labels(reason="error").inc()
         logger.error("Something could not be saved, because the disk is full: %s", error)

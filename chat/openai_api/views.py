@@ -50,6 +50,7 @@ class CompletionsView(OpenAIView):
             404: OpenAIProblemSerializer,
             429: OpenAIProblemSerializer,
             503: OpenAIProblemSerializer,
+            507: OpenAIProblemSerializer,
         },
     )
     def post(self, request: Request) -> HttpResponseBase:

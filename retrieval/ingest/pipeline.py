@@ -19,10 +19,10 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from retrieval import conf
+from retrieval import conf, disk
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.exceptions import DiskFull, DocumentRejected, RetrievalError
 from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.extraction.limits import ExtractionLimits
@@ -35,6 +35,8 @@ from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
+# How long a document waits for room on a full disk before it is tried again.
+ROOM_AWAITED = timedelta(minutes=1)
 MAX_ATTEMPTS = 5
 # Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
 # busy.
@@ -61,13 +63,16 @@ def ingest(document_id: int, progress: Progress | None = None) -> Document | Non
     if document is None:
         return None
     try:
-        with heartbeat(_held(document), f"document {document.pk}"):
+        with heartbeat(_held(document), f"document {document.pk}"), disk.saving():
             _process(document, progress)
     except ClaimLost:
         logger.info("Document %s was taken over by another worker or a newer upload.", document.pk)
         return None
     except DocumentRejected as error:
         _finish(document, status=Document.Status.FAILED, error=str(error))
+    except DiskFull as error:
+        logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
+        _await_room(document, error)
     except Exception as error:
         logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
         _postpone(document, error)
@@ -239,6 +244,19 @@ def _postpone(document: Document, error: Exception) -> None:
         error=f"Will be tried again. {reason}",
         claim=None,
         retry_at=now + delay,
+        updated_at=now,
+    )
+
+
+def _await_room(document: Document, error: DiskFull) -> None:
+    """Plan another attempt that counts as this one: the document is not to blame."""
+    now = timezone.now()
+    _held(document).update(
+        status=Document.Status.PENDING,
+        error=f"Will be tried again. {error}",
+        attempts=F("attempts") - 1,
+        claim=None,
+        retry_at=now + ROOM_AWAITED,
         updated_at=now,
     )
 
