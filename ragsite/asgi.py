@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import faulthandler
 import os
 import re
+import signal
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -22,6 +24,8 @@ _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([^\s;\"']*)", re.IGNORECASE)
 # WhiteNoise's files, which are the site's own and small, are read at once; originals of documents are not its business.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 _django = get_asgi_application()
+# For the supervisor, which asks a process that hangs what it is busy with before it kills it.
+faulthandler.register(signal.SIGUSR1)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,6 +22,7 @@ from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite import checks
 from ragsite.probes import Finding, Group, State, findings_of
+from ragsite.processes import restarts
 from ragsite.queues import queues
 from retrieval import disk
 from retrieval.reconciliation.runs import last_counts
@@ -36,6 +37,11 @@ ALERTS = Gauge(
 JUDGEMENTS = Gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
 DISK_FREE = Gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
 DATABASE_UP = Gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
+RESTARTS = Gauge(
+    "ragsite_process_restarts",
+    "How often `serve` started a process again, and why.",
+    ["process", "reason"],
+)
 QUEUE_LENGTH = Gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
 QUEUE_AGE = Gauge("ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"])
 
@@ -75,6 +81,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
             content_type="text/plain",
         )
     DATABASE_UP.set(findings_of([_FIGURES])["figures"].state is State.OK)
+    for process, by_reason in restarts(settings.DATA_DIR).items():
+        for reason in ("died", "hung"):
+            RESTARTS.labels(process=process, reason=reason).set(by_reason.get(reason, 0))
     for room in disk.rooms():
         DISK_FREE.labels(path=str(room.path)).set(room.free_bytes)
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
