@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
+from retrieval import disk
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
 from retrieval.types import SearchFilters, SearchMethod, Turn
@@ -33,6 +34,7 @@ def visitor_of(request: HttpRequest) -> str:
     return str(session[VISITOR_KEY])
 
 
+@disk.saving()
 def begin(
     question: str,
     *,
@@ -49,7 +51,7 @@ def begin(
     With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
     an asker who keeps them; they count in place of the conversation's.
 
-    Raises: InvalidQuestion with a sentence for the visitor.
+    Raises: InvalidQuestion with a sentence for the visitor; DiskFull when there is no room to save an answer.
     """
     question = checked(question)
     if method and method not in {*SearchMethod, "default"}:

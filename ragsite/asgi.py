@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import json
+import faulthandler
 import os
 import re
+import signal
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
@@ -34,6 +36,8 @@ class _Handler(ASGIHandler):
 
 
 _django = _Handler()
+# For the supervisor, which asks a process that hangs what it is busy with before it kills it.
+faulthandler.register(signal.SIGUSR1)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -82,6 +82,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ragsite.disk_full.DiskFullMiddleware",
 ]
 
 TEMPLATES = [
@@ -167,10 +168,13 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
+# In KiB. A child that has grown beyond it is replaced when its task is done.
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = env.integer("WORKER_MAX_MEMORY_MIB", 1500) * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "ragsite.scheduling:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
@@ -192,6 +196,12 @@ WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
+STORAGES = {
+    "default": {"BACKEND": "retrieval.storage.WholeFileStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+# Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.
+DISK_RESERVE_BYTES = env.integer("DISK_RESERVE_MIB", 200) * 2**20
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
 # One request with all its files: Django writes it to a temporary file before any view sees it.
 REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20

@@ -14,8 +14,8 @@ from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
 from chat.models import Answer
-from chat.streaming import streams
-from retrieval.api.errors import ApiView, Unavailable
+from chat.streaming import saving, streams
+from retrieval.api.errors import ApiView, InsufficientStorage, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
 from retrieval.api.schema import EVENT
@@ -35,6 +35,7 @@ class AskView(ApiView):
                 EVENT, "With `stream`: the events `searched`, `token`, and `completed` or `failed`."
             ),
             503: ProblemSerializer,
+            507: ProblemSerializer,
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
@@ -60,12 +61,18 @@ class AskView(ApiView):
 
 
 def finished(answer: Answer) -> Answer:
-    """The answer, written to its end. Raises: Unavailable with the sentence that it failed with."""
+    """The answer, written to its end and saved.
+
+    Raises: Unavailable with the sentence that it failed with; InsufficientStorage when it could not be saved, because
+    the disk is full.
+    """
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
         connection.close()
-    async_to_sync(streams.finish)(answer.pk)
+    last = async_to_sync(streams.finish)(answer.pk)
+    if last.payload.get("code") == saving.DISK_FULL:
+        raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()
-    if answer.status == Answer.Status.FAILED:
-        raise Unavailable(answer.error)
+    if answer.status == Answer.Status.FAILED or not answer.is_finished:
+        raise Unavailable(answer.error or last.payload.get("message"))
     return answer

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
+from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -21,7 +22,8 @@ from chat import payloads
 from chat.models import Answer, StreamedEvent
 from chat.streaming import runs
 from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
-from chat.streaming.saving import deleted_message
+from chat.streaming.saving import deleted_message, unsaved
+from retrieval import disk
 
 __all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
 
@@ -46,7 +48,13 @@ async def follow(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[StreamE
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is claimed must be written, also when the reader leaves in this very moment.
-        run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id)))
+        try:
+            run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id)))
+        except DatabaseError as error:
+            if not disk.is_disk_full(error):
+                raise
+            yield StreamEvent("", "failed", unsaved(error))
+            return
     if run is not None:
         events = _follow_run(run, after)
     else:
@@ -61,10 +69,12 @@ async def _begun(answer_id: uuid.UUID) -> Run | None:
     return runs.start(claim) if claim is not None else None
 
 
-async def finish(answer_id: uuid.UUID) -> None:
-    """Write the answer to its end (or wait until whoever writes it has done so)."""
-    async for _event in follow(answer_id):
-        pass
+async def finish(answer_id: uuid.UUID) -> StreamEvent:
+    """Write the answer to its end (or wait until whoever writes it has done so); returns its last event."""
+    last = StreamEvent("", "failed", {"message": deleted_message()})
+    async for event in follow(answer_id):
+        last = event
+    return last
 
 
 async def stop(answer_id: uuid.UUID) -> None:

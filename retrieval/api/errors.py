@@ -13,6 +13,7 @@ from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from retrieval import disk
 from retrieval.api.parsers import BodyTooLarge
 from retrieval.exceptions import SearchUnavailable
 
@@ -23,6 +24,11 @@ class Unavailable(APIException):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     default_detail = "The site cannot answer at the moment. Please try again in a minute."
     default_code = "unavailable"
+
+
+class InsufficientStorage(APIException):
+    status_code = status.HTTP_507_INSUFFICIENT_STORAGE
+    default_code = "insufficient_storage"
 
 
 class ApiView(APIView):
@@ -38,6 +44,8 @@ class ApiView(APIView):
 
 
 def _for_the_caller(error: Exception) -> Exception:
+    if disk.is_disk_full(error):
+        return InsufficientStorage(disk.message())
     match error:
         case SearchUnavailable():
             return Unavailable(str(error))

@@ -15,9 +15,10 @@ from rest_framework.permissions import IsAdminUser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from retrieval import disk
 from retrieval.access import filters_for
-from retrieval.api.errors import ApiView
 from retrieval.api.pagination import Pagination
+from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import (
@@ -31,7 +32,7 @@ from retrieval.api.serializers import (
     UploadSerializer,
 )
 from retrieval.editing import changing
-from retrieval.exceptions import DocumentRejected, InvalidQuery
+from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.reranking import with_word_matches
@@ -128,7 +129,10 @@ class DocumentViewSet(
         responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was."""
+        """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was.
+
+        507 when none was accepted because the disk is full.
+        """
         wanted = UploadSerializer(data=_without_files(request))
         wanted.is_valid(raise_exception=True)
         fields = wanted.validated_data
@@ -144,6 +148,7 @@ class DocumentViewSet(
         accepted: list[dict[str, Any]] = []
         rejected: list[dict[str, str]] = []
         seen: set[str] = set()
+        is_full = False
         for file in files:
             name = file.name or ""
             try:
@@ -159,10 +164,13 @@ class DocumentViewSet(
                     language=fields.get("language", ""),
                     metadata=fields.get("metadata"),
                 )
-            except DocumentRejected as error:
+            except (DocumentRejected, DiskFull) as error:
+                is_full = is_full or isinstance(error, DiskFull)
                 rejected.append({"file": name, "error": str(error)})
             else:
                 accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
+        if is_full and not accepted:
+            raise InsufficientStorage(disk.message())
         answer = {"accepted": accepted, "rejected": rejected}
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 

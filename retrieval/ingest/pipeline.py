@@ -19,10 +19,10 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from retrieval import conf
+from retrieval import conf, disk
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.exceptions import DiskFull, DocumentRejected, RetrievalError
 from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.limits import ExtractionLimits
@@ -39,6 +39,8 @@ from retrieval.sandbox import JobCancelled
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_LOST_AFTER = turns.HEARTBEAT_LOST_AFTER
+# How long a document waits for room on a full disk before it is tried again.
+ROOM_AWAITED = timedelta(minutes=1)
 MAX_ATTEMPTS = 5
 # Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
 # busy.
@@ -70,7 +72,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     if document is None:
         return None
     try:
-        with heartbeat(_held(document), f"document {document.pk}"):
+        with heartbeat(_held(document), f"document {document.pk}"), disk.saving():
             _process(document, Turn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
         turns.postpone(document)
@@ -79,6 +81,9 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
         return None
     except DocumentRejected as error:
         _finish(document, status=Document.Status.FAILED, error=str(error))
+    except DiskFull as error:
+        logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
+        _await_room(document, error)
     except Exception as error:
         logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
         _postpone(document, error)
@@ -126,6 +131,8 @@ def _claim(document_id: int) -> Document | None:
         attempts=F("attempts") + 1,
         progress_percent=0,
         error="",
+        # While a document is being read, this is when it last came further: `/readyz` knows one that is stuck by it.
+        updated_at=now,
     )
     if not claimed:
         return None
@@ -229,7 +236,9 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(encodings), len(texts))
-        held = _held(document).update(progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now())
+        now = timezone.now()
+        progress_percent = 99 * len(encodings) // len(texts)
+        held = _held(document).update(progress_percent=progress_percent, heartbeat_at=now, updated_at=now)
         if not held:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
     return encodings
@@ -266,6 +275,19 @@ def _postpone(document: Document, error: Exception) -> None:
         error=f"Will be tried again. {reason}",
         claim=None,
         retry_at=now + delay,
+        updated_at=now,
+    )
+
+
+def _await_room(document: Document, error: DiskFull) -> None:
+    """Plan another attempt that counts as this one: the document is not to blame."""
+    now = timezone.now()
+    _held(document).update(
+        status=Document.Status.PENDING,
+        error=f"Will be tried again. {error}",
+        attempts=F("attempts") - 1,
+        claim=None,
+        retry_at=now + ROOM_AWAITED,
         updated_at=now,
     )
 
