@@ -1,4 +1,4 @@
-"""A bound on the password hashes that a process computes at once: each takes a processor for some tenths of a second."""
+"""A bound on the password hashes that a process computes at once: each takes some tenths of a second."""
 
 from __future__ import annotations
 
