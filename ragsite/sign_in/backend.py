@@ -41,13 +41,16 @@ class LimitedBackend(ModelBackend):
             return None
         caller = limits.caller_of(request, username) if request is not None else None
         if caller is not None:
-            _refuse(request, limits.password_wait(caller), "failures")
+            _refuse(request, limits.password_standing(caller).wait_seconds, "failures")
             _refuse(request, limits.account_wait(caller), "account")
+        is_clean = True
         try:
             with hashing.slot():
                 if caller is not None:
                     # Those who waited here for the hash before theirs may be over the limit by now.
-                    _refuse(request, limits.password_wait(caller), "failures")
+                    standing = limits.password_standing(caller)
+                    _refuse(request, standing.wait_seconds, "failures")
+                    is_clean = standing.is_clean
                 user = super().authenticate(request, username=username, password=password)
                 if caller is not None and user is None:
                     limits.count_failure(caller)
@@ -56,7 +59,7 @@ class LimitedBackend(ModelBackend):
             _raise_busy(request)
         if user is None:
             raise PermissionDenied
-        if caller is not None:
+        if caller is not None and not is_clean:
             limits.count_success(caller)
         return user
 

@@ -65,6 +65,16 @@ class Caller:
         return salted_hmac(f"ragsite.sign_in.{kind}", "\0".join(parts), algorithm="sha256").hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_clean`` says that a success
+    would change nothing: there are no failures to forget, and the place is known.
+    """
+
+    wait_seconds: int
+    is_clean: bool
+
+
 def address_of(request: Any) -> str:
     """The caller's address as NUM_PROXIES says; of IPv6 the network of 64 bits, which is one customer's."""
     found = str(BaseThrottle().get_ident(request) or "")
@@ -82,15 +92,15 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
     return Caller(address_of(request), secret.casefold() if is_name else secret)
 
 
-def password_wait(caller: Caller) -> int:
-    """Seconds until the caller may try a password again; 0: now. Costs one query and no hash."""
+def password_standing(caller: Caller) -> Standing:
+    """Whether the caller may try a password. Costs one query and no hash."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES}
-    return _wait(caller, limits, exempt_when_known={Kind.ADDRESS})
+    return _standing(caller, limits, exempt_when_known={Kind.ADDRESS})
 
 
-def token_wait(caller: Caller) -> int:
-    """Seconds until the caller may try a token again; 0: now. A token that was right here before may always."""
-    return _wait(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
+def token_standing(caller: Caller) -> Standing:
+    """Whether the caller may try a token: one that was right here before always may."""
+    return _standing(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def account_wait(caller: Caller) -> int:
@@ -119,15 +129,12 @@ def count_token_failure(caller: Caller) -> None:
     _count(caller, Kind.TOKENS, TOKEN_FAILURES)
 
 
-def count_success(caller: Caller) -> None:
-    """Forget the failures of the account at this address, and remember that it was right here."""
-    now = timezone.now()
-    SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
-    known = SignInCount.objects.filter(key=caller.key(Kind.KNOWN), since__gt=now - _KNOWN_AGAIN_AFTER)
-    if not known.exists():
-        SignInCount.objects.update_or_create(
-            key=caller.key(Kind.KNOWN), defaults={"kind": Kind.KNOWN, "since": now, "failures": 0}
-        )
+def count_success(caller: Caller, *, with_failures: bool = True) -> None:
+    """Remember that the account or token was right at this address, and forget the account's failures here."""
+    if with_failures:
+        SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
+    known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
+    SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
 
 
 def forget_old() -> int:
@@ -137,7 +144,7 @@ def forget_old() -> int:
     return SignInCount.objects.filter(old).delete()[0]
 
 
-def _wait(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> int:
+def _standing(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Standing:
     now = timezone.now()
     kinds = {caller.key(kind): kind for kind in (*limits, Kind.KNOWN)}
     counted = {kinds[row.key]: row for row in SignInCount.objects.filter(key__in=kinds)}
@@ -151,7 +158,8 @@ def _wait(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kin
         and row.since > now - WINDOW
         and not (is_known and kind in exempt_when_known)
     ]
-    return max(waits, default=0)
+    is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
+    return Standing(max(waits, default=0), is_clean)
 
 
 def _is_known(caller: Caller, now: datetime) -> bool:

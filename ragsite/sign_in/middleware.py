@@ -31,20 +31,22 @@ class SignInMiddleware:
         if self.is_async:
             return self._acall(request)
         caller = _caller(request)
-        if caller is not None and (refusal := _refusal(request, caller)) is not None:
-            return refusal
+        standing = limits.token_standing(caller) if caller is not None else None
+        if standing is not None and standing.wait_seconds:
+            return _refusal(request, standing.wait_seconds)
         response = self.get_response(request)
-        if caller is not None:
-            _count(request, response, caller)
+        if caller is not None and standing is not None:
+            _count(request, response, caller, standing)
         return _with_status(request, response)
 
     async def _acall(self, request: HttpRequest) -> HttpResponseBase:
         caller = _caller(request)
-        if caller is not None and (refusal := await sync_to_async(_refusal)(request, caller)) is not None:
-            return refusal
+        standing = await sync_to_async(limits.token_standing)(caller) if caller is not None else None
+        if standing is not None and standing.wait_seconds:
+            return _refusal(request, standing.wait_seconds)
         response: HttpResponseBase = await self.get_response(request)
-        if caller is not None:
-            await sync_to_async(_count)(request, response, caller)
+        if caller is not None and standing is not None:
+            await sync_to_async(_count)(request, response, caller, standing)
         return _with_status(request, response)
 
 
@@ -56,11 +58,8 @@ def _caller(request: HttpRequest) -> limits.Caller | None:
     return limits.caller_of(request, token.strip(), is_name=False)
 
 
-def _refusal(request: HttpRequest, caller: limits.Caller) -> HttpResponseBase | None:
+def _refusal(request: HttpRequest, wait_seconds: int) -> HttpResponseBase:
     """In the form of the API that was called."""
-    wait_seconds = limits.token_wait(caller)
-    if not wait_seconds:
-        return None
     limits.REFUSALS.labels(reason="tokens").inc()
     sentence = too_many(wait_seconds)
     body = (
@@ -73,11 +72,11 @@ def _refusal(request: HttpRequest, caller: limits.Caller) -> HttpResponseBase | 
     return response
 
 
-def _count(request: HttpRequest, response: HttpResponseBase, caller: limits.Caller) -> None:
+def _count(request: HttpRequest, response: HttpResponseBase, caller: limits.Caller, standing: limits.Standing) -> None:
     if response.status_code == status.HTTP_401_UNAUTHORIZED:
         limits.count_token_failure(caller)
-    elif isinstance(getattr(request, "auth", None), Token):
-        limits.count_success(caller)
+    elif not standing.is_clean and isinstance(getattr(request, "auth", None), Token):
+        limits.count_success(caller, with_failures=False)
 
 
 def _with_status(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
