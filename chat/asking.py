@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import rights
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from retrieval import disk
@@ -92,8 +93,8 @@ def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
 
 
 def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
-    """Answers of the caller's own conversations; staff may read all."""
-    if getattr(user, "is_staff", False) and getattr(user, "is_active", False):
+    """Answers of the caller's own conversations; staff with the permission to view answers may read all."""
+    if rights.may_read_all(user):
         return Answer.objects.all()
     if getattr(user, "is_authenticated", False):
         return Answer.objects.filter(conversation__owner=user)

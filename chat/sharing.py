@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from django.utils import timezone
 
+from chat import rights
 from chat.history import REMEMBERED_TURNS, TOLD
 from chat.models import Answer, Conversation
 from retrieval.models import Document
@@ -43,6 +44,7 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
     """
     listed = list(answers)
     documents = {answer.pk: {source["document"]["id"] for source in answer.sources} for answer in listed}
+    closed = rights.withheld_from(user, listed)
     wanted = frozenset().union(*documents.values())
     readable = set(Document.objects.readable_by(user).filter(pk__in=wanted).values_list("pk", flat=True))
     withheld: set[uuid.UUID] = set()
@@ -52,7 +54,7 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
         may_retell = bool(answer.completed_question) or answer.prompt_version is not None
         # Of a refusal, its question alone is told.
         retells = may_retell and any(turn.pk in withheld and not turn.refused for turn in before)
-        if retells or not documents[answer.pk] <= readable:
+        if retells or answer.pk in closed or not documents[answer.pk] <= readable:
             withheld.add(answer.pk)
         if answer.status in TOLD:
             before.append(answer)

@@ -10,7 +10,7 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
-        # Django sends the signal for apps with models only, of which this is none.
+        # The queue's first users are documents: it follows their tables.
         post_migrate.connect(install_broker, sender=apps.get_app_config("retrieval"))
 
 

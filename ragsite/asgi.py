@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import json
 import faulthandler
+import json
 import os
 import re
 import signal

@@ -71,6 +71,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "ragsite.sign_in.middleware.SignInMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # Behind WhiteNoise: its files are public and stay cacheable.
     "ragsite.caching.private_responses",
@@ -185,6 +186,7 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-evaluation-runs": {"task": "evaluation.tasks.sweep_evaluation_runs", "schedule": 20.0},
     "watch-documents": {"task": "evaluation.tasks.watch_documents", "schedule": 300.0},
     "sweep-exposures": {"task": "evaluation.tasks.sweep_exposures", "schedule": 300.0},
+    "forget-sign-ins": {"task": "ragsite.tasks.forget_sign_ins", "schedule": 600.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 
@@ -230,6 +232,10 @@ USE_TZ = True
 LOGIN_URL = "login"
 # Whoever comes from a page goes back to it; the administration names its own.
 LOGIN_REDIRECT_URL = "chat:home"
+# The second keeps the sessions that were begun with it; no password reaches it.
+AUTHENTICATION_BACKENDS = ["ragsite.sign_in.backend.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
+# Wrong passwords for one account from one address, within a quarter of an hour, before more are refused.
+SIGN_IN_FAILURES = env.integer("SIGN_IN_FAILURES", 10)
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from chat.api.events import event_stream, saved_answer_as_json
 from chat.api.negotiation import WhateverIsAccepted
-from chat.api.reach import answer_within_reach
+from chat.api.reach import answer_within_reach, own_answer
 from chat.api.serializers import FeedbackSerializer, SavedAnswerSerializer
 from chat.models import Feedback
 from chat.streaming import streams
@@ -41,7 +41,7 @@ class AnswerView(ApiView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """An earlier answer of the caller's, and whether it is complete."""
-        return Response(saved_answer_as_json(answer_within_reach(request, answer_id)))
+        return Response(saved_answer_as_json(answer_within_reach(request, answer_id), request.user))
 
 
 class AnswerStreamView(ApiView):
@@ -66,7 +66,7 @@ class AnswerStreamView(ApiView):
         after = request.query_params.get("after") or request.headers.get("Last-Event-ID", "")
         if after and not EVENT_ID.fullmatch(after):
             raise ValidationError({"after": ["This is not the id of an event, such as 1-12."]})
-        return event_stream(answer_within_reach(request, answer_id), after)
+        return event_stream(answer_within_reach(request, answer_id), request.user, after)
 
 
 class StopView(ApiView):
@@ -75,7 +75,7 @@ class StopView(ApiView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """End the writing of an answer: what has been written is kept. A finished answer stays as it is."""
-        answer = answer_within_reach(request, answer_id)
+        answer = own_answer(request, answer_id, or_permitted=True)
         async_to_sync(streams.stop)(answer.pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -87,7 +87,7 @@ class FeedbackView(ApiView):
     @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Say whether an answer helped; saying it again replaces what was said."""
-        answer = answer_within_reach(request, answer_id)
+        answer = own_answer(request, answer_id)
         wanted = FeedbackSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         if not answer.is_finished:

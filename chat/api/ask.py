@@ -1,20 +1,22 @@
 from __future__ import annotations
 
+from typing import Any
+
 from asgiref.sync import async_to_sync
 from django.db import connection
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat import asking
+from chat import asking, rights
 from chat.api.events import answer_as_json, event_stream
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
 from chat.models import Answer
-from chat.streaming import saving, streams
+from chat.streaming import readers, saving, streams
 from retrieval.api.errors import ApiView, InsufficientStorage, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
@@ -56,15 +58,15 @@ class AskView(ApiView):
         except asking.InvalidQuestion as error:
             raise ValidationError({error.field: [str(error)]}) from error
         if asked["stream"]:
-            return event_stream(answer)
-        return Response(answer_as_json(finished(answer)))
+            return event_stream(answer, request.user)
+        return Response(answer_as_json(finished(answer, request.user)))
 
 
-def finished(answer: Answer) -> Answer:
+def finished(answer: Answer, user: Any) -> Answer:
     """The answer, written to its end and saved.
 
     Raises: Unavailable with the sentence that it failed with; InsufficientStorage when it could not be saved, because
-    the disk is full.
+    the disk is full; PermissionDenied when ``user`` lost the right to its sources meanwhile.
     """
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
@@ -75,4 +77,6 @@ def finished(answer: Answer) -> Answer:
     answer.refresh_from_db()
     if answer.status == Answer.Status.FAILED or not answer.is_finished:
         raise Unavailable(answer.error or last.payload.get("message"))
+    if not readers.may_still_read(answer, user):
+        raise PermissionDenied(rights.withheld_message())
     return answer

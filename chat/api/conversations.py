@@ -31,7 +31,7 @@ class ConversationsView(generics.ListAPIView[Conversation], ApiView):
 
     def get_queryset(self) -> ConversationQuerySet:
         wanted = self.request.query_params.get("q", "")
-        own = mentioning(own_conversations(self.request), wanted)
+        own = mentioning(own_conversations(self.request), self.request.user, wanted)
         return own.select_related("collection")
 
     @extend_schema(

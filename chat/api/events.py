@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.http import StreamingHttpResponse
 
-from chat import payloads
+from chat import payloads, rights
 from chat.models import Answer
-from chat.streaming import sse, streams
+from chat.streaming import readers, sse, streams
 
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 
-def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:
-    """The answer's events behind the one named ``after``, as they come."""
-    return unbuffered(answer_events(answer.pk, after))
+def event_stream(answer: Answer, user: Any, after: str = "") -> StreamingHttpResponse:
+    """The answer's events behind the one named ``after``, as they come, for as long as ``user`` may read them."""
+    return unbuffered(answer_events(answer.pk, user, after))
 
 
 def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
@@ -32,12 +32,12 @@ def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     return response
 
 
-async def answer_events(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[bytes]:
+async def answer_events(answer_id: uuid.UUID, user: Any, after: str = "") -> AsyncIterator[bytes]:
     """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    async for event in streams.follow(answer_id, after):
+    async for event in readers.follow(answer_id, user, after):
         yield encode(event)
 
 
@@ -57,17 +57,40 @@ def answer_as_json(answer: Answer) -> dict[str, Any]:
     return with_answer(payloads.completed(answer, list(answer.citations.all())))
 
 
-def saved_answer_as_json(answer: Answer) -> dict[str, Any]:
-    """The answer with its question, its state, and what its asker thought of it."""
+def saved_answer_as_json(answer: Answer, user: Any) -> dict[str, Any]:
+    """The answer with its question, its state, and what its asker thought of it, as ``user`` may read it now."""
+    return saved_answers_as_json([answer], user)[0]
+
+
+def saved_answers_as_json(answers: Iterable[Answer], user: Any) -> list[dict[str, Any]]:
+    """As :func:`saved_answer_as_json`; of an answer that ``user`` may not read any more, the question and its state."""
+    listed = list(answers)
+    withheld = rights.withheld_from(user, listed)
+    return [
+        {
+            **(_withheld_as_json(answer) if answer.pk in withheld else answer_as_json(answer)),
+            **_state(answer),
+            "withheld": answer.pk in withheld,
+        }
+        for answer in listed
+    ]
+
+
+def _withheld_as_json(answer: Answer) -> dict[str, Any]:
+    shell = Answer(pk=answer.pk, conversation_id=answer.conversation_id, search_method=answer.search_method)
+    shell.notice = rights.withheld_message()
+    return with_answer(payloads.completed(shell, []))
+
+
+def _state(answer: Answer) -> dict[str, Any]:
     feedback = getattr(answer, "feedback", None)
-    state = {
+    return {
         "question": answer.question,
         "status": answer.status,
         "error": answer.error,
         "created_at": answer.created_at,
         "feedback": feedback and {name: getattr(feedback, name) for name in FEEDBACK_FIELDS},
     }
-    return {**answer_as_json(answer), **state}
 
 
 def with_answer(completed: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 
 from django.conf import settings
+from django.db.models import QuerySet
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
-from chat import asking
+from chat import asking, rights
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
 
@@ -39,9 +40,29 @@ def conversation_within_reach(request: Request, conversation_id: uuid.UUID) -> C
 
 def answer_within_reach(request: Request, answer_id: uuid.UUID) -> Answer:
     """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
-    own = asking.answers_readable_by(request.user, visitor_behind(request))
-    nobodys = Answer.objects.filter(conversation__owner=None, conversation__visitor="")
-    found = (own | nobodys).select_related("feedback", "repeats").filter(pk=answer_id).first()
+    return _found(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
+
+
+def own_answer(request: Request, answer_id: uuid.UUID, *, or_permitted: bool = False) -> Answer:
+    """An answer that the caller asked for, and may act on; with ``or_permitted``, also as the permission to change
+    answers allows. An answer of a program without an account is acted on without one.
+
+    Raises: NotFound when there is none, or it is somebody else's: which of the two is not told.
+    """
+    answers = Answer.objects.filter(conversation__in=own_conversations(request))
+    if not request.user.is_authenticated:
+        answers = answers | _of_nobody()
+    elif or_permitted and rights.may_act_on_all(request.user):
+        answers = Answer.objects.all()
+    return _found(answers, answer_id)
+
+
+def _of_nobody() -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__owner=None, conversation__visitor="")
+
+
+def _found(answers: QuerySet[Answer], answer_id: uuid.UUID) -> Answer:
+    found = answers.select_related("feedback", "repeats").filter(pk=answer_id).first()
     if found is None:
         raise NotFound("This answer does not exist, or is not yours.")
     return found

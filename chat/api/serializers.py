@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from chat.api.events import FEEDBACK_FIELDS, saved_answer_as_json
+from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
 from chat.models import Answer, Conversation, Feedback
 from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
@@ -128,6 +128,9 @@ class SavedAnswerSerializer(AnswerSerializer):
     status = serializers.ChoiceField(choices=Answer.Status.choices)
     error = serializers.CharField(help_text="Why there is no answer, when the status is failed.")
     created_at = serializers.DateTimeField()
+    withheld = serializers.BooleanField(
+        help_text="It came from documents that you may no longer read: the question is all that is shown."
+    )
     feedback = FeedbackSerializer(allow_null=True, read_only=True)
 
 
@@ -159,4 +162,4 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
     @extend_schema_field(SavedAnswerSerializer(many=True))
     def get_answers(self, conversation: Conversation) -> list[dict[str, Any]]:
         answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
-        return [saved_answer_as_json(answer) for answer in answers]
+        return saved_answers_as_json(answers, self.context["request"].user)

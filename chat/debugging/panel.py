@@ -21,6 +21,7 @@ from chat.debugging.steps import steps_of
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import passage_url
+from chat.rights import may_read_all
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery, LegFailed
 from retrieval.explanation import without_errors
@@ -63,13 +64,13 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """The panel as ``viewer`` may see it: errors for staff only, passages of collections they may read.
+    """The panel as ``viewer`` may see it: errors for those who may read all answers, passages of readable collections.
 
     Reads the passages as they are now; one that is gone shows the beginning that the trace has kept, one whose
     collection the viewer may not read any more none of its words. None when nothing was searched.
     """
-    is_staff = bool(getattr(viewer, "is_staff", False))
-    trace = with_word_matches(answer.trace if is_staff else without_errors(answer.trace)) if answer.trace else {}
+    shown = answer.trace if may_read_all(viewer) else without_errors(answer.trace)
+    trace = with_word_matches(shown) if answer.trace else {}
     if not trace:
         return None
     matches, not_counted = _lexical_matches(answer, trace, viewer)
@@ -107,7 +108,7 @@ def _lexical_matches(answer: Answer, trace: Mapping[str, Any], viewer: Any) -> t
         return None, str(error)
     except LegFailed as error:
         logger.warning("The matches of answer %s could not be counted: %s", answer.pk, error)
-        return None, str(error) if viewer.is_staff else ""
+        return None, str(error) if may_read_all(viewer) else ""
 
 
 def _shown(trace: Mapping[str, Any], viewer: Any) -> dict[int, Shown]:

@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
@@ -70,6 +71,8 @@ class Answer(models.Model):
         "self", models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("repeats the answer")
     )
     sources = models.JSONField(default=list, blank=True)
+    # All that the text may rest on, by id, those that are deleted included: it is read by who may read all of them.
+    source_collections = ArrayField(models.BigIntegerField(), default=list, blank=True, editable=False)
     trace = models.JSONField(default=dict, blank=True)
     timings_ms = models.JSONField(default=dict, blank=True)
 

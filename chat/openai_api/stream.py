@@ -10,14 +10,16 @@ from typing import Any
 from chat.api.events import give_back_connection
 from chat.openai_api.completions import Completion
 from chat.openai_api.errors import error
-from chat.streaming import sse, streams
+from chat.streaming import readers, sse
 
 DONE = b"data: [DONE]\n\n"
 # The protocol cannot take a text back: this line parts what was withdrawn from what holds.
 WITHDRAWN = "\n\n---\n\n"
 
 
-async def chunks(answer_id: uuid.UUID, completion: Completion, *, include_usage: bool) -> AsyncIterator[bytes]:
+async def chunks(
+    answer_id: uuid.UUID, user: Any, completion: Completion, *, include_usage: bool
+) -> AsyncIterator[bytes]:
     """Chunks of the completion, the last one with everything that is known of the answer, or an error; then the end.
 
     What was streamed is the answer, unless the model failed half-way or the site's process died: the whole answer then
@@ -29,7 +31,7 @@ async def chunks(answer_id: uuid.UUID, completion: Completion, *, include_usage:
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     streamed = ""
-    async for event in streams.follow(answer_id):
+    async for event in readers.follow(answer_id, user):
         match event.name:
             case "searched":
                 sources = event.payload["sources"]

@@ -68,8 +68,10 @@ class CompletionsView(OpenAIView):
         )
         if fields.get("stream"):
             options = fields.get("stream_options") or {}
-            return unbuffered(chunks(answer.pk, completion, include_usage=options.get("include_usage", False)))
-        answer = finished(answer)
+            return unbuffered(
+                chunks(answer.pk, request.user, completion, include_usage=bool(options.get("include_usage")))
+            )
+        answer = finished(answer, request.user)
         return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
 
 

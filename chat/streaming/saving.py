@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import payloads
+from chat.history import collections_behind
 from chat.injection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
@@ -84,6 +85,7 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
                 answer.status = Answer.Status.COMPLETED
                 citations = repeats.copied(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
+        answer.source_collections = collections_behind(answer)
         answer.save()
         name = "failed" if isinstance(outcome, Failed) else "completed"
         payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)

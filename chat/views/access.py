@@ -9,13 +9,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, resolve_url
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 
-from chat import asking
+from chat import asking, rights
 from chat.models import Answer, Conversation
 
 View = Callable[..., HttpResponseBase]
@@ -50,6 +50,13 @@ def own_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
     return get_object_or_404(Answer.objects.filter(conversation__in=own), pk=answer_id)
 
 
+def stoppable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """One's own; anybody's with the permission to change answers."""
+    if rights.may_act_on_all(request.user):
+        return get_object_or_404(Answer, pk=answer_id)
+    return own_answer(request, answer_id)
+
+
 def readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
     return get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
 
@@ -59,9 +66,15 @@ def known_visitor(request: HttpRequest) -> str:
     return str(request.session.get(asking.VISITOR_KEY, ""))
 
 
-def is_staff(request: HttpRequest) -> bool:
-    return bool(getattr(request.user, "is_staff", False))
+def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """An answer that the caller may read now and look into. Raises: Http404."""
+    if not may_debug(request):
+        raise Http404
+    answer = readable_answer(request, answer_id)
+    if rights.is_withheld(request.user, answer):
+        raise Http404
+    return answer
 
 
 def may_debug(request: HttpRequest) -> bool:
-    return settings.CHAT_DEBUG_FOR_EVERYONE or is_staff(request)
+    return settings.CHAT_DEBUG_FOR_EVERYONE or rights.may_read_all(request.user)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -13,7 +13,8 @@ from chat.asking import answers_readable_by
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import scores_of
 from chat.models import Answer
-from chat.views.access import for_visitors, is_staff, known_visitor, may_debug, readable_answer
+from chat.rights import may_read_all
+from chat.views.access import explainable_answer, for_visitors, known_visitor
 from chat.views.replay import form_for
 
 # Scores that are still to come are asked for again after so many seconds; each round waits longer, and the last one
@@ -27,7 +28,7 @@ MOST_ROUNDS = 40
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """The panel: for htmx what goes into the page, for other browsers a page of its own."""
-    answer = debugged_answer(request, answer_id)
+    answer = explainable_answer(request, answer_id)
     panel = panel_of(answer, request.user)
     context = {
         "answer": answer,
@@ -45,7 +46,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """The scores that judges have given by now; the fragment asks again while some are still to come."""
-    answer = debugged_answer(request, answer_id)
+    answer = explainable_answer(request, answer_id)
     asked = request.GET.get("round", "")
     return render(
         request, "chat/_debug_scores.html", scores_context(request, answer, int(asked[:3]) if asked.isdecimal() else 0)
@@ -59,20 +60,13 @@ def _repeated_answer(request: HttpRequest, answer: Answer) -> Answer | None:
     return answers_readable_by(request.user, known_visitor(request)).filter(pk=answer.repeats_id).first()
 
 
-def debugged_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """An answer that the caller may read and look into. Raises: Http404."""
-    if not may_debug(request):
-        raise Http404
-    return readable_answer(request, answer_id)
-
-
 def scores_context(request: HttpRequest, answer: Answer, asked_before: int = 0) -> dict[str, Any]:
     scores = scores_of(answer)
     pending = any(score.pending for score in scores)
     return {
         "answer": answer,
         "scores": scores,
-        "is_staff": is_staff(request),
+        "is_staff": may_read_all(request.user),
         "pending": pending,
         "asks_again": pending and asked_before < MOST_ROUNDS,
         "next_round": asked_before + 1,

@@ -12,11 +12,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chat import rights
 from chat.conversations import listing
 from chat.models import Answer, Conversation
 from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions
-from chat.pages.turns import Turn, turn_of
+from chat.pages.turns import Turn, turn_of, withheld_turn
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
 from retrieval.models import Collection
 
@@ -46,8 +47,14 @@ def page(
     debug = may_debug(request)
     unfolded = request.GET.get("unfold", "")
     answers = saved_answers(conversation) if conversation else ()
-    turns = [turn_of(answer, debug=debug, unfolded=str(answer.pk) == unfolded) for answer in answers]
-    if refused_feedback:
+    withheld = rights.withheld_from(request.user, answers)
+    turns = [
+        withheld_turn(answer)
+        if answer.pk in withheld
+        else turn_of(answer, debug=debug, unfolded=str(answer.pk) == unfolded)
+        for answer in answers
+    ]
+    if refused_feedback and refused_feedback.id not in withheld:
         turns = [refused_feedback if turn.id == refused_feedback.id else turn for turn in turns]
     context = {
         "conversation": conversation,
@@ -73,6 +80,7 @@ def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
         "collections": list(Collection.objects.readable_by(request.user)),
         "listing": listing(
             Conversation.objects.of(request.user, known_visitor(request)),
+            request.user,
             (request.GET.get("q") or request.POST.get("q") or "").strip(),
             int(asked_for[:6]) if asked_for.isdecimal() else 0,
         ),

@@ -16,7 +16,7 @@ from chat import asking
 from chat.pages.turns import turn_of
 from chat.streaming import streams
 from chat.throttling import QuestionThrottle
-from chat.views.access import for_visitors, may_debug, own_conversation, readable_answer
+from chat.views.access import for_visitors, may_debug, own_conversation, stoppable_answer
 from chat.views.pages import page, sidebar
 from retrieval.exceptions import DiskFull
 
@@ -75,7 +75,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Ends the writing of an answer. Its stream shows the saved outcome, so htmx needs nothing from here."""
-    answer = readable_answer(request, answer_id)
+    answer = stoppable_answer(request, answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)

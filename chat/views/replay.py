@@ -14,8 +14,9 @@ from chat.debugging.reach import filters_of_both
 from chat.debugging.replay import Baseline, baseline_of, replay, writers
 from chat.debugging.replay_form import ReplayForm
 from chat.models import Answer
+from chat.rights import may_read_all
 from chat.throttling import QuestionThrottle
-from chat.views.access import for_visitors, is_staff, may_debug, readable_answer
+from chat.views.access import explainable_answer, for_visitors
 from retrieval.exceptions import InvalidQuery
 
 
@@ -23,9 +24,7 @@ from retrieval.exceptions import InvalidQuery
 @for_visitors
 def replay_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """The form, and behind a POST of it the difference: for htmx the result alone, for other browsers a page."""
-    if not may_debug(request):
-        raise Http404
-    answer = readable_answer(request, answer_id)
+    answer = explainable_answer(request, answer_id)
     if not answer.trace:
         raise Http404
     baseline = baseline_of(answer)
@@ -76,7 +75,7 @@ def _page(
         "form": form,
         "error": error,
         "replay": replayed,
-        "is_staff": is_staff(request),
+        "is_staff": may_read_all(request.user),
     }
     template = "chat/_replay_result.html" if request.htmx else "chat/replay.html"  # type: ignore[attr-defined]
     return render(request, template, context, status=status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -50,7 +51,14 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     else:
         answers = list(saved_answers(conversation))
         withheld = sharing.withheld_from(request.user, answers)
-        turns = [withheld_turn(answer) if answer.pk in withheld else turn_of(answer) for answer in answers]
+        turns = [
+            # Under other ids: those of a program without an account let whoever knows them act.
+            replace(
+                withheld_turn(answer) if answer.pk in withheld else turn_of(answer),
+                id=uuid.uuid5(token, str(answer.pk)),
+            )
+            for answer in answers
+        ]
         context = {"conversation": conversation, "turns": turns, "is_own": is_own(request, conversation)}
         response = render(request, "chat/shared.html", context)
     # The link is for those it was given to.

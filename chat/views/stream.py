@@ -15,12 +15,13 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from chat import rights
 from chat.api.answers import EVENT_ID
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
-from chat.pages.turns import Turn, failed_turn, notices, turn_of
-from chat.streaming import sse, streams
+from chat.pages.turns import Turn, failed_turn, notices, turn_of, withheld_turn
+from chat.streaming import readers, sse
 from chat.views.access import may_debug, readable_answer
 
 RECONNECT_MILLISECONDS = 1000
@@ -36,23 +37,26 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     after = request.headers.get("Last-Event-ID", "")
     # Whatever else a proxy or a program sends there was never told here: it gets the answer from its beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
-    events = _events(turn, after, translation.get_language())
+    events = _events(turn, request.user, after, translation.get_language())
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> Turn:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         raise Http404
-    return turn_of(readable_answer(request, answer_id), debug=may_debug(request))
+    answer = readable_answer(request, answer_id)
+    if rights.is_withheld(request.user, answer):
+        return withheld_turn(answer)
+    return turn_of(answer, debug=may_debug(request))
 
 
-async def _events(turn: Turn, after: str, language: str | None) -> AsyncIterator[bytes]:
+async def _events(turn: Turn, user: Any, after: str, language: str | None) -> AsyncIterator[bytes]:
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
         yield page.show("reset", {})
-    async for event in streams.follow(turn.id, after):
+    async for event in readers.follow(turn.id, user, after):
         if event.name in ("completed", "failed"):
             turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
             # In a thread: a whole answer is rendered there, for which other streams must not wait.
@@ -65,7 +69,10 @@ async def _events(turn: Turn, after: str, language: str | None) -> AsyncIterator
 def _outcome(turn: Turn, payload: dict[str, Any]) -> Turn:
     """The turn as saved, or as failed when it could not be saved."""
     try:
-        saved = turn_of(Answer.objects.get(pk=turn.id), debug=turn.debug)
+        answer = Answer.objects.get(pk=turn.id)
+        if payload.get("withheld"):
+            return withheld_turn(answer)
+        saved = turn_of(answer, debug=turn.debug)
     except Answer.DoesNotExist:
         return failed_turn(turn, {"message": _("This conversation was deleted.")})
     finally:

@@ -17,8 +17,8 @@ from rest_framework.response import Response
 
 from retrieval import disk
 from retrieval.access import filters_for
-from retrieval.api.pagination import Pagination
 from retrieval.api.errors import ApiView, InsufficientStorage
+from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import (

@@ -48,7 +48,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner: User) -> None:
     own = Conversation.objects.of(owner, "")
 
     def found(wanted: str) -> list[str]:
-        return sorted(str(one) for one in mentioning(own, wanted))
+        return sorted(str(one) for one in mentioning(own, owner, wanted))
 
     assert found("sk-9920") == ["Pumps"]
     assert found("SEAL") == ["Pumps"]
@@ -62,7 +62,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner: User) -> None:
 def test_a_conversation_is_listed_once_however_often_it_mentions_the_word(owner: User) -> None:
     made = conversation(owner, "Seals", "Which seal?", "A seal.")
     Answer.objects.create(conversation=made, question="Another seal?", status=Answer.Status.COMPLETED)
-    assert listing(Conversation.objects.of(owner, ""), "seal").count == 1
+    assert listing(Conversation.objects.of(owner, ""), owner, "seal").count == 1
 
 
 def test_the_search_looks_into_ones_own_conversations_alone(owner: User, mine: Client) -> None:

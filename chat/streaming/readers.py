@@ -1,0 +1,150 @@
+"""An answer's stream as one reader may read it: it ends when the reader loses the right to its sources."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AnonymousUser
+
+from chat import rights
+from chat.history import collections_before
+from chat.models import Answer, StreamedEvent
+from chat.streaming import streams
+from chat.streaming.runs import in_database
+from chat.streaming.streams import StreamEvent
+
+# A right that is lost ends a stream after this long, and a little.
+RECHECK_SECONDS = 1.0
+_MOST_CACHED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What a user may read now. ``is_everything`` is for those who may read all answers."""
+
+    collections: frozenset[int]
+    is_everything: bool = False
+
+
+# One look a second for each user, however many streams that user reads; visitors are all the same.
+_REACHES: dict[int | None, tuple[float, _Reach | None]] = {}
+
+
+async def follow(answer_id: uuid.UUID, user: Any, after: str = "") -> AsyncIterator[StreamEvent]:
+    """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence."""
+    reader = _Reader(answer_id, user.pk)
+    if not await in_database(reader.may_begin)():
+        yield _withheld()
+        return
+    events = streams.follow(answer_id, after)
+    checked_at = time.monotonic()
+    try:
+        while True:
+            following = asyncio.ensure_future(_next_of(events))
+            try:
+                while not following.done():
+                    await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
+                    if time.monotonic() - checked_at >= RECHECK_SECONDS:
+                        checked_at = time.monotonic()
+                        if not await in_database(reader.may_go_on)():
+                            yield _withheld()
+                            return
+            finally:
+                # What was cancelled must have let go before the events are closed.
+                if not following.done():
+                    following.cancel()
+                    await asyncio.wait([following])
+            event = following.result()
+            if event is None:
+                return
+            if event.name == "searched":
+                may_read = await in_database(reader.searched)(event.payload["sources"])
+            elif event.name == "completed":
+                may_read = await in_database(reader.may_go_on)()
+            else:
+                may_read = True
+            yield event if may_read else _withheld()
+            if not may_read:
+                return
+    finally:
+        await events.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def _next_of(events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
+    return await anext(events, None)
+
+
+def may_still_read(answer: Answer, user: Any) -> bool:
+    """Whether ``user``, who began to wait for the answer some time ago, may read it now that it is written."""
+    reach = _reach_of(user.pk, fresh=True)
+    return reach is not None and (reach.is_everything or reach.collections.issuperset(answer.source_collections))
+
+
+class _Reader:
+    """A user on the way through one stream. Its methods read the database."""
+
+    def __init__(self, answer_id: uuid.UUID, user_pk: int | None) -> None:
+        self._answer_id = answer_id
+        self._user_pk = user_pk
+        self._is_own = True
+        self._behind: frozenset[int] = frozenset()
+
+    def may_begin(self) -> bool:
+        """Whether what is known of the answer by now may be read. One that is gone is for the stream to tell."""
+        answer = Answer.objects.select_related("conversation").filter(pk=self._answer_id).first()
+        if answer is None:
+            return True
+        # A visitor was found by the cookie, which a stream cannot lose.
+        owner = answer.conversation.owner_id
+        self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
+        self._behind = frozenset(answer.source_collections) | collections_before(answer)
+        if answer.is_finished:
+            self._behind = frozenset(answer.source_collections) | rights.collections_of(answer.sources)
+        else:
+            told = StreamedEvent.objects.filter(answer=answer, attempt=answer.attempt, name="searched").first()
+            if told is not None:
+                self._behind |= rights.collections_of(told.payload["sources"])
+        return self.may_go_on(fresh=True)
+
+    def searched(self, sources: list[dict[str, Any]]) -> bool:
+        """Whether the reader may read these sources and all that came before."""
+        self._behind |= rights.collections_of(sources)
+        return self.may_go_on()
+
+    def may_go_on(self, *, fresh: bool = False) -> bool:
+        reach = _reach_of(self._user_pk, fresh=fresh)
+        if reach is None:
+            return False
+        return reach.is_everything or (self._is_own and reach.collections.issuperset(self._behind))
+
+
+def _reach_of(user_pk: int | None, *, fresh: bool) -> _Reach | None:
+    """What the user may read, as of half a second ago at most; None for one who was deactivated or deleted."""
+    now = time.monotonic()
+    known = _REACHES.get(user_pk)
+    if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:
+        return known[1]
+    if len(_REACHES) >= _MOST_CACHED:
+        _REACHES.clear()
+    reach = _looked_up(user_pk)
+    _REACHES[user_pk] = (now, reach)
+    return reach
+
+
+def _looked_up(user_pk: int | None) -> _Reach | None:
+    if user_pk is None:
+        return _Reach(rights.readable_collections(AnonymousUser()))
+    user = get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
+    if user is None:
+        return None
+    return _Reach(rights.readable_collections(user), rights.may_read_all(user))
+
+
+def _withheld() -> StreamEvent:
+    return StreamEvent("", "failed", {"message": rights.withheld_message(), "withheld": True})

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from django.db import models
+
+
+class SignInCount(models.Model):
+    """How often signing in failed for one account, one address, or both; and where it succeeded.
+
+    In the database, because every web process must know it. ``key`` is a keyed hash: people type passwords into the
+    field for the name. ``since`` is when the counting began, or the last success. ``admitted_at`` is when the last try
+    for a slowed account was let through.
+    """
+
+    class Kind(models.TextChoices):
+        PAIR = "pair"
+        ADDRESS = "address"
+        ACCOUNT = "account"
+        TOKENS = "tokens"
+        KNOWN = "known"
+
+    key = models.CharField(max_length=64, primary_key=True)
+    kind = models.CharField(max_length=7, choices=Kind)
+    failures = models.PositiveIntegerField(default=0)
+    since = models.DateTimeField(db_index=True)
+    admitted_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.failures}"

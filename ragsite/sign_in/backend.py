@@ -1,0 +1,99 @@
+"""Checks passwords as Django does, after the limits on failures and within the bound on hashes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth import get_user_model
+from django.contrib.auth.backends import ModelBackend
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from rest_framework import status
+from rest_framework.exceptions import Throttled
+from rest_framework.request import Request
+
+from ragsite.sign_in import hashing, limits
+
+BUSY_SECONDS = 2
+
+
+class Busy(Throttled):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_code = "busy"
+
+
+class LimitedBackend(ModelBackend):
+    """Django's backend behind the limits; a try over them is refused before any hash.
+
+    A wrong password ends the search for a backend: the next one in the settings, which is there for the sessions that
+    were begun with it, would compute the hash again.
+    """
+
+    def authenticate(
+        self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> Any:
+        """The user. Raises: PermissionDenied for wrong credentials; Throttled or ValidationError over a limit."""
+        username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
+        if username is None or password is None:
+            return None
+        caller = limits.caller_of(request, username) if request is not None else None
+        if caller is not None:
+            _refuse(request, limits.password_standing(caller).wait_seconds, "failures")
+            _refuse(request, limits.account_wait(caller), "account")
+        is_clean = True
+        try:
+            with hashing.slot():
+                if caller is not None:
+                    # Those who waited here for the hash before theirs may be over the limit by now.
+                    standing = limits.password_standing(caller)
+                    _refuse(request, standing.wait_seconds, "failures")
+                    is_clean = standing.is_clean
+                user = super().authenticate(request, username=username, password=password)
+                if caller is not None and user is None:
+                    limits.count_failure(caller)
+        except hashing.HashingBusy:
+            limits.REFUSALS.labels(reason="busy").inc()
+            _raise_busy(request)
+        if user is None:
+            raise PermissionDenied
+        if caller is not None and not is_clean:
+            limits.count_success(caller)
+        return user
+
+    async def aauthenticate(
+        self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> Any:
+        return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
+
+
+def too_many(wait_seconds: int) -> str:
+    minutes = math.ceil(wait_seconds / 60)
+    sentence = ngettext(
+        "Too many failed attempts to sign in. Please try again in %(minutes)d minute.",
+        "Too many failed attempts to sign in. Please try again in %(minutes)d minutes.",
+        minutes,
+    )
+    return sentence % {"minutes": minutes}
+
+
+def _refuse(request: Any, wait_seconds: int, reason: str) -> None:
+    if not wait_seconds:
+        return
+    limits.REFUSALS.labels(reason=reason).inc()
+    if isinstance(request, Request):
+        raise Throttled(wait_seconds, _("Too many failed attempts to sign in."))
+    # The form shows the sentence, and the middleware gives the page its status.
+    request.sign_in_refusal = (status.HTTP_429_TOO_MANY_REQUESTS, wait_seconds)
+    raise ValidationError(too_many(wait_seconds))
+
+
+def _raise_busy(request: Any) -> NoReturn:
+    sentence = _("Too many people are signing in at this moment. Please try again.")
+    if isinstance(request, Request):
+        raise Busy(BUSY_SECONDS, sentence)
+    if request is not None:
+        request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, BUSY_SECONDS)
+    raise ValidationError(sentence)

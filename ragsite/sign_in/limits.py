@@ -1,0 +1,179 @@
+"""How many failed tries to sign in are let through, counted by account and address.
+
+An account with an address is refused after few failures, an address alone after more. An account alone is slowed and
+never refused, so that nobody can lock its owner out. Where an account signed in before, only the first limit counts.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from prometheus_client import Counter
+from rest_framework.throttling import BaseThrottle
+
+from ragsite.models import SignInCount
+
+logger = logging.getLogger(__name__)
+
+Kind = SignInCount.Kind
+
+WINDOW = timedelta(minutes=15)
+ADDRESS_FAILURES = 50
+ACCOUNT_FAILURES = 30
+TOKEN_FAILURES = 30
+# How far apart tries for a slowed account are, from all unknown addresses together.
+ACCOUNT_PAUSE = timedelta(seconds=5)
+KNOWN_FOR = timedelta(days=30)
+_KNOWN_AGAIN_AFTER = timedelta(days=1)
+
+REFUSALS = Counter("ragsite_sign_in_refusals", "Tries to sign in that were refused unread.", ["reason"])
+
+_COUNT = """
+    INSERT INTO ragsite_signincount AS counted (key, kind, failures, since) VALUES (%s, %s, 1, %s)
+    ON CONFLICT (key) DO UPDATE SET
+        failures = CASE WHEN counted.since <= %s THEN 1 ELSE counted.failures + 1 END,
+        since = CASE WHEN counted.since <= %s THEN EXCLUDED.since ELSE counted.since END
+    RETURNING failures
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who tries to sign in: the name or token that was sent, and the address it came from."""
+
+    address: str
+    secret: str
+
+    def key(self, kind: Kind) -> str:
+        match kind:
+            case Kind.ADDRESS | Kind.TOKENS:
+                parts = ["", self.address]
+            case Kind.ACCOUNT:
+                parts = [self.secret, ""]
+            case _:
+                parts = [self.secret, self.address]
+        return salted_hmac(f"ragsite.sign_in.{kind}", "\0".join(parts), algorithm="sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_clean`` says that a success
+    would change nothing: there are no failures to forget, and the place is known.
+    """
+
+    wait_seconds: int
+    is_clean: bool
+
+
+def address_of(request: Any) -> str:
+    """The caller's address as NUM_PROXIES says; of IPv6 the network of 64 bits, which is one customer's."""
+    found = str(BaseThrottle().get_ident(request) or "")
+    try:
+        address = ip_address(found)
+    except ValueError:
+        return found
+    if isinstance(address, IPv6Address):
+        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
+    return found
+
+
+def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
+    """``secret`` is a user's name, whose capitals do not count, or a token."""
+    return Caller(address_of(request), secret.casefold() if is_name else secret)
+
+
+def password_standing(caller: Caller) -> Standing:
+    """Whether the caller may try a password. Costs one query and no hash."""
+    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES}
+    return _standing(caller, limits, exempt_when_known={Kind.ADDRESS})
+
+
+def token_standing(caller: Caller) -> Standing:
+    """Whether the caller may try a token: one that was right here before always may."""
+    return _standing(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
+
+
+def account_wait(caller: Caller) -> int:
+    """Seconds until the next try for an account that is attacked from many addresses; 0: this one is let through."""
+    now = timezone.now()
+    account = SignInCount.objects.filter(
+        key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
+    )
+    if not account.exists() or _is_known(caller, now):
+        return 0
+    may_pass = Q(admitted_at=None) | Q(admitted_at__lte=now - ACCOUNT_PAUSE)
+    return 0 if account.filter(may_pass).update(admitted_at=now) else _seconds(ACCOUNT_PAUSE)
+
+
+def count_failure(caller: Caller) -> None:
+    """Count a wrong password against the account, the address, and both together."""
+    for kind, limit in (
+        (Kind.PAIR, settings.SIGN_IN_FAILURES),
+        (Kind.ADDRESS, ADDRESS_FAILURES),
+        (Kind.ACCOUNT, ACCOUNT_FAILURES),
+    ):
+        _count(caller, kind, limit)
+
+
+def count_token_failure(caller: Caller) -> None:
+    _count(caller, Kind.TOKENS, TOKEN_FAILURES)
+
+
+def count_success(caller: Caller, *, with_failures: bool = True) -> None:
+    """Remember that the account or token was right at this address, and forget the account's failures here."""
+    if with_failures:
+        SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
+    known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
+    SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
+
+
+def forget_old() -> int:
+    """Delete what counts no more; returns how many rows."""
+    now = timezone.now()
+    old = Q(since__lte=now - WINDOW) & ~Q(kind=Kind.KNOWN) | Q(since__lte=now - KNOWN_FOR)
+    return SignInCount.objects.filter(old).delete()[0]
+
+
+def _standing(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Standing:
+    now = timezone.now()
+    kinds = {caller.key(kind): kind for kind in (*limits, Kind.KNOWN)}
+    counted = {kinds[row.key]: row for row in SignInCount.objects.filter(key__in=kinds)}
+    known = counted.get(Kind.KNOWN)
+    is_known = known is not None and known.since > now - KNOWN_FOR
+    waits = [
+        _seconds(row.since + WINDOW - now)
+        for kind, limit in limits.items()
+        if (row := counted.get(kind)) is not None
+        and row.failures >= limit
+        and row.since > now - WINDOW
+        and not (is_known and kind in exempt_when_known)
+    ]
+    is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
+    return Standing(max(waits, default=0), is_clean)
+
+
+def _is_known(caller: Caller, now: datetime) -> bool:
+    return SignInCount.objects.filter(key=caller.key(Kind.KNOWN), since__gt=now - KNOWN_FOR).exists()
+
+
+def _count(caller: Caller, kind: Kind, limit: int) -> None:
+    now = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [caller.key(kind), kind.value, now, now - WINDOW, now - WINDOW])
+        failures = cursor.fetchone()[0]
+    if failures == limit:
+        logger.warning("Signing in failed %d times from %s; limited by %s.", failures, caller.address, kind.value)
+
+
+def _seconds(duration: timedelta) -> int:
+    return max(1, math.ceil(duration.total_seconds()))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
+from rest_framework.authtoken.models import Token
+
+from tests.support.hashers import CountingHasher
+
+
+@pytest.fixture(autouse=True)
+def hashes(settings):
+    settings.PASSWORD_HASHERS = ["tests.support.hashers.CountingHasher"]
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 0}
+    cache.clear()
+    CountingHasher.reset()
+    return CountingHasher
+
+
+@pytest.fixture
+def ada(db):
+    return User.objects.create_superuser("ada", password="the right password")
+
+
+@pytest.fixture
+def key(ada):
+    return Token.objects.create(user=ada).key
+
+
+def basic(client: Client, name: str, password: str, address: str = "203.0.113.7", **extra):
+    credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
+    return client.get(
+        "/api/v1/conversations/", REMOTE_ADDR=address, headers={"Authorization": f"Basic {credentials}", **extra}
+    )
+
+
+def form(client: Client, name: str, password: str, address: str = "203.0.113.7"):
+    return client.post(
+        reverse("admin:login"), {"username": name, "password": password, "next": "/admin/"}, REMOTE_ADDR=address
+    )
+
+
+def token(client: Client, key: str, address: str = "203.0.113.7", path: str = "/api/v1/conversations/"):
+    scheme = "Bearer" if path.startswith("/v1/") else "Token"
+    return client.get(path, REMOTE_ADDR=address, headers={"Authorization": f"{scheme} {key}"})

@@ -1,0 +1,197 @@
+"""Wrong passwords: counted by account and address, and refused before a hash is computed."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test import RequestFactory
+from django.utils import timezone
+
+from ragsite.models import SignInCount
+from ragsite.sign_in import hashing, limits
+from tests.integration.sign_in.conftest import basic, form
+
+pytestmark = pytest.mark.django_db
+HERE, THERE = "203.0.113.7", "198.51.100.9"
+RIGHT = "the right password"
+
+
+def fail(client, times, name="ada", address=HERE):
+    for _ in range(times):
+        assert basic(client, name, "wrong", address).status_code == 401
+
+
+def test_a_program_is_refused_in_json_after_ten_wrong_passwords_without_another_hash(client, ada, hashes):
+    fail(client, 10)
+    hashes.reset()
+    refused = basic(client, "ada", RIGHT)
+    assert refused.status_code == 429
+    assert 0 < int(refused["Retry-After"]) <= 900
+    assert "Too many failed attempts" in refused.json()["detail"]
+    assert hashes.begun == 0
+
+
+def test_a_person_is_refused_with_a_sentence_on_the_page_without_another_hash(client, ada, hashes):
+    for _ in range(10):
+        assert form(client, "ada", "wrong").status_code == 200
+    hashes.reset()
+    refused = form(client, "ada", RIGHT)
+    assert refused.status_code == 429
+    assert 0 < int(refused["Retry-After"]) <= 900
+    assert "Too many failed attempts to sign in. Please try again in 15 minutes." in refused.content.decode()
+    assert hashes.begun == 0
+    assert "_auth_user_id" not in client.session
+
+
+def test_forms_and_programs_are_counted_together_and_capitals_do_not_begin_a_new_count(client, ada):
+    fail(client, 5)
+    fail(client, 5, name="ADA")
+    assert form(client, "ada", RIGHT).status_code == 429
+
+
+def test_the_owner_signs_in_from_elsewhere_meanwhile(client, ada):
+    fail(client, 10)
+    assert form(client, "ada", RIGHT, THERE).status_code == 302
+
+
+def test_others_sign_in_from_the_same_address_meanwhile(client, ada):
+    User.objects.create_user("bob", password="another password")
+    fail(client, 10)
+    assert basic(client, "bob", "another password").status_code == 200
+
+
+def test_the_right_password_begins_the_count_again(client, ada):
+    fail(client, 9)
+    assert basic(client, "ada", RIGHT).status_code == 200
+    fail(client, 9)
+    assert basic(client, "ada", RIGHT).status_code == 200
+
+
+def test_the_refusal_ends_with_its_window(client, ada):
+    fail(client, 10)
+    assert basic(client, "ada", RIGHT).status_code == 429
+    SignInCount.objects.update(since=timezone.now() - limits.WINDOW - timedelta(seconds=1))
+    assert basic(client, "ada", RIGHT).status_code == 200
+
+
+def test_an_address_that_tries_many_accounts_is_refused_for_all_but_those_it_is_known_for(client, ada):
+    assert basic(client, "ada", RIGHT).status_code == 200
+    for number in range(limits.ADDRESS_FAILURES):
+        fail(client, 1, name=f"guess{number}")
+    assert basic(client, "guess", "wrong").status_code == 429
+    assert basic(client, "ada", RIGHT).status_code == 200
+    assert basic(client, "ada", RIGHT, THERE).status_code == 200
+
+
+def test_an_account_that_is_attacked_from_everywhere_is_slowed_where_it_is_unknown_and_never_refused(client, ada):
+    assert basic(client, "ada", RIGHT, "192.0.2.1").status_code == 200
+    for number in range(limits.ACCOUNT_FAILURES):
+        fail(client, 1, address=f"198.51.100.{number}")
+    fail(client, 1, address="198.51.100.101")
+    slowed = basic(client, "ada", "wrong", "198.51.100.102")
+    assert (slowed.status_code, slowed["Retry-After"]) == (429, "5")
+    assert basic(client, "ada", RIGHT, "192.0.2.1").status_code == 200
+    SignInCount.objects.filter(kind="account").update(admitted_at=timezone.now() - limits.ACCOUNT_PAUSE)
+    assert basic(client, "ada", RIGHT, "198.51.100.103").status_code == 200
+
+
+def test_an_address_behind_a_proxy_is_the_one_the_proxy_saw(client, ada, settings):
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 1}
+    for number in range(10):
+        seen = basic(client, "ada", "wrong", **{"X-Forwarded-For": f"10.0.0.{number}, {HERE}"})
+        assert seen.status_code == 401
+    assert basic(client, "ada", RIGHT, **{"X-Forwarded-For": HERE}).status_code == 429
+    assert basic(client, "ada", RIGHT, **{"X-Forwarded-For": THERE}).status_code == 200
+
+
+def test_without_a_proxy_nobody_chooses_an_address(client, ada):
+    for number in range(10):
+        basic(client, "ada", "wrong", **{"X-Forwarded-For": f"10.0.0.{number}"})
+    assert basic(client, "ada", RIGHT, **{"X-Forwarded-For": "10.0.0.99"}).status_code == 429
+
+
+def test_the_addresses_of_one_ipv6_network_count_together(client, ada):
+    for number in range(10):
+        fail(client, 1, address=f"2001:db8:1:2::{number}")
+    assert basic(client, "ada", RIGHT, "2001:db8:1:2:ffff::1").status_code == 429
+    assert basic(client, "ada", RIGHT, "2001:db8:1:3::1").status_code == 200
+
+
+def test_names_that_do_not_exist_cost_a_hash_as_others_do(client, ada, hashes):
+    hashes.reset()
+    fail(client, 1, name="nobody")
+    unknown = hashes.begun
+    hashes.reset()
+    fail(client, 1)
+    assert unknown == hashes.begun == 1
+
+
+def test_what_was_typed_is_not_kept_and_what_is_old_is_forgotten(client, ada):
+    fail(client, 1, name="my secret password")
+    assert basic(client, "ada", RIGHT).status_code == 200
+    assert "secret" not in str(list(SignInCount.objects.values()))
+    SignInCount.objects.update(since=timezone.now() - limits.WINDOW)
+    assert limits.forget_old() == 3
+    assert [row.kind for row in SignInCount.objects.all()] == ["known"]
+    SignInCount.objects.update(since=timezone.now() - limits.KNOWN_FOR)
+    assert limits.forget_old() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sixteen_wrong_passwords_at_once_are_hashed_one_at_a_time(ada, hashes, monkeypatch):
+    hashes.reset(seconds=0.02)
+    outcomes = []
+    together = threading.Barrier(16)
+
+    def attempt(number: int) -> None:
+        request = RequestFactory().post("/", REMOTE_ADDR=f"198.51.100.{number}")
+        together.wait()
+        try:
+            outcomes.append(authenticate(request, username="ada", password="wrong"))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == [None] * 16
+    assert (hashes.begun, hashes.most) == (16, 1)
+
+
+def test_who_waits_too_long_for_a_hash_is_told_to_come_back(client, ada, hashes, monkeypatch):
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+    hashes.reset()
+    with hashing.slot():
+        program, person = basic(client, "ada", RIGHT), form(client, "ada", RIGHT)
+    assert (program.status_code, program["Retry-After"]) == (503, "2")
+    assert "Too many people" in program.json()["detail"]
+    assert (person.status_code, person["Retry-After"]) == (503, "2")
+    assert "Too many people" in person.content.decode()
+    assert hashes.begun == 0
+    assert basic(client, "ada", RIGHT).status_code == 200
+
+
+def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes, settings, monkeypatch):
+    """Ten guesses sent at once are not ten free guesses."""
+    settings.SIGN_IN_FAILURES = 1
+    request = RequestFactory().post("/", REMOTE_ADDR=HERE)
+    caller = limits.caller_of(request, "ada")
+    real = hashing.slot
+
+    def slot_after_anothers_failure():
+        limits.count_failure(caller)
+        return real()
+
+    monkeypatch.setattr(hashing, "slot", slot_after_anothers_failure)
+    hashes.reset()
+    with pytest.raises(ValidationError, match="Too many failed attempts"):
+        authenticate(request, username="ada", password=RIGHT)
+    assert hashes.begun == 0
