@@ -16,7 +16,7 @@ from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
 from chat.models import Answer
 from chat.streaming import streams
-from retrieval.api.errors import ApiView, Unavailable
+from retrieval.api.errors import ApiView, Busy, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
 
@@ -32,7 +32,8 @@ class AskView(ApiView):
         responses={
             (200, "application/json"): AnswerSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, "With `stream`: the events `searched`, `token`, and `completed` or `failed`."
+                OpenApiTypes.STR,
+                "With `stream`: the events `queued`, `searched`, `token`, and `completed` or `failed`.",
             ),
             503: ProblemSerializer,
         },
@@ -54,13 +55,18 @@ class AskView(ApiView):
             )
         except asking.InvalidQuestion as error:
             raise ValidationError({error.field: [str(error)]}) from error
+        except asking.SiteBusy as error:
+            raise Busy(str(error), error.retry_after_seconds) from error
         if asked["stream"]:
             return event_stream(answer)
         return Response(answer_as_json(finished(answer)))
 
 
 def finished(answer: Answer) -> Answer:
-    """The answer, written to its end. Raises: Unavailable with the sentence that it failed with."""
+    """The answer, written to its end. Raises: Unavailable with the sentence that it failed with.
+
+    When the caller hangs up, Django cancels the request, asgiref what runs for it, and with that the writing.
+    """
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
         connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -35,8 +36,9 @@ async def answer_events(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    async for event in streams.follow(answer_id, after):
-        yield encode(event)
+    async with aclosing(streams.follow(answer_id, after)) as events:
+        async for event in events:
+            yield encode(event)
 
 
 async def give_back_connection() -> None:

@@ -42,6 +42,10 @@ def ask(request: HttpRequest) -> HttpResponse:
         )
     except asking.InvalidQuestion as error:
         return _refuse(request, str(error), named)
+    except asking.SiteBusy as error:
+        response = _refuse(request, str(error), named, status=503)
+        response["Retry-After"] = str(error.retry_after_seconds)
+        return response
     address = reverse("chat:conversation", args=[answer.conversation_id])
     if not request.htmx:  # type: ignore[attr-defined]
         async_to_sync(streams.finish)(answer.pk)

@@ -25,6 +25,16 @@ class Unavailable(APIException):
     default_code = "unavailable"
 
 
+class Busy(Unavailable):
+    """``wait`` becomes the header `Retry-After`."""
+
+    default_code = "busy"
+
+    def __init__(self, detail: str, wait: int) -> None:
+        super().__init__(detail)
+        self.wait = wait
+
+
 class ApiView(APIView):
     """A view that speaks UTF-8 and whose every refusal is JSON, those of Django below it included."""
 
