@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -57,4 +58,4 @@ def seconds_left(at_most: float) -> float:
 
 def submit(executor: Executor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     """``executor.submit`` for work of this question."""
-    return executor.submit(copy_context().run, function, *args, **kwargs)
+    return executor.submit(copy_context().run, partial(function, *args, **kwargs))

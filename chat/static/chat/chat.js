@@ -65,7 +65,7 @@
       if (type.includes("json")) return String(JSON.parse(xhr.responseText).detail || "");
       if (type.startsWith("text/plain")) return xhr.responseText.trim().slice(0, 300);
       const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-      return page.querySelector("[role=alert]")?.textContent.trim() || "";
+      return (page.querySelector("[role=alert]") || page.querySelector("main p"))?.textContent.trim() || "";
     } catch (error) {
       return "";
     }
