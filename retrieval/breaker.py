@@ -1,7 +1,8 @@
 """Circuit breakers: a server that failed several times in a row is left alone for a while. PURE.
 
 After ``failures`` failures in a row the breaker opens, and calls fail at once for ``seconds``. Then one trial call at a
-time goes through: its success closes the breaker, its failure opens it for as long again.
+time goes through: its success closes the breaker, its failure opens it for as long again. A question that a part has
+failed once does not ask it again, so that it waits for it once at most, and counts as one failure.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -71,8 +72,8 @@ class Breaker:
         question = deadline.current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
-        if question is not None and self.part in question.hung:
-            raise Open(f"The {self.part} did not answer this question in time before, and is not asked again.")
+        if question is not None and self.part in question.failed:
+            raise Open(f"The {self.part} has failed this question before and is not asked again.")
         with self._lock:
             if self._opened_at is None:
                 return
@@ -91,11 +92,10 @@ class Breaker:
             logger.warning("The %s answers again.", self.part)
             BREAKER_OPEN.labels(part=self.part).set(0)
 
-    def failed(self, *, hung: bool = False) -> None:
-        """``hung``: it did not answer in time, so that this question does not wait for it again."""
+    def failed(self) -> None:
         question = deadline.current()
-        if hung and question is not None:
-            question.hung.add(self.part)
+        if question is not None:
+            question.failed.add(self.part)
         with self._lock:
             self._failures += 1
             self._trial_at = None
@@ -113,16 +113,13 @@ class Breaker:
             self._trial_at = None
 
     @contextmanager
-    def call(self, failure: type[Exception], *, hung: type[Exception]) -> Iterator[None]:
-        """A call that failed when a ``failure`` comes out of it, and did not answer in time when it is a ``hung``.
-
-        Raises: Open.
-        """
+    def call(self, failure: type[Exception]) -> Iterator[None]:
+        """A call that failed when a ``failure`` comes out of it. Raises: Open."""
         self.enter()
         try:
             yield
-        except failure as error:
-            self.failed(hung=isinstance(error, hung))
+        except failure:
+            self.failed()
             raise
         except BaseException:
             self.left()

@@ -13,7 +13,7 @@ import httpx2
 
 from retrieval import deadline
 from retrieval.chat_endpoint import ChatEndpoint
-from retrieval.exceptions import ImproperModel, ModelFailed, ModelLate
+from retrieval.exceptions import ImproperModel, ModelFailed
 
 LARGEST_RESPONSE_BYTES = 256 * 1024
 
@@ -78,8 +78,8 @@ class ChatModel:
             raise ModelFailed(self._endpoint.refusal(response.status_code, bytes(received)))
         return bytes(received)
 
-    def _late(self, seconds: float) -> ModelLate:
-        return ModelLate(f"The model did not answer within {seconds:g} s.")
+    def _late(self, seconds: float) -> ModelFailed:
+        return ModelFailed(f"The model did not answer within {seconds:g} s.")
 
     def _opened(self) -> httpx2.Client:
         """This process's client: connections cannot be shared with the parent of a fork."""

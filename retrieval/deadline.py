@@ -21,12 +21,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """``ends_at`` is a time of the monotonic clock. ``hung`` names the parts that this question has waited for in vain:
-    it waits for none of them a second time.
+    """``ends_at`` is a time of the monotonic clock. ``failed`` names the parts that have failed this question: it
+    asks none of them a second time.
     """
 
     ends_at: float
-    hung: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
 
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
@@ -37,7 +37,7 @@ def limit(seconds: float) -> Iterator[Deadline]:
     """All that runs within has ``seconds``, or what an outer limit leaves of them."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
-    inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.hung)
+    inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
     token = _current.set(inner)
     try:
         yield inner

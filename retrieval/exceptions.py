@@ -30,10 +30,6 @@ class ModelFailed(RetrievalError):
     """A language model gave nothing usable in time; rules do its work. For the operator: log, metric and trace tell."""
 
 
-class ModelLate(ModelFailed):
-    """It did not answer in time."""
-
-
 class ImproperModel(RetrievalError):
     """A language model cannot be asked as configured. For the operator."""
 
@@ -44,10 +40,6 @@ class RerankLate(RerankFailed):
 
 class EmbeddingFailed(RetrievalError):
     """The embedder gave no usable vector. For the operator."""
-
-
-class EmbeddingLate(EmbeddingFailed):
-    """The embedder did not answer in time."""
 
 
 class ImproperEmbedder(RetrievalError):

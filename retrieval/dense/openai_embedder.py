@@ -16,7 +16,7 @@ import numpy as np
 
 from retrieval import deadline
 from retrieval.breaker import Breaker, Open
-from retrieval.exceptions import EmbeddingFailed, EmbeddingLate, ImproperEmbedder
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ class OpenAICompatibleEmbedder:
         """Somebody waits: little time, and none for a server that failed repeatedly. Raises: EmbeddingFailed."""
         seconds = deadline.seconds_left(self.query_timeout_seconds)
         try:
-            with self._breaker.call(EmbeddingFailed, hung=EmbeddingLate):
+            with self._breaker.call(EmbeddingFailed):
                 return self._embed(texts, min(self.max_attempts, QUERY_ATTEMPTS), LONGEST_QUERY_PAUSE_SECONDS, seconds)
         except Open as error:
             raise EmbeddingFailed(str(error)) from None
@@ -162,13 +162,11 @@ class OpenAICompatibleEmbedder:
         largest = LARGEST_VECTOR_BYTES * (1 + len(body["input"]))
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * self.backoff_seconds * 2 ** (attempt - 1)
-            late = False
             try:
                 status, headers, content = self._exchange(
                     body, min(ends_at, time.monotonic() + self.timeout_seconds), largest
                 )
             except httpx2.TransportError as error:
-                late = isinstance(error, httpx2.TimeoutException)
                 problem = f"it could not be reached ({type(error).__name__})"
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise self._failed(f"its answer could not be read ({type(error).__name__})") from None
@@ -185,7 +183,7 @@ class OpenAICompatibleEmbedder:
             if attempt < attempts:
                 logger.warning("Embedding with %s: %s; trying again in %.1f s.", self.model, problem, pause)
                 time.sleep(pause)
-        raise self._failed(f"{problem}, {attempt} times in a row", late=late)
+        raise self._failed(f"{problem}, {attempt} times in a row")
 
     def _exchange(self, body: dict[str, Any], ends_at: float, largest: int) -> tuple[int, httpx2.Headers, bytes]:
         """Status, headers and content of one answer, read until the deadline and up to the limit at most."""
@@ -218,8 +216,8 @@ class OpenAICompatibleEmbedder:
             said = said.replace(self._api_key, "[API key]")
         return f"it answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
 
-    def _failed(self, problem: str, *, late: bool = False) -> EmbeddingFailed:
-        return (EmbeddingLate if late else EmbeddingFailed)(
+    def _failed(self, problem: str) -> EmbeddingFailed:
+        return EmbeddingFailed(
             f"The embedding server {self._url.host} gave no vectors for model {self.model}: {problem}."
         )
 

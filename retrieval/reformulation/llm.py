@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from retrieval.breaker import Breaker, Open
 from retrieval.chat_model import ChatModel
-from retrieval.exceptions import ModelFailed, ModelLate
+from retrieval.exceptions import ModelFailed
 from retrieval.metrics import REFORMULATION_FAILURES
 from retrieval.reformulation.rules import RuleBasedReformulator
 from retrieval.reformulation.subjects import tokens_of
@@ -55,7 +55,7 @@ class ModelReformulator:
         if not history and len(by_rule.query.split()) <= LONG_QUESTION_WORDS:
             return by_rule
         try:
-            with self._breaker.call(ModelFailed, hung=ModelLate):
+            with self._breaker.call(ModelFailed):
                 answer = self._model.complete(_messages(question, history))
             query = _usable(answer, question)
         except (Open, ModelFailed) as error:

@@ -112,7 +112,7 @@ class HttpReranker:
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
         try:
-            with self._breaker.call(RerankFailed, hung=RerankLate):
+            with self._breaker.call(RerankFailed):
                 texts = load_texts(candidates.chunk_ids)
                 scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         except Open as error:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from prometheus_client import REGISTRY
 
@@ -10,10 +8,6 @@ from retrieval.breaker import Breaker, Open, State
 
 
 class Broken(Exception):
-    pass
-
-
-class Hung(Broken):
     pass
 
 
@@ -35,16 +29,16 @@ def tested(clock: Clock) -> Breaker:
 
 
 def call(tested: Breaker, error: Exception | None = None) -> str:
-    with tested.call(Broken, hung=Hung):
+    with tested.call(Broken):
         if error is not None:
             raise error
     return "answered"
 
 
-def fail(tested: Breaker, times: int, error: Callable[[], Exception] = Broken) -> None:
+def fail(tested: Breaker, times: int) -> None:
     for _ in range(times):
         with pytest.raises(Broken):
-            call(tested, error())
+            call(tested, Broken())
 
 
 def test_it_opens_after_so_many_failures_in_a_row(tested: Breaker) -> None:
@@ -65,7 +59,7 @@ def test_one_trial_at_a_time_decides(tested: Breaker, clock: Clock) -> None:
         call(tested)
     clock.now += 0.2
     assert tested.state is State.TRYING
-    with tested.call(Broken, hung=Hung), pytest.raises(Open, match="another question is trying"):
+    with tested.call(Broken), pytest.raises(Open, match="another question is trying"):
         call(tested)
     assert tested.state is State.CLOSED
     assert call(tested) == "answered"
@@ -106,11 +100,13 @@ def test_other_errors_do_not_count(tested: Breaker) -> None:
     assert tested.state is State.CLOSED
 
 
-def test_a_question_waits_once_for_what_hangs(tested: Breaker) -> None:
+def test_a_question_asks_once_what_fails(tested: Breaker) -> None:
     with deadline.limit(60.0):
-        fail(tested, 1, Hung)
-        with pytest.raises(Open, match="did not answer this question in time"):
-            call(tested)
+        fail(tested, 1)
+        for _ in range(3):
+            with pytest.raises(Open, match="has failed this question before"):
+                call(tested)
+    assert tested.state is State.CLOSED
     with deadline.limit(60.0):
         assert call(tested) == "answered"
 
