@@ -20,6 +20,7 @@ from chat.exceptions import InvalidQuestion, SiteBusy
 from chat.metrics import REFUSED_QUESTIONS
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION, QueueFull
+from retrieval import disk
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
 from retrieval.types import SearchFilters, SearchMethod, Turn
@@ -37,6 +38,7 @@ def visitor_of(request: HttpRequest) -> str:
     return str(session[VISITOR_KEY])
 
 
+@disk.saving()
 def begin(
     question: str,
     *,
@@ -53,7 +55,8 @@ def begin(
     With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
     an asker who keeps them; they count in place of the conversation's.
 
-    Raises: InvalidQuestion, or SiteBusy when too many answers wait already, with a sentence for the visitor.
+    Raises: InvalidQuestion, or SiteBusy when too many answers wait already, with a sentence for the visitor; DiskFull
+    when there is no room to save an answer.
     """
     question = checked(question)
     if method and method not in {*SearchMethod, "default"}:

@@ -7,28 +7,34 @@ not exist. What leaves this module names a source that was really given, and eve
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import itemgetter
 
-from chat.code_spans import PIECE_BREAK, blank, code_in, context, settled, without_code
+from chat.code_spans import PIECE_BREAK, blank, code_in, context, settled, without, without_code
 from retrieval.ingest.sentences import spans
 
 # No source has the number 0: what counts from there is somebody's code.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
-_NUMBERS_IN_BRACKETS = rf"\[(\s*{_NUMBER}(?:\s*[,;]\s*{_NUMBER})*\s*)\]"
+_NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
 NUMBERS_IN_BRACKETS = re.compile(_NUMBERS_IN_BRACKETS, re.IGNORECASE)
-_GROUP = re.compile(rf"[ \t]*{_NUMBERS_IN_BRACKETS}", re.IGNORECASE)
+# Only from the first blank on: else a long run of blanks is tried from each of them.
+_GROUP = re.compile(rf"(?<![ \t])[ \t]*+{_NUMBERS_IN_BRACKETS}", re.IGNORECASE)
 _QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
 _MARKERS = re.compile(rf"(?:{MARKER.pattern})+")
 _WORD = re.compile(r"\w")
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)$", re.MULTILINE)
-_TABLE_HEAD = re.compile(r"^[ \t]*\|.*$(?=\n[ \t]*\|[ \t:|-]*-[ \t:|-]*$)", re.MULTILINE)
-_TABLE_RULE = re.compile(r"^[ \t]*\|[ \t:|-]*-[ \t:|-]*$", re.MULTILINE)
+_RULE = r"[ \t]*+\|(?=[ \t:|]*+-)[ \t:|-]*+$"
+_TABLE_HEAD = re.compile(rf"^[ \t]*+\|.*$(?=\n{_RULE})", re.MULTILINE)
+_TABLE_RULE = re.compile(rf"^{_RULE}", re.MULTILINE)
 _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 # The longest text that may still become a marker: "[source 12, source 13, ..." is given up after this many characters.
 _LONGEST_GROUP = 60
-_OPEN_GROUP = re.compile(rf"[ \t]*(?:\[[\s\w^,;]{{0,{_LONGEST_GROUP}}})?\Z")
+# A stream that holds back or remembers more characters than these looks at them only now and then.
+_READ_EACH_TIME = 1000
+_OPEN_GROUP = re.compile(r"\[[\s\w^,;]*+\Z")
 
 
 def quoted(text: str) -> str:
@@ -56,31 +62,50 @@ class MarkerStream:
     """Passes streamed text on as :func:`keep_known_markers` does with the whole, however it is cut.
 
     What may become a marker or code is held back: brackets that are open, backticks until their like comes or the
-    paragraph ends, and the last line of a block of code.
+    paragraph ends, and the last line of a block of code. Of what is held for long, a twentieth more has to come before
+    it is looked at again, so that the work stays proportional to the text.
     """
 
     def __init__(self, known: Collection[int]) -> None:
         self._known = known
         self._before = ""
         self._held = ""
+        self._waiting: list[str] = []
+        self._waiting_characters = 0
 
     def feed(self, piece: str) -> str:
         """What can be shown after this piece; may be empty."""
-        text = self._before + self._held + piece
+        self._waiting.append(piece)
+        self._waiting_characters += len(piece)
+        known_characters = len(self._before) + len(self._held)
+        if known_characters > _READ_EACH_TIME and self._waiting_characters * 20 < known_characters:
+            return ""
+        text = self._text()
         cut = settled(text)
-        if cut == len(text) and (held := _OPEN_GROUP.search(text)):
-            cut = held.start()
+        if cut == len(text):
+            cut = _start_of_open_group(text)
         return self._show(text, max(cut, len(self._before)))
 
     def close(self) -> str:
         """What was held back, at the end of the stream."""
-        text = self._before + self._held
+        text = self._text()
         return self._show(text, len(text))
+
+    def _text(self) -> str:
+        text = "".join([self._before, self._held, *self._waiting])
+        self._waiting, self._waiting_characters = [], 0
+        return text
 
     def _show(self, text: str, upto: int) -> str:
         begin = len(self._before)
         self._before, self._held = context(text[:upto]), text[upto:]
         return _rewritten(text, self._known, begin, upto)
+
+
+def _start_of_open_group(text: str) -> int:
+    """Where the end of a text begins that may become a marker, the blanks before it included."""
+    opened = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
+    return len(text[: opened.start() if opened else len(text)].rstrip(" \t"))
 
 
 def keep_known_markers(text: str, known: Collection[int]) -> str:
@@ -144,22 +169,21 @@ def cited_statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
     markers in a paragraph of their own speak for the last statement before them (a table or a piece of code). A
     statement without a marker behind it comes with none.
     """
-    statements: list[tuple[str, tuple[int, ...]]] = []
+    statements: list[tuple[str, list[int]]] = []
     prose = without_code(text)
     for start, end in _pieces(text):
         position = start
         for group in _MARKERS.finditer(prose, start, end):
             statement = text[position : group.start()].strip()
-            markers = tuple(_numbers(group.group()))
             if _WORD.search(statement):
-                statements.append((statement, markers))
-            elif statements:
-                statements[-1] = (statements[-1][0], statements[-1][1] + markers)
+                statements.append((statement, []))
+            if statements:
+                statements[-1][1].extend(_numbers(group.group()))
             position = group.end()
         rest = text[position:end].strip()
         if _WORD.search(rest):
-            statements.append((rest, ()))
-    return statements
+            statements.append((rest, []))
+    return [(statement, tuple(markers)) for statement, markers in statements]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,40 +207,49 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
     what it should cannot be told from its words.
     """
-    blocks = [code for code in code_in(text) if code.fence]
+    blocks = [(code.start, code.end) for code in code_in(text) if code.fence]
     markers = without_code(text)
-    prose = text
-    for block in blocks:
-        prose = _without(prose, block.start, block.end)
+    prose = without(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
         prose = left_out.sub(lambda found: blank(found.group()), prose)
-    for group in _MARKERS.finditer(markers):
-        prose = _without(prose, *group.span())
-    sentences: list[CitedSentence] = []
-    own: list[CitedSentence] = []
+    prose = without(prose, [group.span() for group in _MARKERS.finditer(markers)])
+    paragraphs: list[_Paragraph] = []
     for start, end in _pieces(text):
         found = [_without_sign(prose, *span[:2]) for span in spans(prose, start, end) if _WORD.search(prose, *span[:2])]
         if found:
-            sentences += own
-            own = [CitedSentence(first, last, ()) for first, last in found]
+            paragraphs.append(_Paragraph(found))
         for group in _MARKERS.finditer(markers, start, end):
-            if own and (found or not any(own[-1].end <= block.start < group.start() for block in blocks)):
-                own = _cited(own, group.start(), tuple(_numbers(group.group())))
-    return sentences + own
+            if paragraphs and (found or not _begins_between(blocks, paragraphs[-1].end, group.start())):
+                paragraphs[-1].cite(group.start(), _numbers(group.group()))
+    return [sentence for paragraph in paragraphs for sentence in paragraph.sentences()]
 
 
-def _cited(sentences: Sequence[CitedSentence], at: int, markers: tuple[int, ...]) -> list[CitedSentence]:
-    """The sentences of a paragraph after markers that stand at an offset of the text."""
-    owner = max((number for number, sentence in enumerate(sentences) if sentence.start <= at), default=0)
-    first = owner
-    while first > 0 and not sentences[first - 1].markers:
-        first -= 1
-    return [
-        replace(sentence, markers=tuple(dict.fromkeys((*sentence.markers, *markers))))
-        if first <= number <= owner
-        else sentence
-        for number, sentence in enumerate(sentences)
-    ]
+class _Paragraph:
+    """The sentences of a paragraph, at least one, and the markers that speak for each."""
+
+    def __init__(self, places: Sequence[tuple[int, int]]) -> None:
+        self._places = places
+        self._markers: list[dict[int, None]] = [{} for _ in places]
+        self.end = places[-1][1]
+
+    def cite(self, at: int, markers: Sequence[int]) -> None:
+        """Markers that stand at an offset of the text speak for the sentence there, and those before without any."""
+        last = max(0, bisect_right(self._places, at, key=itemgetter(0)) - 1)
+        first = last
+        while first > 0 and not self._markers[first - 1]:
+            first -= 1
+        for own in self._markers[first : last + 1]:
+            own.update(dict.fromkeys(markers))
+
+    def sentences(self) -> Iterator[CitedSentence]:
+        for (start, end), markers in zip(self._places, self._markers, strict=True):
+            yield CitedSentence(start, end, tuple(markers))
+
+
+def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether one of the spans, which are in order, begins in [start, end)."""
+    at = bisect_left(spans, start, key=itemgetter(0))
+    return at < len(spans) and spans[at][0] < end
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -226,10 +259,6 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield begin, gap.start()
         begin = gap.end()
     yield begin, len(text)
-
-
-def _without(text: str, start: int, end: int) -> str:
-    return text[:start] + blank(text[start:end]) + text[end:]
 
 
 def _without_sign(text: str, start: int, end: int) -> tuple[int, int]:

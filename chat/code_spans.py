@@ -6,6 +6,7 @@ Brackets in code are code, and no markers. Of an answer that is still being writ
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 # Where a paragraph, a list item or a table row ends.
@@ -24,7 +25,7 @@ _CODE = re.compile(
 _ENDS_OF_INLINE = re.compile(_INLINE_END)
 _TICKS = re.compile(r"`+")
 # A line that may become a fence, and backticks or tildes that may become more of them.
-_UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*\Z|[`~]+\Z", re.MULTILINE)
+_UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|(?<![`~])[`~]++\Z", re.MULTILINE)
 _NO_WORDS = re.compile(r"[\s>*+•.)\d-]*")
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
@@ -57,9 +58,17 @@ def code_in(text: str) -> list[Code]:
 
 def without_code(text: str) -> str:
     """The text with spaces in place of its code; of the same length, in the same lines."""
-    for code in code_in(text):
-        text = f"{text[: code.start]}{blank(text[code.start : code.end])}{text[code.end :]}"
-    return text
+    return without(text, [(code.start, code.end) for code in code_in(text)])
+
+
+def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with spaces in place of the spans, which are in order; of the same length, in the same lines."""
+    pieces = []
+    position = 0
+    for start, end in spans:
+        pieces += [text[position:start], blank(text[start:end])]
+        position = end
+    return "".join([*pieces, text[position:]])
 
 
 def blank(text: str) -> str:

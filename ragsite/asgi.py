@@ -3,36 +3,68 @@
 from __future__ import annotations
 
 import codecs
+import json
+import faulthandler
 import os
 import re
+import signal
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import IO, Any
 
-from django.core.asgi import get_asgi_application
+import django
+from django.core.handlers.asgi import ASGIHandler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+django.setup(set_prefix=False)
+
+from ragsite.errors import problem  # noqa: E402  # these need the settings
+from ragsite.request_bodies import BodyTooLong, Receive, limited, with_length  # noqa: E402
 
 Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 _NAME = b"content-type"
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([^\s;\"']*)", re.IGNORECASE)
 # WhiteNoise's files, which are the site's own and small, are read at once; originals of documents are not its business.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
-_django = get_asgi_application()
+
+
+class _Handler(ASGIHandler):
+    def create_request(self, scope: Scope, body_file: IO[bytes]) -> Any:
+        return super().create_request(with_length(scope, body_file), body_file)
+
+
+_django = _Handler()
+# For the supervisor, which asks a process that hangs what it is busy with before it kills it.
+faulthandler.register(signal.SIGUSR1)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Django, behind a check of the one header that it trusts before its own error handling is in place."""
-    if scope["type"] == "http" and any(_names_no_text(value) for name, value in scope["headers"] if name == _NAME):
-        await send(
-            {"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"text/plain; charset=utf-8")]}
-        )
-        await send({"type": "http.response.body", "body": b"The charset in the Content-Type is not one of text."})
-        return
-    await _django(scope, receive, send)
+    """Django, behind checks of what it trusts before its own error handling is in place: a header, a body's size."""
+    if scope["type"] != "http":
+        await _django(scope, receive, send)
+    elif any(_names_no_text(value) for name, value in scope["headers"] if name == _NAME):
+        await _refuse(scope, send, 400, "The charset in the Content-Type is not one of text.")
+    else:
+        try:
+            await _django(scope, limited(scope["headers"], receive), send)
+        except BodyTooLong as error:
+            # Django reads the whole body before it sends anything.
+            await _refuse(scope, send, 413, str(error))
+
+
+async def _refuse(scope: Scope, send: Send, status: int, sentence: str) -> None:
+    body = problem(scope["path"], status, sentence)
+    content_type = b"text/plain; charset=utf-8" if body is None else b"application/json"
+    content = (sentence if body is None else json.dumps(body)).encode()
+    headers = [
+        (b"content-type", content_type),
+        (b"content-length", str(len(content)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
 
 
 def _names_no_text(content_type: bytes) -> bool:

@@ -3,6 +3,7 @@
 The server belongs to the data directory, not to a process: any number of processes of the site share it, and the last
 one to leave stops it. Who is still there is counted by the kernel: every user holds a shared lock on one file, and
 whoever gets that lock exclusively is alone. A killed process drops its lock by itself, so the count is never wrong.
+Where all of them are killed at once, a guardian that waits for the lock stops the server.
 
 Reads no Django settings, because settings ask it where the database will be.
 """
@@ -33,6 +34,9 @@ SUPERUSER = "postgres"
 DATABASE = "ragsite"
 SYSTEM_USER = "ragsite-postgres"
 START_TIMEOUT_SECONDS = 60
+STOP_TIMEOUT_SECONDS = 30
+USERS_FILE = ".postgres-users"
+GUARDIAN_FILE = ".postgres-guardian"
 # A Unix socket's path must fit in sockaddr_un (108 bytes on Linux, 104 on macOS).
 LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
@@ -76,11 +80,12 @@ class EmbeddedPostgres:
         if self._users_file is not None and self._user_pid == os.getpid():
             return
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        users_file = (self.data_dir / ".postgres-users").open("a+b")
+        users_file = (self.data_dir / USERS_FILE).open("a+b")
         with self._start_or_stop_lock():
             fcntl.flock(users_file, fcntl.LOCK_SH)
             self._users_file, self._user_pid = users_file, os.getpid()
             self.ensure_running()
+            self.ensure_guarded()
         atexit.register(self.release)
 
     def release(self) -> None:
@@ -88,14 +93,37 @@ class EmbeddedPostgres:
         # A forked child shares its parent's lock and must not give it up.
         if self._users_file is None or self._user_pid != os.getpid():
             return
-        users_file, self._users_file = self._users_file, None
-        with self._start_or_stop_lock(), users_file:
+        self._users_file.close()
+        self._users_file = None
+        self.stop_if_unused()
+
+    def stop_if_unused(self) -> None:
+        """Stop the server unless somebody counts as its user."""
+        with (self.data_dir / USERS_FILE).open("a+b") as users_file, self._start_or_stop_lock():
             try:
                 fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
             if self.is_running():
                 self.stop()
+
+    def ensure_guarded(self) -> None:
+        """Start the guardian if there is none: see :mod:`ragsite.postgres_guardian`."""
+        with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("postgres_guardian.py"))]
+        # It leaves itself behind, and returns when it has the lock.
+        subprocess.run(
+            [*command, str(self.data_dir), str(Path(__file__).parents[1])],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            check=False,
+        )
 
     def is_running(self) -> bool:
         """Whether the postmaster named in the lock file lives (a recycled process id does not count)."""
@@ -123,8 +151,17 @@ class EmbeddedPostgres:
         self._create_database(user)
 
     def stop(self) -> None:
-        """Stop the server, ending open sessions cleanly."""
-        self._run("pg_ctl", "stop", "-D", self.cluster, "-m", "fast", "-w", user=self._server_user())
+        """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time."""
+        pid = self._postmaster_pid()
+        limit = str(STOP_TIMEOUT_SECONDS)
+        try:
+            self._run("pg_ctl", "stop", "-D", self.cluster, "-m", "fast", "-w", "-t", limit, user=self._server_user())
+        except EmbeddedPostgresError:
+            if pid is None or not self.is_running():
+                raise
+            server = psutil.Process(pid)
+            for process in (*server.children(), server):
+                process.kill()
 
     def _postmaster_pid(self) -> int | None:
         try:
@@ -202,7 +239,7 @@ class EmbeddedPostgres:
             "random_page_cost": "1.1",
             # Compiling a plan takes longer than any query of this site runs.
             "jit": "off",
-            "max_wal_size": "2GB",
+            "max_wal_size": f"{self._wal_mib()}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
             "log_line_prefix": "'%m [%p] '",
@@ -225,6 +262,10 @@ class EmbeddedPostgres:
         if user:
             shutil.chown(site_conf, user, user)
             shutil.chown(main_conf, user, user)
+
+    def _wal_mib(self) -> int:
+        """How large the log may grow between checkpoints: a small disk must not be filled by it."""
+        return max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))
 
     def _start(self, user: str | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS

@@ -1,8 +1,9 @@
-"""Runs the processes of the Procfile under one foreground command, and starts again what dies."""
+"""Runs the processes of the Procfile under one foreground command, and starts again what dies or hangs."""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shlex
 import signal
@@ -10,15 +11,21 @@ import string
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from ragsite import memory
+from ragsite.watchdog import Watchdog
 
 STOP_SECONDS = 10
 # A process that lived this long had started well: its next death is a new event.
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
+TRACEBACK_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1
+RESTARTS_FILE = "restarts.json"
 
 
 @dataclass(slots=True)
@@ -31,6 +38,11 @@ class Process:
     started: float = 0.0
     failures: int = 0
     start_at: float = field(default=0.0)
+    # Where there is one, a process that it finds silent is killed.
+    watchdog: Watchdog | None = None
+    # How often it was started again, by what had become of it.
+    restarts: Counter[str] = field(default_factory=Counter)
+    was_silent: bool = False
 
 
 def parse_procfile(text: str, environment: Mapping[str, str]) -> list[Process]:
@@ -69,6 +81,9 @@ class Supervisor:
     def run(self, on_tick: Callable[[], None]) -> None:
         """Start everything and stay until SIGINT, SIGTERM or :meth:`stop`; ``on_tick`` is called twice a second."""
         handlers = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        for process in self.processes:
+            if process.watchdog is not None:
+                process.watchdog.watch()
         try:
             while not self._stopping:
                 for process in self.processes:
@@ -76,6 +91,9 @@ class Supervisor:
                 on_tick()
                 time.sleep(0.5)
         finally:
+            for process in self.processes:
+                if process.watchdog is not None:
+                    process.watchdog.stop()
             self._stop_all()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -91,14 +109,19 @@ class Supervisor:
         if process.popen is not None:
             status = process.popen.poll()
             if status is None:
+                self._kill_if_silent(process)
                 return
             process.popen = None
+            process.restarts["hung" if process.was_silent else "died"] += 1
+            process.was_silent = False
             process.failures = 0 if now - process.started > HEALTHY_SECONDS else process.failures + 1
             pause = min(LONGEST_PAUSE_SECONDS, 2**process.failures) if process.failures else 0
             process.start_at = now + pause
             self._say(f"{process.name} ended with status {status}; starting it again in {pause} s.")
         if now >= process.start_at:
             process.started = now
+            if process.watchdog is not None:
+                process.watchdog.restart()
             process.popen = subprocess.Popen(
                 process.command,
                 cwd=self._cwd,
@@ -106,8 +129,19 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
                 start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+                preexec_fn=_in_child if sys.platform == "linux" else None,
             )
+
+    def _kill_if_silent(self, process: Process) -> None:
+        silence = process.watchdog.silence() if process.watchdog is not None else 0.0
+        if not silence or process.popen is None or process.was_silent:
+            return
+        process.was_silent = True
+        self._say(f"{process.name} has not answered for {silence:.0f} s; killing it. What it was busy with follows.")
+        # The web server writes where each of its threads is. It can do so while Python itself cannot go on.
+        _signal_group(process.popen, signal.SIGUSR1, only_leader=True)
+        time.sleep(TRACEBACK_SECONDS)
+        _signal_group(process.popen, signal.SIGKILL)
 
     def _stop_all(self) -> None:
         running = [process.popen for process in self.processes if process.popen is not None]
@@ -122,6 +156,38 @@ class Supervisor:
                 popen.wait()
 
 
+class RestartsFile:
+    """How often each process was started again since the supervisor was, for `/metrics` of the web server."""
+
+    def __init__(self, data_dir: Path, processes: list[Process]) -> None:
+        self._path = data_dir / RESTARTS_FILE
+        self._processes = processes
+        self._written = ""
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Write it when something has changed; on a full disk, when there is room again."""
+        text = json.dumps({process.name: process.restarts for process in self._processes})
+        if text == self._written:
+            return
+        fresh = self._path.with_suffix(".new")
+        try:
+            fresh.write_text(text)
+            fresh.replace(self._path)
+        except OSError:
+            return  # tried again at the next tick
+        self._written = text
+
+
+def restarts(data_dir: Path) -> dict[str, dict[str, int]]:
+    """By process and by what had become of it; empty when no supervisor runs here."""
+    try:
+        found: dict[str, dict[str, int]] = json.loads((data_dir / RESTARTS_FILE).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found
+
+
 def _signal_group(popen: subprocess.Popen[bytes], number: signal.Signals, *, only_leader: bool = False) -> None:
     try:
         if only_leader:
@@ -132,6 +198,7 @@ def _signal_group(popen: subprocess.Popen[bytes], number: signal.Signals, *, onl
         return
 
 
-def _die_with_parent() -> None:
+def _in_child() -> None:
     """Have the kernel end this child when its parent is killed, so that no stray process keeps the port."""
+    memory.go_before_others(memory.SITE_SCORE)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

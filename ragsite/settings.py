@@ -72,6 +72,8 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Behind WhiteNoise: its files are public and stay cacheable.
+    "ragsite.caching.private_responses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -80,6 +82,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ragsite.disk_full.DiskFullMiddleware",
 ]
 
 TEMPLATES = [
@@ -165,10 +168,13 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
+# In KiB. A child that has grown beyond it is replaced when its task is done.
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = env.integer("WORKER_MAX_MEMORY_MIB", 1500) * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "ragsite.scheduling:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
@@ -190,7 +196,25 @@ WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
+STORAGES = {
+    "default": {"BACKEND": "retrieval.storage.WholeFileStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+# Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.
+DISK_RESERVE_BYTES = env.integer("DISK_RESERVE_MIB", 200) * 2**20
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
+# One request with all its files: Django writes it to a temporary file before any view sees it.
+REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20
+DOCUMENT_MAX_PASSAGES = env.integer("DOCUMENT_MAX_PASSAGES", 20_000)
+# What reading one file may take in the process of its own in which it is read, and drawing one page of it.
+EXTRACTION_MEMORY_MIB = env.integer("EXTRACTION_MEMORY_MIB", 1024)
+EXTRACTION_SECONDS = env.number("EXTRACTION_SECONDS", 60.0)
+DRAWING_MEMORY_MIB = env.integer("DRAWING_MEMORY_MIB", 512)
+DRAWING_SECONDS = env.number("DRAWING_SECONDS", 10.0)
+DRAWINGS_AT_ONCE = env.integer("DRAWINGS_AT_ONCE", 1)
+# Files that take longer than this are slow ones, of which so many are read at once: fewer than a worker has slots.
+QUICK_SECONDS = env.number("QUICK_SECONDS", 3.0)
+SLOW_DOCUMENTS_AT_ONCE = env.integer("SLOW_DOCUMENTS_AT_ONCE", 1)
 
 # Language ------------------------------------------------------------------------------------------------------------
 
@@ -203,7 +227,9 @@ USE_TZ = True
 
 # Security ------------------------------------------------------------------------------------------------------------
 
-LOGIN_URL = "admin:login"
+LOGIN_URL = "login"
+# Whoever comes from a page goes back to it; the administration names its own.
+LOGIN_REDIRECT_URL = "chat:home"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -245,7 +271,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "retrieval.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
@@ -261,6 +287,10 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    # The schema is the same for everybody: credentials are not looked at.
+    "SERVE_AUTHENTICATION": [],
+    # What PATCH demands is demanded.
+    "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -11,8 +12,13 @@ admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"
 admin.site.index_title = _("Documents and answers")
 
+handler500 = "ragsite.disk_full.server_error"
+
 urlpatterns = [
     path("admin/", admin.site.urls),
+    # The administration's own page signs in staff alone.
+    path("accounts/login/", LoginView.as_view(template_name="account/login.html"), name="login"),
+    path("accounts/logout/", LogoutView.as_view(next_page="chat:home"), name="logout"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.
@@ -30,3 +36,8 @@ urlpatterns = [
     path("documents/", include("retrieval.urls")),
     path("", include("chat.urls")),
 ]
+
+handler400 = "ragsite.errors.bad_request"
+handler403 = "ragsite.errors.permission_denied"
+handler404 = "ragsite.errors.page_not_found"
+handler500 = "ragsite.errors.server_error"

@@ -7,4 +7,12 @@ class RetrievalConfig(AppConfig):
     verbose_name = _("Documents")
 
     def ready(self) -> None:
-        from retrieval import checks, signals  # noqa: F401  (they register themselves)
+        from django.conf import settings
+
+        from retrieval import checks, pdf_pages, signals  # noqa: F401  (they register themselves)
+
+        pdf_pages.configure(
+            at_once=settings.DRAWINGS_AT_ONCE,
+            memory_mib=settings.DRAWING_MEMORY_MIB,
+            seconds=settings.DRAWING_SECONDS,
+        )

@@ -48,3 +48,7 @@ class ImproperEmbedder(RetrievalError):
 
 class DocumentRejected(RetrievalError):
     """The file cannot become searchable text. For the admin who uploaded it; trying again will not help."""
+
+
+class DiskFull(RetrievalError):
+    """The disk has no room to save anything. For the person whose request would write; becomes a 507."""

@@ -34,3 +34,14 @@ BREAKER_OPEN = Gauge("ragsite_breaker_open", "1 while a part that failed repeate
 BREAKER_OPENED = Counter(
     "ragsite_breaker_opened", "Times that a part was left alone after repeated failures.", ["part"]
 )
+PAGES_NOT_DRAWN = Counter(
+    "ragsite_pages_not_drawn",
+    "Pages of PDF files that were not drawn, by reason: time, memory, output, crash, damaged, file, sandbox, busy,"
+    " cancelled.",
+    ["reason"],
+)
+FILES_BEYOND_LIMITS = Counter(
+    "ragsite_ingest_files_beyond_limits",
+    "Files rejected for what reading them took: time, memory, output or crash.",
+    ["limit"],
+)

@@ -149,7 +149,12 @@ def _printed_page(
     first, last = (max(passage[0], start), min(passage[1], end)) if passage else (start, start)
     words = served.text[first : max(first, last)]
     try:
-        layout = pdf_pages.layout(file_of(document), number, words, served.text[start:first])
+        before = served.text[start:first]
+        layout = pdf_pages.layout(file_of(document), number, words, before, served.content_hash)
+    except pdf_pages.PageBusy:
+        return printed | {
+            "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
+        }
     except pdf_pages.PageNotDrawn as error:
         logger.warning("page not drawn", extra={"document": document.pk, "page": number, "reason": str(error)})
         return printed | {"problem": _("This page cannot be shown as a picture. Its text is on this page.")}

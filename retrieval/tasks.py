@@ -10,7 +10,7 @@ def ingest_document(document_id: int) -> None:
     from retrieval.ingest import pipeline
     from retrieval.ingest.writing import reweigh
 
-    document = pipeline.ingest(document_id)
+    document = pipeline.ingest(document_id, takes_turns=True)
     if document is not None:
         reweigh(document.collection)
 

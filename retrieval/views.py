@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
+from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils.html import escape
@@ -20,6 +23,7 @@ from retrieval.reading_page import file_of, page_context, page_pictures
 
 logger = logging.getLogger(__name__)
 
+_BUSY_SECONDS = 5
 _NO_PICTURE = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 120"><rect width="700" height="120" fill="#fff"/>'
     '<text x="350" y="66" text-anchor="middle" font-family="sans-serif" font-size="18" fill="#333">{}</text></svg>'
@@ -63,25 +67,54 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 
 @require_GET
-def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """A page of a PDF file as a picture; one that says so with status 422 when it cannot be drawn."""
-    if (refusal := _refusal(request)) is not None:
-        return refusal
-    found = _readable(request, document_id)
-    if found.media_type != PDF:
-        raise Http404
+async def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
+    """A page of a PDF file as a picture; one that says so with status 422 when it cannot be drawn, and with 503 and
+    Retry-After when too many pages are being drawn. When the visitor leaves, so does the wish to have it drawn.
+    """
     try:
-        data = pdf_pages.picture(file_of(found), number, page_pictures(), found.content_hash)
-    except pdf_pages.PageNotDrawn as error:
-        logger.warning("page not drawn", extra={"document": found.pk, "page": number, "reason": str(error)})
-        sentence = escape(_("This page cannot be shown as a picture."))
-        response = HttpResponse(_NO_PICTURE.format(sentence), content_type="image/svg+xml", status=422)
-        response["Cache-Control"] = "no-store"
+        found = await sync_to_async(_kept_picture)(request, document_id, number)
+        if isinstance(found, HttpResponseBase):
+            return found
+        source, content_hash = found
+        with pdf_pages.drawn_picture(source, number, page_pictures(), content_hash) as drawing:
+            return _picture(await asyncio.shield(asyncio.wrap_future(drawing)))
+    except pdf_pages.PageBusy:
+        response = _no_picture(_("Many pages are being drawn. Try again in a moment."), 503)
+        response["Retry-After"] = str(_BUSY_SECONDS)
         return response
+    except pdf_pages.PageNotDrawn as error:
+        logger.warning("page not drawn", extra={"document": document_id, "page": number, "reason": str(error)})
+        return _no_picture(_("This page cannot be shown as a picture."), 422)
+
+
+def _kept_picture(
+    request: HttpRequest, document_id: int, number: int
+) -> HttpResponseBase | tuple[pdf_pages.Source, str]:
+    """The picture if it was drawn before, or what it is to be drawn from. Raises: Http404, PageNotDrawn."""
+    try:
+        if (refusal := _refusal(request)) is not None:
+            return refusal
+        found = _readable(request, document_id)
+        if found.media_type != PDF:
+            raise Http404
+        data = pdf_pages.kept_picture(number, page_pictures(), found.content_hash)
+        return _picture(data) if data is not None else (file_of(found), found.content_hash)
+    finally:
+        # Whoever waits for a picture holds no connection: with a pool, others need it.
+        connection.close_if_unusable_or_obsolete()
+
+
+def _picture(data: bytes) -> HttpResponse:
     response = HttpResponse(data, content_type="image/webp")
     # The address changes with the file; whoever loses the right to read keeps what was seen for an hour at most.
     response["Cache-Control"] = "private, max-age=3600"
     response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _no_picture(sentence: str, status: int) -> HttpResponse:
+    response = HttpResponse(_NO_PICTURE.format(escape(sentence)), content_type="image/svg+xml", status=status)
+    response["Cache-Control"] = "no-store"
     return response
 
 

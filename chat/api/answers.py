@@ -7,7 +7,6 @@ import uuid
 
 from asgiref.sync import async_to_sync
 from django.http import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import APIException, ValidationError
@@ -23,8 +22,11 @@ from chat.streaming import streams
 from retrieval.api.errors import ApiView
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
+from retrieval.api.schema import EVENT
 
 EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
+
+_EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}
 
 
 class NotFinished(APIException):
@@ -48,14 +50,14 @@ class AnswerStreamView(ApiView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("after", str, description="The id of the last event read; empty: from the start."),
+            OpenApiParameter("after", _EVENT_ID, description="The id of the last event read; empty: from the start."),
             OpenApiParameter(
-                "Last-Event-ID", str, OpenApiParameter.HEADER, description="The same, as browsers send it."
+                "Last-Event-ID", _EVENT_ID, OpenApiParameter.HEADER, description="The same, as browsers send it."
             ),
         ],
         responses={
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, "The events of `ask` with `stream`. Tokens before a `reset` count no more."
+                EVENT, "The events of `ask` with `stream`. Tokens before a `reset` count no more."
             )
         },
     )

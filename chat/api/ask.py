@@ -3,7 +3,6 @@ from __future__ import annotations
 from asgiref.sync import async_to_sync
 from django.db import connection
 from django.http import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -15,10 +14,11 @@ from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
 from chat.models import Answer
-from chat.streaming import streams
-from retrieval.api.errors import ApiView, Busy, Unavailable
+from chat.streaming import saving, streams
+from retrieval.api.errors import ApiView, Busy, InsufficientStorage, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
+from retrieval.api.schema import EVENT
 
 
 class AskView(ApiView):
@@ -32,10 +32,10 @@ class AskView(ApiView):
         responses={
             (200, "application/json"): AnswerSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR,
-                "With `stream`: the events `queued`, `searched`, `token`, and `completed` or `failed`.",
+                EVENT, "With `stream`: the events `queued`, `searched`, `token`, and `completed` or `failed`."
             ),
             503: ProblemSerializer,
+            507: ProblemSerializer,
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
@@ -63,15 +63,20 @@ class AskView(ApiView):
 
 
 def finished(answer: Answer) -> Answer:
-    """The answer, written to its end. Raises: Unavailable with the sentence that it failed with.
+    """The answer, written to its end and saved.
 
     When the caller hangs up, Django cancels the request, asgiref what runs for it, and with that the writing.
+
+    Raises: Unavailable with the sentence that it failed with; InsufficientStorage when it could not be saved, because
+    the disk is full.
     """
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
         connection.close()
-    async_to_sync(streams.finish)(answer.pk)
+    last = async_to_sync(streams.finish)(answer.pk)
+    if last.payload.get("code") == saving.DISK_FULL:
+        raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()
-    if answer.status == Answer.Status.FAILED:
-        raise Unavailable(answer.error)
+    if answer.status == Answer.Status.FAILED or not answer.is_finished:
+        raise Unavailable(answer.error or last.payload.get("message"))
     return answer

@@ -16,9 +16,9 @@ from chat.models import Conversation
 from chat.models.conversation import ConversationQuerySet
 from chat.sharing import share, stop_sharing
 from retrieval.api.errors import ApiView
+from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
-from retrieval.api.views import Pagination
 
 
 class ConversationsView(generics.ListAPIView[Conversation], ApiView):

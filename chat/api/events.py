@@ -16,6 +16,8 @@ from chat import payloads
 from chat.models import Answer
 from chat.streaming import sse, streams
 
+FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
+
 
 def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:
     """The answer's events behind the one named ``after``, as they come."""
@@ -25,7 +27,7 @@ def event_stream(answer: Answer, after: str = "") -> StreamingHttpResponse:
 def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     """Server-sent events that proxies are asked to pass on as they come."""
     response = StreamingHttpResponse(events, content_type="text/event-stream")
-    response["Cache-Control"] = "no-cache, no-transform"
+    response["Cache-Control"] = "private, no-store, no-transform"
     # Proxies of the nginx kind would hold the events back.
     response["X-Accel-Buffering"] = "no"
     return response
@@ -65,7 +67,7 @@ def saved_answer_as_json(answer: Answer) -> dict[str, Any]:
         "status": answer.status,
         "error": answer.error,
         "created_at": answer.created_at,
-        "feedback": feedback and {"helpful": feedback.helpful, "reason": feedback.reason, "comment": feedback.comment},
+        "feedback": feedback and {name: getattr(feedback, name) for name in FEEDBACK_FIELDS},
     }
     return {**answer_as_json(answer), **state}
 

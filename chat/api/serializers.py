@@ -9,10 +9,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from chat.api.events import saved_answer_as_json
+from chat.api.events import FEEDBACK_FIELDS, saved_answer_as_json
 from chat.models import Answer, Conversation, Feedback
-from retrieval.api.fields import NameField, TextField
+from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
+from retrieval.api.serializers import ProblemSerializer as ProblemSerializer
 from retrieval.models import Collection
 from retrieval.types import SearchMethod
 
@@ -28,8 +29,8 @@ class AskRequestSerializer(serializers.Serializer[Any]):
         required=False, allow_blank=True, allow_null=True, max_length=50, help_text="Its short name; empty: all."
     )
     method = NameField(choices=METHODS, required=False, allow_null=True)
-    stream = serializers.BooleanField(required=False, default=False, help_text="Answer as server-sent events.")
-    anew = serializers.BooleanField(
+    stream = FlagField(required=False, default=False, help_text="Answer as server-sent events.")
+    anew = FlagField(
         required=False, default=False, help_text="Answer again, even if the same question has been answered before."
     )
 
@@ -105,13 +106,13 @@ class AnswerSerializer(serializers.Serializer[Any]):
 
 
 class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
-    helpful = serializers.BooleanField()
+    helpful = FlagField()
     reason = NameField(choices=Feedback.Reason.choices, required=False, allow_blank=True, default="")
     comment = TextField(required=False, allow_blank=True, max_length=LONGEST_COMMENT, default="")
 
     class Meta:
         model = Feedback
-        fields = ["helpful", "reason", "comment", "created_at", "updated_at"]
+        fields = FEEDBACK_FIELDS
         read_only_fields = ["created_at", "updated_at"]
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +134,7 @@ class SavedAnswerSerializer(AnswerSerializer):
 class ConversationSerializer(serializers.ModelSerializer[Conversation]):
     title = TextField(max_length=LONGEST_TITLE, error_messages={"blank": "Please type a title."})
     collection: serializers.SlugRelatedField[Collection] = serializers.SlugRelatedField(
-        slug_field="slug", read_only=True, help_text="The one that is searched; null: all."
+        slug_field="slug", read_only=True, allow_null=True, help_text="The one that is searched; null: all."
     )
     share_url = serializers.SerializerMethodField(help_text="Its link for others; null: not shared.")
 
@@ -159,7 +160,3 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
     def get_answers(self, conversation: Conversation) -> list[dict[str, Any]]:
         answers = conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
         return [saved_answer_as_json(answer) for answer in answers]
-
-
-class ProblemSerializer(serializers.Serializer[Any]):
-    detail = serializers.CharField()

@@ -22,10 +22,10 @@ LONGEST_PART = 700
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _TABLE_ROW = re.compile(r"^[ \t]*\|")
-_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_TABLE_RULE = re.compile(r"^[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*\|?[ \t]*+$")
 _RECORD = re.compile(r"^[^\s:;][^:;]{0,60}: [^;]*; [^\s:;][^:;]{0,60}: ")
 _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
-_MARKDOWN_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
+_MARKDOWN_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++(.*)$")
 _UNDERLINE = re.compile(r"^([=\-~^\"'*+#`.:_])\1{2,}[ \t]*$")
 _WORD = re.compile(r"[^\W_]+")
 _MARKUP = re.compile(r"[*`]")
@@ -120,7 +120,7 @@ def _regions(content: str, known_headings: set[str], heading: str) -> list[_Regi
         elif _UNDERLINE.match(line.text):
             continue
         elif markdown := _MARKDOWN_HEADING.match(line.text):
-            heading = _plain(markdown[1])
+            heading = _plain(markdown[1].rstrip(" \t#"))
         elif _plain(line.text).casefold() in known_headings:
             heading = _plain(line.text)
         elif _TABLE_ROW.match(line.text) or _RECORD.match(line.text):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,10 @@ COMPOUND_SHARE = 0.8
 SHORTEST_STEM = 4
 
 _WORD = re.compile(r"[^\W_]+")
-_CODE = re.compile(r"(?<![^\W_])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*\d){3})[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
+_RUN = re.compile(r"[\w-]+")
+_CODE = re.compile(r"(?<![^\W_])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
+_LETTER = re.compile(r"[A-Za-z]")
+_DIGIT = re.compile(r"\d")
 _PUNCTUATION = re.compile(r"[\W_]+")
 _STOP_WORDS = frozenset(
     """
@@ -108,7 +111,16 @@ def codes(text: str) -> set[str]:
 
     A text about E-201 does not answer a question about E-512, however alike the two look to an embedder.
     """
-    return {_PUNCTUATION.sub("", code).lower() for code in _CODE.findall(text)}
+    return {_PUNCTUATION.sub("", code).lower() for run in _RUN.finditer(text) for code in _codes_in(run.group())}
+
+
+def _codes_in(run: str) -> Iterator[str]:
+    """The codes of a text without blanks: what begins before its last letter and its last three digits."""
+    letters = [letter.start() for letter in _LETTER.finditer(run)]
+    digits = [digit.start() for digit in _DIGIT.finditer(run)]
+    if letters and len(digits) >= 3:
+        last = min(letters[-1], digits[-3])
+        yield from (code.group() for code in _CODE.finditer(run) if code.start() <= last)
 
 
 def stems(text: str) -> list[str]:

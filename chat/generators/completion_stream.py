@@ -69,7 +69,7 @@ async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
 def _parsed(payload: bytes) -> dict[str, Any]:
     try:
         chunk = json.loads(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise GenerationFailed(_NOT_A_COMPLETION) from error
     if not isinstance(chunk, dict):
         raise GenerationFailed(_NOT_A_COMPLETION)

@@ -42,6 +42,10 @@ LONGEST_REFUSAL_BYTES = 16 * 1024
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
 # A server that answers so is there: it refused this one question.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
+# No tokenizer makes more characters of a token than these, runs of blanks aside. An answer that is longer than its
+# tokens allow is cut off, as is one that is longer than anybody reads.
+CHARACTERS_PER_TOKEN = 16
+LARGEST_ANSWER_CHARACTERS = 100_000
 # What servers say when prompt and answer do not fit: they name max_tokens, and know it well.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
 
@@ -127,6 +131,7 @@ class OpenAICompatibleGenerator:
         assert draft.usage is not None
         prompt_tokens, counted = draft.usage.prompt_tokens, False
         said_bytes = 0
+        characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * self._limits.answer_tokens)
         thoughts = ThoughtFilter()
         async with aclosing(self._deltas(messages)) as received:
             async for delta in received:
@@ -139,7 +144,14 @@ class OpenAICompatibleGenerator:
                 elif delta.text and not counted:
                     said_bytes += len(delta.text.encode())
                     draft.usage = self._usage(prompt_tokens, math.ceil(said_bytes / BYTES_PER_TOKEN), estimated=True)
-                if shown := thoughts.feed(delta.text):
+                shown = thoughts.feed(delta.text)
+                if len(shown) > characters_left:
+                    # A server that heeds no max_tokens: the rest is not read.
+                    draft.cut_off = True
+                    yield shown[:characters_left]
+                    return
+                characters_left -= len(shown)
+                if shown:
                     yield shown
         if rest := thoughts.close():
             yield rest

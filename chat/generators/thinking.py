@@ -4,37 +4,44 @@ from __future__ import annotations
 
 import re
 
-_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>", "<reasoning>": "</reasoning>"}
+_CLOSINGS = {tag: re.compile(tag.replace("<", "</"), re.IGNORECASE) for tag in ("<think>", "<thinking>", "<reasoning>")}
+_LONGEST_TAG = max(map(len, _CLOSINGS)) + 1
 
 
 class ThoughtFilter:
     """Passes streamed text on without the thoughts that it begins with: ``<think>…</think>`` and its like.
 
-    Such a tag further on is the answer's own text, and stays.
+    Such a tag further on is the answer's own text, and stays. White space before the answer is left out.
     """
 
     def __init__(self) -> None:
         self._held = ""
-        self._closing = ""
+        self._closing: re.Pattern[str] | None = None
         self._passing = False
 
     def feed(self, piece: str) -> str:
         """What can be shown after this piece; may be empty."""
         if self._passing:
             return piece
-        self._held += piece
-        if not self._closing:
-            head = self._held.lstrip().lower()
-            opened = next((tag for tag in _TAGS if head.startswith(tag)), "")
-            if not opened:
-                return "" if any(tag.startswith(head) for tag in _TAGS) else self._pass(self._held)
-            self._closing = _TAGS[opened]
-        if closed := re.search(self._closing, self._held, re.IGNORECASE):
-            # Another thought may follow right behind the first.
-            after, self._held, self._closing = self._held[closed.end() :], "", ""
-            return self.feed(after) if after else ""
-        # Only what may be the beginning of the closing tag is still needed.
-        self._held = self._held[-len(self._closing) :]
+        text = self._held + piece
+        at = 0
+        # Another thought may follow right behind the first.
+        while at < len(text):
+            if self._closing is None:
+                at = _next_word(text, at)
+                head = text[at : at + _LONGEST_TAG].lower()
+                opened = next((tag for tag in _CLOSINGS if head.startswith(tag)), "")
+                if not opened:
+                    self._held = text[at:]
+                    return "" if any(tag.startswith(head) for tag in _CLOSINGS) else self._pass()
+                self._closing = _CLOSINGS[opened]
+            closed = self._closing.search(text, at)
+            if closed is None:
+                # Only what may be the beginning of the closing tag is still needed.
+                at = max(at, len(text) - _LONGEST_TAG)
+                break
+            at, self._closing = closed.end(), None
+        self._held = text[at:]
         return ""
 
     def close(self) -> str:
@@ -42,6 +49,13 @@ class ThoughtFilter:
         held, self._held = self._held, ""
         return "" if self._closing else held
 
-    def _pass(self, text: str) -> str:
-        self._passing, self._held = True, ""
-        return text
+    def _pass(self) -> str:
+        self._passing = True
+        held, self._held = self._held, ""
+        return held
+
+
+def _next_word(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at

@@ -13,6 +13,7 @@ from rest_framework.views import exception_handler
 
 from chat.api.negotiation import WhateverIsAccepted
 from chat.openai_api.authentication import KeyAuthentication
+from chat.openai_api.serializers import OpenAIProblemSerializer
 from retrieval.api.errors import ApiView
 from retrieval.api.permissions import MayAsk
 
@@ -29,6 +30,7 @@ class ModelNotFound(APIException):
 class OpenAIView(ApiView):
     """A view whose every refusal has OpenAI's form."""
 
+    problem_serializer = OpenAIProblemSerializer
     authentication_classes = [KeyAuthentication]
     permission_classes = [MayAsk]
     content_negotiation_class = WhateverIsAccepted
@@ -45,7 +47,7 @@ def refused(exception: Exception, context: Any) -> Response:
     param, message = _first(exception.detail) if isinstance(exception, ValidationError) else ("", "")
     response.data = error(
         message or str(getattr(exception, "detail", exception)),
-        kind=_kind(response.status_code),
+        kind=kind_of(response.status_code),
         param="model" if isinstance(exception, ModelNotFound) else param,
         code=_code(exception),
     )
@@ -56,7 +58,7 @@ def error(message: str, *, kind: str, param: str = "", code: str = "") -> dict[s
     return {"error": {"message": message, "type": kind, "param": param or None, "code": code or None}}
 
 
-def _kind(status_code: int) -> str:
+def kind_of(status_code: int) -> str:
     if status_code == status.HTTP_429_TOO_MANY_REQUESTS:
         return "rate_limit_error"
     return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from chat.api.serializers import AnswerSerializer, CitationSerializer
 from chat.openai_api.messages import Message
 from chat.openai_api.parameters import refusals
-from retrieval.api.fields import NameField, TextField
+from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
 
 ROLES = ("system", "developer", "user", "assistant")
@@ -64,7 +64,7 @@ class MessageSerializer(serializers.Serializer[Any]):
 
 
 class StreamOptionsSerializer(serializers.Serializer[Any]):
-    include_usage = serializers.BooleanField(required=False, default=False)
+    include_usage = FlagField(required=False, default=False)
 
 
 class CompletionRequestSerializer(serializers.Serializer[Any]):
@@ -76,10 +76,10 @@ class CompletionRequestSerializer(serializers.Serializer[Any]):
         help_text="`ragsite/<collection>` asks one collection; any other name asks all of them.",
     )
     messages = MessageSerializer(many=True, allow_empty=False)
-    stream = serializers.BooleanField(required=False, allow_null=True)
+    stream = FlagField(required=False, allow_null=True)
     stream_options = StreamOptionsSerializer(required=False, allow_null=True)
     method = NameField(choices=METHODS, required=False, allow_null=True, help_text="Not of OpenAI's: how to search.")
-    anew = serializers.BooleanField(
+    anew = FlagField(
         required=False, allow_null=True, help_text="Not of OpenAI's: answer again, even if answered before."
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
@@ -26,11 +25,11 @@ from chat.openai_api.serializers import (
     CompletionSerializer,
     ModelListSerializer,
     ModelSerializer,
-    OpenAIProblemSerializer,
 )
 from chat.openai_api.stream import chunks
 from retrieval.api.errors import Busy
 from retrieval.api.parsers import JSONParser
+from retrieval.api.schema import EVENT
 from retrieval.models import Collection
 
 
@@ -44,13 +43,8 @@ class CompletionsView(OpenAIView):
         responses={
             (200, "application/json"): CompletionSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, "With `stream`: `chat.completion.chunk` objects, then `[DONE]`."
+                EVENT, "With `stream`: `chat.completion.chunk` objects, then `[DONE]`."
             ),
-            400: OpenAIProblemSerializer,
-            401: OpenAIProblemSerializer,
-            404: OpenAIProblemSerializer,
-            429: OpenAIProblemSerializer,
-            503: OpenAIProblemSerializer,
         },
     )
     def post(self, request: Request) -> HttpResponseBase:

@@ -16,11 +16,11 @@ from chat.models import Citation
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
 _SIGNS = (
-    (re.compile(r"^[ \t]*(?:```.*|\|?[ \t:|-]*--[ \t:|-]*)$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*+(?:```.*|(?=(?:[ \t:|]|-(?!-))*--)[ \t:|-]*+)$", re.MULTILINE), ""),
     (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
-    (re.compile(r"^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE), ""),
-    (re.compile(r"[ \t]+\|[ \t]+"), " · "),
-    (re.compile(r"(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"^[ \t]*+\|[ \t]*+|(?<![ \t])[ \t]++\|[ \t]*+$|\|[ \t]*+$", re.MULTILINE), ""),
+    (re.compile(r"(?<![ \t])[ \t]++\|[ \t]++"), " · "),
+    (re.compile(r"(\*\*|`)(?=\S)([^\n]{1,200}?)(?<=\S)\1"), r"\2"),
     (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
 )
 

@@ -37,6 +37,7 @@ _SIGN = (
     '<span class="doubt" tabindex="0" role="note" data-doubt-sign="{number}" data-title="{title}"'
     ' data-reason="{reason}" aria-label="{title} {reason}">?</span>'
 )
+LARGEST_OPEN_CHARACTERS = 3000
 _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 
 
@@ -127,7 +128,8 @@ class StreamedMarkdown:
     """Renders an answer while it grows: finished blocks once, the open block at line ends, the last line as text.
 
     The work and the bytes stay proportional to the answer, because a long open block is rendered again only when it has
-    grown by a twentieth.
+    grown by a twentieth. Each piece takes a bounded time, in which no other stream goes on: from a block on that is
+    longer than ``LARGEST_OPEN_CHARACTERS`` the answer is shown as text until it is complete.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
@@ -137,11 +139,15 @@ class StreamedMarkdown:
         self._tail = ""
         # What tells where code is: in front of the next piece, and at the beginning of the last line.
         self._before = self._before_line = ""
+        self._is_text = False
 
     def feed(self, text: str) -> Lines | SafeString:
         """What to show for this piece: text to append, or lines that replace what was appended."""
         before = self._before
         self._before = context(before + text)
+        self._is_text = self._is_text or len(self._open) + len(self._tail) + len(text) > LARGEST_OPEN_CHARACTERS
+        if self._is_text:
+            return streamed_html(text, self._answer_id, self._titles, before)
         if "\n" in text:
             self._before_line = context(before + text[: text.rfind("\n") + 1])
         self._tail += text
@@ -152,17 +158,22 @@ class StreamedMarkdown:
             return streamed_html(text, self._answer_id, self._titles, before)
         self._open += complete + newline
         self._tail = rest
-        at = _start_of_last_block(self._open)
-        finished, self._open = self._open[:at], self._open[at:]
-        return Lines(
-            self._render(finished),
-            self._render(self._open),
-            streamed_html(rest, self._answer_id, self._titles, self._before_line),
-        )
+        finished, open_ = self._render_open()
+        return Lines(finished, open_, streamed_html(rest, self._answer_id, self._titles, self._before_line))
 
-    def _render(self, text: str) -> SafeString:
+    def _render_open(self) -> tuple[SafeString, SafeString]:
+        """The blocks that are finished now, and the last one, which alone stays open."""
         links = dict.fromkeys(self._titles, lambda marker: _source_link(self._answer_id, marker, self._titles))
-        return mark_safe(_MARKDOWN.render(text, {"links": links}) if text.strip() else "")  # noqa: S308
+        env = {"links": links}
+        tokens = _MARKDOWN.parse(self._open, env)
+        blocks = [(at, token.map[0]) for at, token in enumerate(tokens) if token.level == 0 and token.map]
+        split, line = blocks[-1] if len(blocks) > 1 else (0, 0)
+        self._open = "\n".join(self._open.split("\n")[line:])
+        finished, open_ = (
+            mark_safe(_MARKDOWN.renderer.render(part, _MARKDOWN.options, env))  # noqa: S308
+            for part in (tokens[:split], tokens[split:])
+        )
+        return finished, open_
 
 
 class Lines:
@@ -174,14 +185,6 @@ class Lines:
         self.finished = finished
         self.open = open_
         self.tail = tail
-
-
-def _start_of_last_block(text: str) -> int:
-    """Where the last top-level Markdown block begins; 0 when there is only one."""
-    blocks = [token.map[0] for token in _MARKDOWN.parse(text, {"links": {}}) if token.level == 0 and token.map]
-    if len(blocks) < 2:
-        return 0
-    return sum(len(line) + 1 for line in text.split("\n")[: blocks[-1]])
 
 
 # Markdown ------------------------------------------------------------------------------------------------------------

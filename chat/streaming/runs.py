@@ -308,11 +308,14 @@ async def _end(run: Run, record: Record) -> None:
             logger.info("Answer %s was deleted while it was written.", run.claim.answer.pk)
             payload = {"message": deleted_message()}
             break
-        except Exception:
+        except Exception as error:
+            payload = saving.unsaved(error)
             # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
             logger.exception("Answer %s could not be saved.", run.claim.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
+            else:
+                await in_database(saving.give_up)(record, payload["message"])
     run.publish(name, payload)
     _forget(run)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,9 +20,15 @@ from chat.protocols import Draft
 from chat.signals import answer_completed
 from chat.streaming import repeats
 from chat.types import Completed, Failed, Searched
+from retrieval import disk
 from retrieval.explanation import trace_as_json
 from retrieval.models import Chunk, Document
 from retrieval.passages import load_passages
+
+logger = logging.getLogger(__name__)
+
+# Of the event `failed`, when there was no room to save the answer.
+DISK_FULL = "disk_full"
 
 
 @dataclass(slots=True)
@@ -97,6 +104,23 @@ def store(events: Sequence[StreamedEvent]) -> None:
 
 def broken_message() -> str:
     return _("Something went wrong while answering. The question is saved: please ask again.")
+
+
+def unsaved(error: Exception) -> dict[str, Any]:
+    """The payload of the last event of an answer that this error kept from being saved."""
+    if disk.is_disk_full(error) or disk.is_short():
+        return {"message": disk.message(), "code": DISK_FULL}
+    return {"message": broken_message()}
+
+
+def give_up(record: Record, message: str) -> None:
+    """Mark an answer that could not be saved as failed, which takes less room; else the schedule does it later."""
+    try:
+        Answer.objects.filter(pk=record.answer_id, claim=record.token).update(
+            status=Answer.Status.FAILED, claim=None, error=message, completed_at=timezone.now()
+        )
+    except DatabaseError:
+        logger.exception("Answer %s stays open until the schedule closes it.", record.answer_id)
 
 
 def deleted_message() -> str:

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
+from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -22,7 +23,8 @@ from chat import payloads
 from chat.models import Answer, StreamedEvent
 from chat.streaming import runs
 from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
-from chat.streaming.saving import deleted_message
+from chat.streaming.saving import deleted_message, unsaved
+from retrieval import disk
 
 __all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
 
@@ -50,7 +52,13 @@ async def follow(
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is claimed must be written, also when the reader leaves in this very moment.
-        run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id, may_return)))
+        try:
+            run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id, may_return)))
+        except DatabaseError as error:
+            if not disk.is_disk_full(error):
+                raise
+            yield StreamEvent("", "failed", unsaved(error))
+            return
     if run is not None:
         run.may_return = run.may_return or may_return
         following = _follow_run(run, after)
@@ -67,11 +75,16 @@ async def _begun(answer_id: uuid.UUID, may_return: bool) -> Run | None:
     return runs.start(claim, may_return=may_return) if claim is not None else None
 
 
-async def finish(answer_id: uuid.UUID) -> None:
-    """Write the answer to its end (or wait until whoever writes it has done so). Cancelled, the writing stops too."""
+async def finish(answer_id: uuid.UUID) -> StreamEvent:
+    """Write the answer to its end (or wait until whoever writes it has done so); returns its last event.
+
+    Cancelled, the writing stops too.
+    """
+    last = StreamEvent("", "failed", {"message": deleted_message()})
     async with aclosing(follow(answer_id, may_return=False)) as events:
-        async for _event in events:
-            pass
+        async for event in events:
+            last = event
+    return last
 
 
 async def stop(answer_id: uuid.UUID) -> None:

@@ -59,7 +59,8 @@ _MARKER = re.compile(r"\[\d{1,3}\]")
 # What stands before a word that is written with a capital whether it is a name or not: the first of a sentence, of an
 # item, of a quotation, of what follows a colon.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
-_OPENING = re.compile(rf"(?:^|{_TITLE}\.|[!?:;|\n•])[\s\"'“‘(*_`]*$|[\"“‘(*]$")
+_ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•]")
+_OPENING_SIGNS = frozenset("\"'“‘(*_`")
 _JOINING_WORDS = """
 passage passages source sources given provided provide based according information answer question following
 mentioned mention stated states however additionally therefore thus hence overall summary conclusion furthermore
@@ -91,7 +92,8 @@ def claim_of(sentence: str) -> Claim | None:
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
-    text = _blank(_LIST_MARK, sentence, at_start=True)
+    mark = _LIST_MARK.match(sentence)
+    text = " " * mark.end() + sentence[mark.end() :] if mark else sentence
     text = _blank(_ABOUT_SOURCES, _blank(_MARKER, text))
     words = words_of(text)
     telling = tuple(word for word in words if word.stem not in _JOINING)
@@ -107,16 +109,25 @@ def _names(text: str, words: Sequence[Word]) -> Iterator[str]:
     """The stems of the capitalised words; neither single letters (units, labels) nor initials of the words before."""
     for place, word in enumerate(words):
         written = text[word.start : word.end]
-        if len(written) < 2 or not written[0].isupper() or _OPENING.search(text[: word.start]):
+        if len(written) < 2 or not written[0].isupper() or _opens(text, word.start):
             continue
-        if written.isupper() and "".join(each.stem[0] for each in words[:place]).endswith(written.lower()):
+        initials = written.lower()
+        before = words[max(0, place - len(initials)) : place]
+        if written.isupper() and "".join(each.stem[0] for each in before) == initials:
             continue
         yield word.stem
 
 
-def _blank(pattern: re.Pattern[str], text: str, *, at_start: bool = False) -> str:
+def _opens(text: str, at: int) -> bool:
+    """Whether what begins there would be written with a capital anyway."""
+    start = at
+    while start > 0 and (text[start - 1].isspace() or text[start - 1] in _OPENING_SIGNS):
+        start -= 1
+    if start == 0 or "\n" in text[start:at] or (at > start and text[at - 1] in '"“‘(*'):
+        return True
+    return _ENDING.match(text, start - 1) is not None
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
     """The text with spaces in place of what matches, so that offsets stay."""
-    if at_start:
-        match = pattern.match(text)
-        return " " * match.end() + text[match.end() :] if match else text
     return pattern.sub(lambda match: " " * len(match.group()), text)

@@ -12,7 +12,7 @@ _ENGLISH = "not no never none neither nor without cannot hardly unable"
 _DUTCH = "niet geen nooit zonder noch niemand niets nauwelijks"
 _NEGATIONS = frozenset([*_ENGLISH.split(), *_DUTCH.split()])
 _CONTRACTED = ("n't", "n’t")
-_TOKEN = re.compile(r"\w+n['’]t(?!\w)|[^\W_]+")
+_TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
 # What counts as near a negation, in words that carry meaning: on either side, where no clear-cut rule exists.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
 # Words without meaning that may stand between a negation and what it negates ("is not to be").

@@ -79,5 +79,9 @@ def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 
 def _shown_path(request: HttpRequest) -> str:
-    """The address of the page that htmx asks from, without its query."""
-    return (request.htmx.current_url_abs_path or "").partition("?")[0]  # type: ignore[attr-defined]
+    """The address of the page that htmx asks from, without its query; empty when the header holds no address."""
+    try:
+        shown = request.htmx.current_url_abs_path  # type: ignore[attr-defined]
+    except ValueError:  # such as http://[bad, which Python refuses to split
+        return ""
+    return (shown or "").partition("?")[0]

@@ -18,6 +18,7 @@ from chat.streaming import streams
 from chat.throttling import QuestionThrottle
 from chat.views.access import for_visitors, may_debug, own_conversation, readable_answer
 from chat.views.pages import page, sidebar
+from retrieval.exceptions import DiskFull
 
 
 @require_POST
@@ -46,6 +47,8 @@ def ask(request: HttpRequest) -> HttpResponse:
         response = _refuse(request, str(error), named, status=503)
         response["Retry-After"] = str(error.retry_after_seconds)
         return response
+    except DiskFull as error:
+        return _refuse(request, str(error), named, status=507)
     address = reverse("chat:conversation", args=[answer.conversation_id])
     if not request.htmx:  # type: ignore[attr-defined]
         async_to_sync(streams.finish)(answer.pk)

@@ -25,7 +25,7 @@ from chat.streaming import sse, streams
 from chat.views.access import may_debug, readable_answer
 
 RECONNECT_MILLISECONDS = 1000
-STREAM_HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
 
 
 @require_GET
@@ -57,7 +57,8 @@ async def _events(turn: Turn, after: str, language: str | None) -> AsyncIterator
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
-                yield page.end(event.name, turn, event.id)
+                # In a thread: a whole answer is rendered there, for which other streams must not wait.
+                yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.id)
                 break
             yield page.show(event.name, event.payload, event.id)
     yield sse.encode("", event="done")

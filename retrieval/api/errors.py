@@ -13,6 +13,7 @@ from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from retrieval import disk
 from retrieval.api.parsers import BodyTooLarge
 from retrieval.exceptions import SearchUnavailable
 
@@ -35,6 +36,11 @@ class Busy(Unavailable):
         self.wait = wait
 
 
+class InsufficientStorage(APIException):
+    status_code = status.HTTP_507_INSUFFICIENT_STORAGE
+    default_code = "insufficient_storage"
+
+
 class ApiView(APIView):
     """A view that speaks UTF-8 and whose every refusal is JSON, those of Django below it included."""
 
@@ -48,6 +54,8 @@ class ApiView(APIView):
 
 
 def _for_the_caller(error: Exception) -> Exception:
+    if disk.is_disk_full(error):
+        return InsufficientStorage(disk.message())
     match error:
         case SearchUnavailable():
             return Unavailable(str(error))

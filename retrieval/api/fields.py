@@ -26,10 +26,27 @@ class TextField(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class SlugTextField(TextField, serializers.SlugField):
+    """A short name; never a number made into one."""
+
+
+class FlagField(serializers.BooleanField):
+    """True or false, and nothing that could be taken for one of them."""
+
+    default_error_messages = {"invalid": "This must be true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
 class NameField(serializers.ChoiceField):
     """One of a few names. The refusal lists them, and does not repeat what was sent."""
 
     def to_internal_value(self, data: Any) -> Any:
+        if data == "" and self.allow_blank:
+            return ""
         if not isinstance(data, str) or data not in self.choices:
             names = ", ".join(str(name) for name in self.choices)
             raise serializers.ValidationError(f"This must be one of {names}.")
@@ -83,9 +100,10 @@ class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
             "required": ["field"],
             "properties": {
                 "field": {"type": "string", "example": "added"},
-                "from": {"type": "string", "format": "date"},
-                "to": {"type": "string", "format": "date"},
+                "from": {"type": "string", "format": "date", "nullable": True},
+                "to": {"type": "string", "format": "date", "nullable": True},
             },
+            "anyOf": [{"required": ["from"]}, {"required": ["to"]}],
         },
     }
 )

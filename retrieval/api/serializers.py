@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import models
 from rest_framework import serializers
 
-from retrieval.api.fields import LARGEST_ID, AnyOfField, DateRangesField, MetadataField, NameField, TextField, TopKField
+from retrieval.api.fields import (
+    LARGEST_ID,
+    AnyOfField,
+    DateRangesField,
+    FlagField,
+    MetadataField,
+    NameField,
+    SlugTextField,
+    TextField,
+    TopKField,
+)
 from retrieval.models import Collection, Document
 from retrieval.types import QueryClass, SearchMethod
 
@@ -46,7 +57,7 @@ class SearchRequestSerializer(serializers.Serializer[Any]):
     )
     method = NameField(choices=METHODS, required=False, allow_null=True)
     filters = FiltersSerializer(required=False, allow_null=True)
-    explain = serializers.BooleanField(required=False, default=False, help_text="Adds `trace`.")
+    explain = FlagField(required=False, default=False, help_text="Adds `trace`.")
 
 
 class LegScoreSerializer(serializers.Serializer[Any]):
@@ -113,6 +124,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
 class DocumentSerializer(serializers.ModelSerializer[Document]):
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
     metadata = MetadataField(read_only=True)
+    url = serializers.CharField(read_only=True, help_text="Where readers find the original; may be empty.")
 
     class Meta:
         model = Document
@@ -165,6 +177,14 @@ class UploadSerializer(serializers.Serializer[Any]):
     metadata = MetadataField(required=False)
 
 
+class UploadFormSerializer(UploadSerializer):
+    """The same for the schema, where the files are as necessary as the view finds them."""
+
+    file = serializers.ListField(
+        child=serializers.FileField(), min_length=1, help_text="Repeat the field for several files."
+    )
+
+
 class AcceptedDocumentSerializer(DocumentSerializer):
     changed = serializers.BooleanField(help_text="False: this very file has been read already.")
 
@@ -182,14 +202,21 @@ class UploadResponseSerializer(serializers.Serializer[Any]):
     rejected = RejectedFileSerializer(many=True)
 
 
-class RefusalSerializer(serializers.Serializer[Any]):
-    detail = serializers.CharField()
+class ProblemSerializer(serializers.Serializer[Any]):
+    detail = serializers.CharField(help_text="One sentence.")
 
 
 class CollectionSerializer(serializers.ModelSerializer[Collection]):
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")
 
+    serializer_field_mapping = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.CharField: TextField,
+        models.TextField: TextField,
+        models.SlugField: SlugTextField,
+        models.BooleanField: FlagField,
+    }
     # Its refusal does not repeat what was sent, which may be half a character that no response can hold.
     serializer_choice_field = NameField
 

@@ -10,37 +10,35 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import generics, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
-from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.parsers import MultiPartParser
 from rest_framework.permissions import IsAdminUser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from retrieval import disk
 from retrieval.access import filters_for
-from retrieval.api.errors import ApiView
+from retrieval.api.pagination import Pagination
+from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
-    RefusalSerializer,
+    ProblemSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
+    UploadFormSerializer,
     UploadResponseSerializer,
     UploadSerializer,
 )
 from retrieval.editing import changing
-from retrieval.exceptions import DocumentRejected, InvalidQuery
+from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.reranking import with_word_matches
 from retrieval.search import search
 from retrieval.types import SearchMethod
 from retrieval.uploads import accept
-
-
-class Pagination(LimitOffsetPagination):
-    max_limit = 500
 
 
 class SearchView(ApiView):
@@ -95,7 +93,7 @@ class SearchView(ApiView):
     list=extend_schema(
         parameters=[
             OpenApiParameter("collection", str, description="Short name of a collection."),
-            OpenApiParameter("status", str, enum=Document.Status.values),
+            OpenApiParameter("status", str, enum=[*Document.Status.values, ""]),
             OpenApiParameter("source", str, description="Exactly this source."),
         ]
     )
@@ -127,11 +125,14 @@ class DocumentViewSet(
         return queryset
 
     @extend_schema(
-        request={"multipart/form-data": UploadSerializer},
+        request={"multipart/form-data": UploadFormSerializer},
         responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was."""
+        """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was.
+
+        507 when none was accepted because the disk is full.
+        """
         wanted = UploadSerializer(data=_without_files(request))
         wanted.is_valid(raise_exception=True)
         fields = wanted.validated_data
@@ -147,6 +148,7 @@ class DocumentViewSet(
         accepted: list[dict[str, Any]] = []
         rejected: list[dict[str, str]] = []
         seen: set[str] = set()
+        is_full = False
         for file in files:
             name = file.name or ""
             try:
@@ -162,14 +164,17 @@ class DocumentViewSet(
                     language=fields.get("language", ""),
                     metadata=fields.get("metadata"),
                 )
-            except DocumentRejected as error:
+            except (DocumentRejected, DiskFull) as error:
+                is_full = is_full or isinstance(error, DiskFull)
                 rejected.append({"file": name, "error": str(error)})
             else:
                 accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
+        if is_full and not accepted:
+            raise InsufficientStorage(disk.message())
         answer = {"accepted": accepted, "rejected": rejected}
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 
-    @extend_schema(responses={204: None, 409: RefusalSerializer})
+    @extend_schema(responses={204: None, 409: ProblemSerializer})
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete a document; 409 when its collection is changed by drafts alone, or is one that cannot be changed."""
         document = self.get_object()

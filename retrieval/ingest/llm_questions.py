@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import secrets
 import time
 from collections.abc import Sequence
@@ -49,7 +48,6 @@ _SCHEMA = {
         },
     },
 }
-_OBJECT = re.compile(r"\{.*\}", re.S)
 
 
 class ModelQuestions:
@@ -103,9 +101,9 @@ def _questions(answer: str, language: str) -> list[str]:
     One that is no question, too long, or in another language is left out. Raises: ModelFailed when none of those given
     is left, or the answer has another form.
     """
-    match = _OBJECT.search(answer)
+    start, end = answer.find("{"), answer.rfind("}")
     try:
-        given = json.loads(match[0] if match else answer)["questions"]
+        given = json.loads(answer[start : end + 1] if 0 <= start < end else answer)["questions"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFailed("The model did not answer with questions in JSON.") from None
     if not isinstance(given, list):

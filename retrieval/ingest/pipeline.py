@@ -19,28 +19,37 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from retrieval import conf
+from retrieval import conf, disk
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.exceptions import DiskFull, DocumentRejected, RetrievalError
 from retrieval.heartbeat import heartbeat
-from retrieval.ingest import chunking, extraction
+from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.limits import ExtractionLimits
+from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.language import detect_language
 from retrieval.ingest.recipe import recipe_of
 from retrieval.ingest.submission import tell_worker
+from retrieval.ingest.turns import Turn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
+from retrieval.sandbox import JobCancelled
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
+HEARTBEAT_LOST_AFTER = turns.HEARTBEAT_LOST_AFTER
+# How long a document waits for room on a full disk before it is tried again.
+ROOM_AWAITED = timedelta(minutes=1)
 MAX_ATTEMPTS = 5
 # Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
 # busy.
 EMBEDDING_BATCH = 64
 # For embedders that could read more: longer passages say several things at once, and their vector none of them well.
 LARGEST_CHUNK_TOKENS = 350
+# More is not cut and embedded within QUICK_SECONDS.
+QUICK_CHARACTERS = 400_000
+QUICK_PASSAGES = 400
 
 
 class Progress(Protocol):
@@ -51,8 +60,10 @@ class ClaimLost(RetrievalError):
     """Another worker, or a newer upload, took the document over. For the log; the work is dropped."""
 
 
-def ingest(document_id: int, progress: Progress | None = None) -> Document | None:
+def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; None when there was nothing to claim.
+
+    With ``takes_turns``, which a worker asks for, a document that takes long waits for its turn among the slow ones.
 
     Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
     with the time of the next one. The passages of the version before stay in service.
@@ -61,17 +72,24 @@ def ingest(document_id: int, progress: Progress | None = None) -> Document | Non
     if document is None:
         return None
     try:
-        with heartbeat(_held(document), f"document {document.pk}"):
-            _process(document, progress)
+        with heartbeat(_held(document), f"document {document.pk}"), disk.saving():
+            _process(document, Turn(document, takes_turns=takes_turns), progress)
+    except TurnPostponed:
+        turns.postpone(document)
     except ClaimLost:
         logger.info("Document %s was taken over by another worker or a newer upload.", document.pk)
         return None
     except DocumentRejected as error:
         _finish(document, status=Document.Status.FAILED, error=str(error))
+    except DiskFull as error:
+        logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
+        _await_room(document, error)
     except Exception as error:
         logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
         _postpone(document, error)
     document.refresh_from_db()
+    if document.is_slow and document.error != turns.WAITING and (waiting := turns.next_waiting()) is not None:
+        tell_worker(waiting)
     return document
 
 
@@ -113,19 +131,20 @@ def _claim(document_id: int) -> Document | None:
         attempts=F("attempts") + 1,
         progress_percent=0,
         error="",
+        # While a document is being read, this is when it last came further: `/readyz` knows one that is stuck by it.
+        updated_at=now,
     )
     if not claimed:
         return None
     return Document.objects.select_related("collection").get(pk=document_id)
 
 
-def _process(document: Document, progress: Progress | None) -> None:
+def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
     embedder_row = active_embedder()
     embedder = conf.embedder()
-    with document.file.open("rb") as file:
-        data = file.read()
-    limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
-    extracted = extraction.extract(data, document.source, limits=limits)
+    extracted = _extract(document, turn)
+    if len(extracted.text) > QUICK_CHARACTERS:
+        turn.take()
     extracted_title = (extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1])[:500]
     title = extracted_title if document.title in ("", document.extracted_title) else document.title
     language = document.language or detect_language(extracted.text)
@@ -133,6 +152,11 @@ def _process(document: Document, progress: Progress | None) -> None:
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not pieces:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
+    if len(pieces) > settings.DOCUMENT_MAX_PASSAGES:
+        raise DocumentRejected(
+            f"{document.source} would be cut into {len(pieces):,} passages, and {settings.DOCUMENT_MAX_PASSAGES:,} is"
+            " the most: split it into smaller files, or raise DOCUMENT_MAX_PASSAGES."
+        )
     recipe = recipe_of(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
     hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
@@ -143,6 +167,8 @@ def _process(document: Document, progress: Progress | None) -> None:
             reusable[content_hash] -= 1
         else:
             fresh.append(index)
+    if len(fresh) > QUICK_PASSAGES:
+        turn.take()
     texts = [chunking.embedding_text(title, pieces[index].heading_path, pieces[index].text) for index in fresh]
     encoding_of = dict(zip(fresh, _encode(document, texts, progress), strict=True))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
@@ -191,6 +217,18 @@ def _process(document: Document, progress: Progress | None) -> None:
         held.save()
 
 
+def _extract(document: Document, turn: Turn) -> ExtractedText:
+    """The text of the document's file, read in the sandbox. Raises: DocumentRejected, TurnPostponed."""
+    with document.file.open("rb") as file:
+        data = file.read()
+    limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
+    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits)
+    try:
+        return extract_in_sandbox(data, document.source, limits=limits, within=within, still_wanted=turn.is_wanted)
+    except JobCancelled as error:
+        raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
+
+
 def _encode(document: Document, texts: list[str], progress: Progress | None) -> list[PassageEncoding]:
     """One encoding a text, in order; progress goes to the caller and to the document's row."""
     encodings: list[PassageEncoding] = []
@@ -198,7 +236,9 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(encodings), len(texts))
-        held = _held(document).update(progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now())
+        now = timezone.now()
+        progress_percent = 99 * len(encodings) // len(texts)
+        held = _held(document).update(progress_percent=progress_percent, heartbeat_at=now, updated_at=now)
         if not held:
             raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
     return encodings
@@ -235,6 +275,19 @@ def _postpone(document: Document, error: Exception) -> None:
         error=f"Will be tried again. {reason}",
         claim=None,
         retry_at=now + delay,
+        updated_at=now,
+    )
+
+
+def _await_room(document: Document, error: DiskFull) -> None:
+    """Plan another attempt that counts as this one: the document is not to blame."""
+    now = timezone.now()
+    _held(document).update(
+        status=Document.Status.PENDING,
+        error=f"Will be tried again. {error}",
+        attempts=F("attempts") - 1,
+        claim=None,
+        retry_at=now + ROOM_AWAITED,
         updated_at=now,
     )
 

@@ -17,26 +17,26 @@ MAX_QUESTIONS = 2
 _MAX_WORDS = 14
 _MAX_CHARS = 120
 
-_NUMBERING = re.compile(r"^(?:\d{1,3}(?:\.\d{1,3})*[.)]?|[a-zA-Z][.)])\s+(?=\S)")
-_CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)*\(.*\)")
-_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)*")
-_CAMEL = re.compile(r"[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+")
+_NUMBERING = re.compile(r"^(?:\d{1,3}(?:\.\d{1,3})*[.)]?|[a-zA-Z][.)])\s++(?=\S)")
+_CALL = re.compile(r"[A-Za-z_$][\w$]*+(?:(?:\.|::)[A-Za-z_$][\w$]*+)*\(.*\)")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*+(?:(?:\.|::)[A-Za-z_$][\w$]*+)*")
+_CAMEL = re.compile(r"[a-z][a-z0-9]*+(?:[A-Z][a-z0-9]*+)+")
 _PROSE_BREAK = re.compile(r"\n\s*\n|(?<=[.!?])\s+")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)
 _MARKUP = re.compile(r"[|{}<>=\\/*_`\[\]#]|::")
 
 _QUESTION_START = {
     "en": re.compile(
-        r"(?:(?:how|what|when|where|why|who|which)\s+(?:is|are|do|does|did|can|should|will|must|may)|(?:can|does|do|is|are|should|may|must)\s+(?:i|you|we|my|your|the))\s+\w+.*",
+        r"(?:(?:how|what|when|where|why|who|which)\s++(?:is|are|do|does|did|can|should|will|must|may)|(?:can|does|do|is|are|should|may|must)\s++(?:i|you|we|my|your|the))\s++\w.*",
         re.I,
     ),
     "nl": re.compile(
-        r"(?:(?:hoe|wat|waar|wanneer|waarom|wie)\s+(?:is|zijn|kan|kun|kunt|kunnen|moet|moeten|mag|mogen|doe|doet|doen|werkt|werken|wordt|worden|heb|hebt|heeft)"
-        r"|(?:kan|kun|mag|moet|heb|ben)\s+(?:ik|je|jij|u|we|wij))\s+\w+.*",
+        r"(?:(?:hoe|wat|waar|wanneer|waarom|wie)\s++(?:is|zijn|kan|kun|kunt|kunnen|moet|moeten|mag|mogen|doe|doet|doen|werkt|werken|wordt|worden|heb|hebt|heeft)"
+        r"|(?:kan|kun|mag|moet|heb|ben)\s++(?:ik|je|jij|u|we|wij))\s++\w.*",
         re.I,
     ),
 }
-_HOW_TO = re.compile(r"how\s+to\s+([a-z]+)\s+(\S.*)", re.I)
+_HOW_TO = re.compile(r"how\s++to\s++([a-z]++)\s++(\S.*)", re.I)
 _GERUNDS = {
     "adding": "add",
     "building": "build",
@@ -81,7 +81,7 @@ _GERUNDS = {
     "validating": "validate",
     "writing": "write",
 }
-_GERUND = re.compile(rf"({'|'.join(_GERUNDS)})\s+(\S.*)", re.I)
+_GERUND = re.compile(rf"({'|'.join(_GERUNDS)})\s++(\S.*)", re.I)
 _NO_OBJECT = re.compile(
     r"^(?:with|without|in|on|at|by|as|via|of|and|or)\b|\b(?:our|it|its|them|this|these|that|and)\b", re.I
 )
@@ -117,11 +117,11 @@ _LINKING = _words(
 
 _DEFINITION = {
     "en": re.compile(
-        r"(?P<article>(?:an?|the)\s+)?(?P<term>[\w+#.-]+(?:\s+[\w+#.-]+){0,3}?)\s+(?P<verb>is|are)\s+(?:an?|the|used\s+to|used\s+for|any)\s+\w+.{10,}",
+        r"(?P<article>(?:an?|the)\s++)?(?P<term>[\w+#.-]++(?:\s++[\w+#.-]++){0,3}?)\s++(?P<verb>is|are)\s++(?:an?|the|used\s++to|used\s++for|any)\s++\w.{10,}",
         re.I | re.S,
     ),
     "nl": re.compile(
-        r"(?P<article>(?:een|de|het)\s+)?(?P<term>[\w+#.-]+(?:\s+[\w+#.-]+){0,2}?)\s+(?P<verb>is|zijn)\s+(?:een|de|het|bedoeld\s+voor)\s+\w+.{10,}",
+        r"(?P<article>(?:een|de|het)\s++)?(?P<term>[\w+#.-]++(?:\s++[\w+#.-]++){0,2}?)\s++(?P<verb>is|zijn)\s++(?:een|de|het|bedoeld\s++voor)\s++\w.{10,}",
         re.I | re.S,
     ),
 }
@@ -268,7 +268,7 @@ def _in_sentence(word: str, text: str) -> str:
         return word
     lowered = word.lower()
     known = re.search(rf"\b{re.escape(lowered)}\b", text) or any(
-        pattern.fullmatch(lowered) for kind in (_PLURALS, _SINGULARS) for pattern in kind.values()
+        _PLURALS[language].fullmatch(lowered) or _SINGULARS[language].fullmatch(lowered) for language in _PLURALS
     )
     return lowered if known else word
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from kombu.exceptions import OperationalError
 
+from retrieval import disk
 from retrieval.editing import changing
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.recipe import is_current
@@ -42,12 +45,13 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
 
-    Raises: DocumentRejected when it is larger than the site accepts, or the collection's documents may not be changed.
+    Raises: DocumentRejected when it is larger than the site accepts, or the collection's documents may not be changed;
+    DiskFull when there is no room for it. Then neither a file nor a row is left.
     """
     check_size(source, len(data))
     content_hash = hashlib.sha256(data).hexdigest()
     # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
-    with changing(collection.pk):
+    with disk.saving(), _new_files() as new_files, changing(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if (
             document is not None
@@ -61,6 +65,7 @@ def submit(
         previous = document.file.name if document.pk and document.content_hash != content_hash else ""
         if not document.pk or previous:
             document.file.save(source.replace("\\", "/").rsplit("/", 1)[-1], ContentFile(data), save=False)
+            new_files.append(str(document.file.name))
         document.content_hash = content_hash
         document.size_bytes = len(data)
         document.title = title or document.title
@@ -71,6 +76,24 @@ def submit(
         if previous:
             forget_file(document.file.storage, previous)
     return Submission(document, changed=True)
+
+
+@contextmanager
+def _new_files() -> Iterator[list[str]]:
+    """Names of files whose row is saved inside; when that fails, they are deleted."""
+    names: list[str] = []
+    try:
+        yield names
+    except Exception:
+        storage = Document.file.field.storage
+        for name in names:
+            try:
+                # A commit may have been done although its confirmation was lost.
+                if not Document.objects.filter(file=name).exists():
+                    storage.delete(name)
+            except DatabaseError:
+                logger.warning("Whether the file %s belongs to a document will be seen by the next index check.", name)
+        raise
 
 
 def forget_file(storage: Storage, name: str) -> None:
@@ -98,6 +121,7 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
     document.retry_at = None
     document.claim = None
     document.progress_percent = 0
+    document.is_slow = False
     document.save()
     if enqueue:
         pk = document.pk

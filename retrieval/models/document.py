@@ -57,6 +57,8 @@ class Document(models.Model):
     # Whoever holds the claim may write; a worker that lost it to another drops its work.
     claim = models.UUIDField(null=True, blank=True, editable=False)
     heartbeat_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Reading it took longer than the quick ones take: few such documents are read at once.
+    is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
 
     created_at = models.DateTimeField(_("added"), auto_now_add=True)

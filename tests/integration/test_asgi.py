@@ -1,18 +1,24 @@
-"""Requests that never reach a view."""
+"""Requests that never reach a view, and bodies as they come over the wire."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
 
 from ragsite.asgi import application
 
 
-async def status(content_type: str) -> int:
-    sent: list[dict[str, object]] = []
-
-    bodies = [{"type": "http.request", "body": b"", "more_body": False}]
+async def exchange(
+    method: str, path: str, headers: dict[str, str], pieces: tuple[bytes, ...] = (b"",)
+) -> tuple[int, bytes]:
+    """Status and body of the answer to a request whose body comes in ``pieces``."""
+    sent: list[dict[str, Any]] = []
+    bodies = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    bodies[-1]["more_body"] = False
+    bodies.reverse()
 
     async def receive() -> dict[str, object]:
         if bodies:
@@ -27,17 +33,20 @@ async def status(content_type: str) -> int:
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
-        "method": "GET",
+        "method": method,
         "scheme": "http",
-        "path": "/healthz",
-        "raw_path": b"/healthz",
+        "path": path,
+        "raw_path": path.encode(),
         "query_string": b"q=1",
-        "headers": [(b"host", b"localhost"), (b"content-type", content_type.encode("latin-1"))],
+        "headers": [
+            (b"host", b"localhost"),
+            *((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()),
+        ],
         "server": ("localhost", 80),
         "client": ("127.0.0.1", 1),
     }
     await application(scope, receive, send)  # type: ignore[arg-type]
-    return int(str(sent[0]["status"]))
+    return int(sent[0]["status"]), b"".join(message.get("body", b"") for message in sent[1:])
 
 
 @pytest.mark.parametrize(
@@ -52,4 +61,44 @@ async def status(content_type: str) -> int:
     ],
 )
 async def test_a_charset_that_is_no_text_is_refused(content_type: str, expected: int) -> None:
-    assert await status(content_type) == expected
+    status, _body = await exchange("GET", "/healthz", {"Content-Type": content_type})
+    assert status == expected
+
+
+# Bodies without Content-Length ---------------------------------------------------------------------------------------
+
+CHUNKED = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
+
+
+async def test_a_json_body_in_chunks_is_read() -> None:
+    status, body = await exchange("POST", "/api/v1/search/", CHUNKED, (b'{"query"', b": 7}"))
+    assert (status, json.loads(body)) == (400, {"query": ["This must be a string."]})
+
+
+async def test_a_body_in_chunks_is_read_whatever_length_is_declared() -> None:
+    headers = {**CHUNKED, "Content-Length": "3"}
+    status, body = await exchange("POST", "/api/v1/search/", headers, (b'{"query"', b": 7}"))
+    assert (status, json.loads(body)) == (400, {"query": ["This must be a string."]})
+
+
+@pytest.mark.parametrize("headers", [CHUNKED, {"Content-Type": "application/json", "Content-Length": "99999999"}])
+async def test_a_body_that_is_too_long_is_refused_before_it_is_stored(headers: dict[str, str]) -> None:
+    pieces = (b" " * 2**20,) * 6
+    status, body = await exchange("POST", "/api/v1/search/", headers, pieces)
+    assert (status, json.loads(body)) == (413, {"detail": "The request is larger than 5 MiB."})
+
+
+async def test_files_may_be_longer_than_texts_and_have_a_limit_too(settings: Any) -> None:
+    settings.REQUEST_MAX_BYTES = 7 * 2**20
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Transfer-Encoding": "chunked"}
+    status, body = await exchange("POST", "/api/v1/search/", headers, (b" " * 2**20,) * 6)
+    assert status == 415
+    status, body = await exchange("POST", "/api/v1/search/", headers, (b" " * 2**20,) * 8)
+    assert (status, json.loads(body)) == (413, {"detail": "The request is larger than 7 MiB."})
+
+
+async def test_refusals_have_the_form_of_the_protocol_that_is_spoken() -> None:
+    status, body = await exchange("POST", "/v1/chat/completions", CHUNKED, (b" " * 2**20,) * 6)
+    assert (status, json.loads(body)["error"]["type"]) == (413, "invalid_request_error")
+    status, body = await exchange("POST", "/ask/", CHUNKED, (b" " * 2**20,) * 6)
+    assert (status, body) == (413, b"The request is larger than 5 MiB.")

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from ragsite.embedded_postgres import LONGEST_SOCKET_DIR, EmbeddedPostgres, EmbeddedPostgresError
+from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 # A run of tests in the background of a shell ignores the interrupt, and so would its children.
@@ -149,3 +150,45 @@ def test_a_cluster_that_cannot_start_says_why(server: EmbeddedPostgres) -> None:
         configuration.write("\nno_such_setting = 1\n")
     with pytest.raises(EmbeddedPostgresError, match="no_such_setting"):
         server.ensure_running()
+
+
+def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
+    """The process that waits for the server's last user."""
+    found = (p for p in psutil.process_iter(["cmdline"]) if str(server.data_dir) in (p.info["cmdline"] or []))
+    return next((p for p in found if "postgres_guardian.py" in " ".join(p.info["cmdline"])), None)
+
+
+def test_it_does_not_outlive_users_that_are_all_killed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("killed"))
+    users = [another_user(server), another_user(server)]
+    assert server.is_running()
+    users[0].kill()
+    users[0].wait(60)
+    time.sleep(1)
+    assert server.is_running()
+    assert guardian(server) is not None
+    users[1].kill()
+    users[1].wait(60)
+    wait_until(lambda: not server.is_running(), 60, "the server's end")
+    wait_until(lambda: guardian(server) is None, 60, "the guardian's end")
+
+
+def test_a_killed_guardian_is_replaced(server: EmbeddedPostgres) -> None:
+    first = guardian(server)
+    assert first is not None
+    first.kill()
+    first.wait(60)
+    server.ensure_guarded()
+    second = guardian(server)
+    assert second is not None
+    server.ensure_guarded()
+    assert guardian(server) == second
+
+
+def test_who_comes_while_the_guardian_stops_it_finds_it_running(server: EmbeddedPostgres) -> None:
+    for _ in range(3):
+        server.release()
+        server.acquire()
+        with psycopg.connect(server.url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        wait_until(lambda: guardian(server) is not None, 60, "a guardian")

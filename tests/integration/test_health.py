@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from datetime import timedelta
 
 import pytest
@@ -10,17 +12,19 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
-from ragsite import health
-from retrieval import conf
+from ragsite import checks, probes, scheduling
+from retrieval import conf, disk
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import CollectionStatistics, Document, Embedder
 from retrieval.reconciliation.runs import reconcile
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remembered():
-    for check in health.CHECKS.values():
-        if isinstance(check, health.Remembered):
+def _nothing_remembered(monkeypatch):
+    # What is asked here hangs nowhere, but the machine may be busy.
+    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
+    for check in checks.CHECKS.values():
+        if isinstance(check, checks.Remembered):
             check.finding = None
 
 
@@ -32,7 +36,7 @@ def test_alive_without_a_database(client):
     assert client.post("/healthz").status_code == 405
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_ready(client, collection, ingest):
     ingest(collection, "a.md", "# A\n\nWords.")
     response = client.get("/readyz")
@@ -41,18 +45,19 @@ def test_ready(client, collection, ingest):
     assert body["status"] == "ready"
     assert body["degraded"] == []
     assert set(body["checks"]) == {
-        "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes"
+        "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes",
+        "queue", "disk", "scheduler",
     }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
     class Lost:
         def cursor(self):
             raise OperationalError('connection to "10.1.2.3", user "ragsite", password "hunter2" failed')
 
-    monkeypatch.setattr(health, "connection", Lost())
+    monkeypatch.setattr(checks, "connection", Lost())
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["status"] == "unavailable"
@@ -60,7 +65,7 @@ def test_a_lost_database_is_not_ready_and_tells_no_secret(client, monkeypatch):
     assert "10.1.2.3" not in response.content.decode()
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     class Broken:
         name, dimension = "broken", 3
@@ -75,29 +80,29 @@ def test_a_broken_embedder_degrades(client, monkeypatch, settings):
     assert response.json()["status"] == "degraded"
     assert "sk-123" not in response.content.decode()
     settings.RETRIEVAL_DEFAULT_METHOD = "vector"
-    health.CHECKS["embedder"].finding = None
+    checks.CHECKS["embedder"].finding = None
     assert client.get("/readyz").status_code == 503
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_another_embedders_vectors_degrade(client):
     Embedder.objects.create(name="another", dimension=3, is_active=True)
     assert client.get("/readyz").json()["degraded"] == ["embedder"]
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_an_unreachable_broker_degrades(client, monkeypatch):
     def refuse(**kwargs):
         raise ConnectionError("redis://:hunter2@broker refused")
 
-    monkeypatch.setattr(health.celery_app, "connection_for_write", refuse)
+    monkeypatch.setattr(checks.celery_app, "connection_for_write", refuse)
     response = client.get("/readyz")
     assert response.status_code == 200
     assert response.json()["degraded"] == ["broker"]
     assert "hunter2" not in response.content.decode()
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_documents_that_nobody_reads_degrade(client, collection):
     waiting = Document.objects.create(collection=collection, source="a.md", content_hash="x")
     assert client.get("/readyz").json()["degraded"] == []
@@ -111,7 +116,7 @@ def test_documents_that_nobody_reads_degrade(client, collection):
     assert client.get("/readyz").json()["degraded"] == []
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("version", "status", "degraded"),
     [("0.8.6", 200, []), ("0.9.0", 200, []), ("0.8.5", 200, ["pgvector"]), ("0.7.4", 503, ["pgvector"])],
@@ -124,7 +129,7 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
         def __exit__(self, *error):
             return None
 
-        def execute(self, sql):
+        def execute(self, sql, params=()):
             pass
 
         def fetchone(self):
@@ -134,17 +139,17 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
         def cursor(self):
             return Cursor()
 
-    migrated = health.Remembered(lambda: health.Finding())
-    monkeypatch.setitem(health.CHECKS, "migrations", migrated)
-    monkeypatch.setattr(health, "connection", Connection())
+    migrated = checks.Remembered(lambda: checks.Finding())
+    monkeypatch.setitem(checks.CHECKS, "migrations", migrated)
+    monkeypatch.setattr(checks, "connection", Connection())
     response = client.get("/readyz")
     assert response.status_code == status
     assert response.json()["degraded"] == degraded
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_migrations_that_wait_are_not_ready(client, monkeypatch):
-    monkeypatch.setattr(health.MigrationExecutor, "migration_plan", lambda self, targets: [("chat", "0003")])
+    monkeypatch.setattr(checks.MigrationExecutor, "migration_plan", lambda self, targets: [("chat", "0003")])
     response = client.get("/readyz")
     assert response.status_code == 503
     assert "migrate" in response.json()["checks"]["migrations"]["detail"]
@@ -152,12 +157,12 @@ def test_migrations_that_wait_are_not_ready(client, monkeypatch):
 
 def test_a_finding_is_remembered_for_a_while():
     calls = []
-    check = health.Remembered(lambda: calls.append(1) or health.Finding())
+    check = checks.Remembered(lambda: calls.append(1) or checks.Finding())
     assert check() == check()
     assert len(calls) == 1
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
     Document.objects.create(collection=collection, source="a.md", content_hash="x")
     local = client.get("/metrics")
@@ -176,7 +181,7 @@ def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
     assert client.get("/metrics", REMOTE_ADDR="192.0.2.1").status_code == 200
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_metrics_count_judgements_by_judge_and_status(client, collection):
     answer = Answer.objects.create(conversation=Conversation.objects.create(), question="?")
     Judgement.objects.create(answer=answer, judge="offline", status="failed", error="No embedder.")
@@ -185,7 +190,7 @@ def test_metrics_count_judgements_by_judge_and_status(client, collection):
     assert 'ragsite_judgements{judge="model",status="done"} 0.0' in shown
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_readiness_is_json_without_a_login(client):
     assert json.loads(client.get("/readyz", REMOTE_ADDR="192.0.2.1").content)["checks"]["database"]["state"] == "ok"
 
@@ -203,3 +208,87 @@ def test_faults_that_the_last_index_check_found(client, collection, ingest):
     reconcile(repair=True)
     assert "indexes" not in client.get("/readyz").json()["degraded"]
     assert 'ragsite_index_inconsistencies{kind="statistics"} 0.0' in client.get("/metrics").content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_documents_that_are_read_without_progress_degrade(client, collection):
+    now = timezone.now()
+    document = Document.objects.create(
+        collection=collection, source="a.md", content_hash="x", status="processing", heartbeat_at=now
+    )
+    assert client.get("/readyz").json()["degraded"] == []
+    Document.objects.filter(pk=document.pk).update(updated_at=now - timedelta(minutes=4))
+    body = client.get("/readyz").json()
+    assert body["degraded"] == ["worker"]
+    assert "without progress for 3 minutes: 1" in body["checks"]["worker"]["detail"]
+    assert body["documents"]["processing"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_work_that_waits_too_long_degrades(client, collection):
+    now = timezone.now()
+    busy = Document.objects.create(
+        collection=collection, source="a.md", content_hash="x", status="processing", heartbeat_at=now
+    )
+    waiting = Document.objects.create(collection=collection, source="b.md", content_hash="x")
+    # Planned anew by the schedule, as it does with what waits in the queue.
+    Document.objects.filter(pk=waiting.pk).update(
+        updated_at=now - timedelta(minutes=14), retry_at=now + timedelta(minutes=3)
+    )
+    # Not due yet.
+    Document.objects.create(
+        collection=collection, source="c.md", content_hash="x", attempts=1, retry_at=now + timedelta(minutes=1)
+    )
+    answer = Answer.objects.create(conversation=Conversation.objects.create(), question="?")
+    Answer.objects.filter(pk=answer.pk).update(created_at=now - timedelta(minutes=3))
+    body = client.get("/readyz").json()
+    assert body["degraded"] == ["queue"], busy
+    assert "1 documents, the oldest for 14 min; 1 answers, the oldest for 3 min" in body["checks"]["queue"]["detail"]
+    shown = client.get("/metrics").content.decode()
+    assert 'ragsite_queue_length{queue="documents"} 1.0' in shown
+    assert 'ragsite_queue_age_seconds{queue="documents"} 84' in shown
+    assert 'ragsite_queue_age_seconds{queue="judgements"} 0.0' in shown
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_disk_that_fills_degrades(client, settings):
+    (room, *_) = disk.rooms()
+    assert client.get("/readyz").json()["checks"]["disk"]["state"] == "ok"
+    settings.DISK_RESERVE_BYTES = room.free_bytes * 2 // 3
+    assert "nearly full" in client.get("/readyz").json()["checks"]["disk"]["detail"]
+    settings.DISK_RESERVE_BYTES = room.free_bytes * 2
+    response = client.get("/readyz")
+    assert response.status_code == 200  # what is stored can be read
+    assert response.json()["degraded"] == ["disk"]
+    assert "nothing is saved" in response.json()["checks"]["disk"]["detail"]
+    assert "ragsite_disk_free_bytes{" in client.get("/metrics").content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_scheduler_that_stopped_degrades(client, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    assert client.get("/readyz").json()["degraded"] == []  # there may be none on this machine
+    (tmp_path / scheduling.SEEN_FILE).touch()
+    assert client.get("/readyz").json()["degraded"] == []
+    os.utime(tmp_path / scheduling.SEEN_FILE, (0, 0))
+    assert client.get("/readyz").json()["degraded"] == ["scheduler"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
+    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 1.0)
+    hang = threading.Event()
+
+    def hung():
+        hang.wait(60)
+        return probes.Finding()
+
+    monkeypatch.setitem(checks.CHECKS, "broker", hung)
+    try:
+        before = threading.active_count()
+        for _ in range(3):
+            body = client.get("/readyz").json()
+            assert body["checks"]["broker"] == {"state": "degraded", "detail": "It did not answer within 1 s."}
+        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(checks.GROUPS), before
+    finally:
+        hang.set()

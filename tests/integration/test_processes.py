@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 from ragsite.processes import Supervisor, parse_procfile
+from ragsite.watchdog import Watchdog, answers
+from tests.support.site import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
@@ -127,3 +129,86 @@ def test_a_child_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch)
     supervisor.run(tick)
     assert process.popen is not None
     assert not is_alive(process.popen.pid)
+
+
+ANSWERING = """
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
+    def log_message(self, *args): pass
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def test_a_process_that_stops_answering_is_killed_and_replaced() -> None:
+    port = free_port()
+    said: list[str] = []
+    (process,) = parse_procfile("web: x", {})
+    process.command = [sys.executable, "-c", ANSWERING, str(port)]
+    process.watchdog = Watchdog(
+        lambda: answers("127.0.0.1", port, {}, timeout_seconds=0.5), silent_seconds=2, every_seconds=0.1
+    )
+    supervisor = Supervisor([process], os.environ, ROOT, said.append)
+    pids: list[int] = []
+    deadline = time.monotonic() + 60
+
+    def tick() -> None:
+        assert time.monotonic() < deadline, said
+        assert process.popen is not None or pids
+        if process.popen is not None and answers("127.0.0.1", port, {}, timeout_seconds=0.5):
+            if process.popen.pid not in pids:
+                pids.append(process.popen.pid)
+            if len(pids) == 1:
+                process.popen.send_signal(signal.SIGSTOP)
+            else:
+                supervisor.stop()
+
+    supervisor.run(tick)
+    assert len(pids) == 2
+    assert "web has not answered for" in said[0]
+    assert "web ended with status -9" in said[1]
+    assert process.restarts == {"hung": 1}
+    assert not any(is_alive(pid) for pid in pids)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_busy_process_is_left_alone_as_long_as_some_answer_comes() -> None:
+    clock, comes = Clock(), iter([True, *[False, False, False, False, True] * 20])
+    watchdog = Watchdog(lambda: next(comes), silent_seconds=15, clock=clock)
+    for _ in range(101):
+        clock.now += 2.9
+        watchdog.ask()
+        assert watchdog.silence() == 0
+
+
+def test_a_watchdog_that_could_not_ask_itself_kills_nothing() -> None:
+    clock, comes = Clock(), iter([True, False, False, False])
+    watchdog = Watchdog(lambda: next(comes), silent_seconds=15, clock=clock)
+    watchdog.ask()
+    clock.now = 3600.0  # the machine slept, or was so busy that the supervisor stood still
+    assert watchdog.silence() == 0
+    for _ in range(3):
+        watchdog.ask()
+    assert watchdog.silence() == 3600
+
+
+def test_a_process_that_begins_is_given_time() -> None:
+    clock = Clock()
+    watchdog = Watchdog(lambda: False, silent_seconds=15, grace_seconds=120, clock=clock)
+    for _ in range(23):
+        clock.now += 5
+        watchdog.ask()
+        assert watchdog.silence() == 0
+    clock.now += 5
+    watchdog.ask()
+    assert watchdog.silence() == 120
+    watchdog.restart()
+    assert watchdog.silence() == 0

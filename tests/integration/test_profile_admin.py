@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils.html import escape
 
-from ragsite import health
+from ragsite import checks, probes
 from retrieval import profiles
 from retrieval import search as search_module
 from retrieval.admin.profile_fields import CLASS_NAMES
@@ -336,14 +336,16 @@ def test_what_may_be_done_depends_on_permissions(client, profile, version, libra
     assert profiles.published_version() is None
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_switch_is_announced(admin, profile, version, settings, enabled):
+def test_the_switch_is_announced(admin, profile, version, settings, enabled, monkeypatch):
+    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
     profiles.publish(version)
     settings.RETRIEVAL_HYBRID_ENABLED = enabled
     for address in (CHANGELIST, change(profile), PLAYGROUND):
         assert ("Hybrid search is switched off" in admin.get(address).content.decode()) is not enabled
-    for check in health.CHECKS.values():
-        if isinstance(check, health.Remembered):
+    for check in checks.CHECKS.values():
+        if isinstance(check, checks.Remembered):
             check.finding = None
     ready = admin.get("/readyz").json()
     assert ready["checks"]["search_profile"]["detail"].startswith("default v1")

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import sys
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,15 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from ragsite.demo import load_demo
-from ragsite.processes import Supervisor, parse_procfile
+from ragsite.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from ragsite.processes import RestartsFile, Supervisor, parse_procfile
+from ragsite.watchdog import Watchdog, answers
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.profiles import active_profile
 from retrieval.ranking.plans import NO_RERANKER
+
+DATABASE_PAUSE_SECONDS = 5.0
 
 
 class Command(BaseCommand):
@@ -51,20 +56,39 @@ class Command(BaseCommand):
 
         environment = self._environment()
         procfile = Path(settings.BASE_DIR / "Procfile").read_text()
-        supervisor = Supervisor(parse_procfile(procfile, environment), environment, settings.BASE_DIR, self._say)
+        processes = parse_procfile(procfile, environment)
+        for process in processes:
+            if process.name == "web":
+                process.watchdog = Watchdog(lambda: answers(*self._web_server()))
+        supervisor = Supervisor(processes, environment, settings.BASE_DIR, self._say)
+        self._restarts = RestartsFile(settings.DATA_DIR, processes)
         self._ready = False
+        self._database_at = 0.0
         self._credentials = credentials
         self._say("Starting web server, worker and scheduler …")
         supervisor.run(self._tick)
         self._say("Stopped.")
 
     def _tick(self) -> None:
-        if settings.EMBEDDED_POSTGRES is not None and not settings.EMBEDDED_POSTGRES.is_running():
-            self._say("PostgreSQL is down; starting it again.")
-            settings.EMBEDDED_POSTGRES.ensure_running()
+        if settings.EMBEDDED_POSTGRES is not None:
+            self._tend_database(settings.EMBEDDED_POSTGRES)
+        self._restarts.keep_up()
         if not self._ready and self._answers():
             self._ready = True
             self._announce()
+
+    def _tend_database(self, embedded: EmbeddedPostgres) -> None:
+        if time.monotonic() < self._database_at:
+            return
+        try:
+            if not embedded.is_running():
+                self._say("PostgreSQL is down; starting it again.")
+                embedded.ensure_running()
+            embedded.ensure_guarded()
+        except (EmbeddedPostgresError, OSError) as error:
+            # A full disk, say: when there is room again it starts, and the site with it.
+            self._say(f"{error}\nTrying again in {DATABASE_PAUSE_SECONDS} s.")
+            self._database_at = time.monotonic() + DATABASE_PAUSE_SECONDS
 
     def _announce(self) -> None:
         address = f"http://{self.host}:{self.port}/"
@@ -80,11 +104,8 @@ class Command(BaseCommand):
 
     def _answers(self) -> bool:
         """Whether the web server says that questions can be asked."""
-        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-        asked = http.client.HTTPConnection(everywhere.get(self.host, self.host), self.port, timeout=2)
-        # As a proxy in front of the site would ask: by a name that it answers to, and over HTTPS where it insists.
-        names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
-        headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
+        host, port, headers = self._web_server()
+        asked = http.client.HTTPConnection(host, port, timeout=2)
         try:
             asked.request("GET", "/readyz", headers=headers)
             return asked.getresponse().status == 200
@@ -92,6 +113,16 @@ class Command(BaseCommand):
             return False
         finally:
             asked.close()
+
+    def _web_server(self) -> tuple[str, int, dict[str, str]]:
+        """Where the web server is asked, and the headers for it.
+
+        They are those of a proxy in front of the site: a name that it answers to, and HTTPS where it insists.
+        """
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+        names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
+        headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
+        return everywhere.get(self.host, self.host), self.port, headers
 
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:

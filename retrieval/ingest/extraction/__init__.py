@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,8 @@ from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
 _DEFAULT_LIMITS = ExtractionLimits()
+# How libxml2 says it; lxml makes an error of syntax of it.
+_XML_NO_MEMORY = 2
 _WORD = re.compile(r"\w")
 
 
@@ -26,9 +29,12 @@ def extract(
     ``filename`` decides between text formats and names the file in messages; binary formats are told by their content,
     and ``declared_media_type`` counts only for a name without a known extension.
 
+    Parsers run in this process and may take any time and memory: for files of others there is
+    :func:`retrieval.ingest.extraction.sandboxed.extract_in_sandbox`.
+
     Raises: DocumentRejected when there is no text in it that can be searched, or the file is past ``limits``.
     """
-    name = _printable(filename)
+    name = printable_name(filename)
     if not data:
         raise DocumentRejected(f"{name} is empty: check the file and upload it again.")
     if len(data) > limits.max_bytes:
@@ -36,12 +42,19 @@ def extract(
             f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
         )
     media_type = detection.detect(data, name, declared_media_type)
-    extractor, kind = _extractor(media_type)
+    reader, kind = _reader(media_type)
     try:
-        extracted = extractor(data, name, media_type, limits)
-    except DocumentRejected:
+        extracted = reader(data, name, media_type, limits)
+    except (DocumentRejected, MemoryError):
         raise
-    except Exception as error:  # Parsers of untrusted files raise anything; each such file is one rejected file.
+    except RecursionError as error:
+        raise DocumentRejected(
+            f"{name} is nested more deeply than {kind} can be read: save it anew in its program and upload that."
+        ) from error
+    except Exception as error:
+        if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
+            raise MemoryError from error
+        # Parsers of untrusted files raise anything; each such file is one rejected file.
         raise DocumentRejected(
             f"{name} could not be read as {kind} ({type(error).__name__}): save it anew in its program and upload that."
         ) from error
@@ -54,43 +67,33 @@ def extract(
 
 _Extractor = Callable[[bytes, str, str, ExtractionLimits], ExtractedText]
 
-
-def _extractor(media_type: str) -> tuple[_Extractor, str]:
-    """The function that reads ``media_type``, and the format's name. Parsers are imported when first needed: they are
-    slow to load.
-    """
-    match media_type:
-        case detection.PDF:
-            from retrieval.ingest.extraction.pdf import extract_pdf
-
-            return extract_pdf, "PDF"
-        case detection.DOCX:
-            from retrieval.ingest.extraction.word import extract_docx
-
-            return extract_docx, "a Word document"
-        case detection.HTML:
-            from retrieval.ingest.extraction.html import extract_html
-
-            return extract_html, "HTML"
-        case detection.MARKDOWN:
-            from retrieval.ingest.extraction.markdown import extract_markdown
-
-            return extract_markdown, "Markdown"
-        case detection.CSV | detection.TSV:
-            from retrieval.ingest.extraction.tabular import extract_table
-
-            return extract_table, "a table"
-        case detection.PLAIN | detection.RST:
-            from retrieval.ingest.extraction.plain import extract_plain
-
-            return extract_plain, "text"
-        case _:
-            from retrieval.ingest.extraction.source_code import extract_source
-
-            return extract_source, "source code"
+# The module and the function that read a media type, and the format's name; whatever is not here is source code.
+_READERS = {
+    detection.PDF: ("pdf", "extract_pdf", "PDF"),
+    detection.DOCX: ("word", "extract_docx", "a Word document"),
+    detection.HTML: ("html", "extract_html", "HTML"),
+    detection.MARKDOWN: ("markdown", "extract_markdown", "Markdown"),
+    detection.CSV: ("tabular", "extract_table", "a table"),
+    detection.TSV: ("tabular", "extract_table", "a table"),
+    detection.PLAIN: ("plain", "extract_plain", "text"),
+    detection.RST: ("plain", "extract_plain", "text"),
+}
+_SOURCE_CODE = ("source_code", "extract_source", "source code")
 
 
-def _printable(filename: str) -> str:
+def reader_module(media_type: str) -> str:
+    """The name of the module that reads ``media_type``. Parsers are imported when first needed: they load slowly."""
+    return f"{__name__}.{_READERS.get(media_type, _SOURCE_CODE)[0]}"
+
+
+def _reader(media_type: str) -> tuple[_Extractor, str]:
+    """The function that reads ``media_type``, and the format's name."""
+    _, function, kind = _READERS.get(media_type, _SOURCE_CODE)
+    return getattr(importlib.import_module(reader_module(media_type)), function), kind
+
+
+def printable_name(filename: str) -> str:
+    """The last part of ``filename`` as it stands in messages."""
     name = PurePosixPath(filename.replace("\\", "/")).name
     return "".join(char for char in name if char.isprintable())[:150] or "The file"
 

@@ -142,9 +142,11 @@ _SIGNATURES = (
     (b"%!PS", "a PostScript file"),
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_HTML_START = re.compile(
-    rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html[\s>])", re.I | re.S
-)
+_HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
+_HTML_LOOKED_AT = 4096
+# A Word document holds a few dozen; Word itself refuses far fewer.
+_MOST_ENTRIES = 20_000
+_ENTRY = b"PK\x01\x02"
 _HTML_IN = frozenset({"", PLAIN, HTML})
 
 
@@ -168,7 +170,7 @@ def detect(data: bytes, filename: str, declared_media_type: str = "") -> str:
     if not by_name:
         declared = declared_media_type.partition(";")[0].strip().lower()
         by_name = declared if declared in _KNOWN - {PDF, DOCX, PLAIN} else ""
-    if by_name in _HTML_IN and _HTML_START.match(data[:4096].removeprefix(b"\xef\xbb\xbf")):
+    if by_name in _HTML_IN and _begins_as_html(data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf")):
         return HTML
     return by_name or PLAIN
 
@@ -177,6 +179,16 @@ def unsupported(filename: str, kind: str) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} is {kind}; supported are {SUPPORTED}: convert it to one of these and upload it again."
     )
+
+
+def _begins_as_html(data: bytes) -> bool:
+    """Whether an HTML page begins here, after white space, an XML declaration and comments."""
+    left = data.lstrip()
+    if left.startswith(b"<?xml"):
+        left = left.partition(b">")[2].lstrip()
+    while left.startswith(b"<!--"):
+        left = left[4:].partition(b"-->")[2].lstrip()
+    return bool(_HTML_TAG.match(left))
 
 
 def _by_signature(data: bytes, filename: str) -> str:
@@ -199,6 +211,11 @@ def _by_signature(data: bytes, filename: str) -> str:
 
 
 def _zip_kind(data: bytes, filename: str) -> str:
+    # Counted before the directory is read: each entry costs a hundred times its bytes. None can do without its mark.
+    if data.count(_ENTRY) > _MOST_ENTRIES:
+        raise DocumentRejected(
+            f"{filename} is an archive of more than {_MOST_ENTRIES:,} files: save it again in Word and upload that."
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())

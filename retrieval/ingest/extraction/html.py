@@ -52,6 +52,10 @@ _BLOCKS = frozenset(
         "ul",
     ]
 )
+_MOST_IN_TAG = 20_000
+_TAG = re.compile("<[A-Za-z]")
+_QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
+_NAME = re.compile(r"[^\s/=]+")
 _HEADING_LINE = re.compile(r"^#{1,6} ", re.M)
 _FENCE_LINE = re.compile(r"^`{3,}", re.M)
 _NON_SPACE = re.compile(r"\S")
@@ -59,7 +63,8 @@ _NON_SPACE = re.compile(r"\S")
 
 def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     source, encoding = decode(data, filename, html=True)
-    root = _parse(source)
+    _check_tags(source, filename)
+    root = _parse(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
     title = plain_title(root.findtext(".//title") or "")
@@ -82,9 +87,24 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
     )
 
 
-def _parse(source: str) -> etree._Element | None:
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+def _check_tags(source: str, filename: str) -> None:
+    """Raises: DocumentRejected for a tag with more attributes than any page has: the parser compares each with each."""
+    for piece in source.split(">"):
+        if len(piece) > _MOST_IN_TAG and (opened := _TAG.search(piece)):
+            outside = _QUOTED.sub("", piece[opened.end() :])
+            if len(outside) > _MOST_IN_TAG and len(_NAME.findall(outside)) > _MOST_IN_TAG:
+                raise DocumentRejected(
+                    f"{filename} holds a tag of more than {_MOST_IN_TAG:,} attributes: save it anew and upload that."
+                )
+
+
+def _parse(source: str, filename: str) -> etree._Element | None:
+    # Without huge_tree the parser leaves out what is nested in more than 255 levels, as unclosed tags soon are.
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
+    if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
+        # The parser stopped there, and what follows would be missing without a word.
+        raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page anew.")
     return root
 
 
@@ -153,7 +173,7 @@ def _to_markdown(root: etree._Element) -> str:
     """All visible text but navigation and footers, in order, as Markdown."""
     parts: list[str] = []
     _write(root, parts)
-    text = re.sub(r"[ \t]+\n", "\n", "".join(parts))
+    text = "\n".join(line.rstrip(" \t") for line in "".join(parts).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"^(- .*)\n\n+(?=- )", r"\1\n", text, flags=re.M))
 
 
@@ -173,21 +193,28 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append("\n")
     elif tag in ("code", "kbd", "samp"):
         words = _flat(element)
-        parts.append(f"`{words}`" if words and "`" not in words else words)
+        _add(parts, f"`{words}`" if words and "`" not in words else words)
     else:
         edge = "\n\n" if tag in _BLOCKS and not (parts and "".join(parts[-3:]).endswith("\n- ")) else ""
-        parts.append("\n- " if tag == "li" else edge)
+        _add(parts, "\n- " if tag == "li" else edge)
         _write_words(element.text, parts)
         for child in element:
             _write(child, parts)
             _write_words(child.tail, parts)
-        parts.append("\n\n" if tag in _BLOCKS else "")
+        _add(parts, "\n\n" if tag in _BLOCKS else "")
 
 
 def _write_words(text: str | None, parts: list[str]) -> None:
     words = re.sub(r"\s+", " ", text or "")
-    last = next((part for part in reversed(parts) if part), "\n")
-    parts.append(words.lstrip() if last[-1] in "\n " else words)
+    if not parts or parts[-1][-1] in "\n ":
+        words = words.lstrip()
+    _add(parts, words)
+
+
+def _add(parts: list[str], words: str) -> None:
+    """Adds ``words``, unless there are none: the last part always has a last character."""
+    if words:
+        parts.append(words)
 
 
 def _flat(element: etree._Element) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 
 import pypdfium2
@@ -15,8 +14,6 @@ from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
 from retrieval.ingest.extraction.lines import plain_title, title_from
 from retrieval.ingest.extraction.types import ExtractedText, Page, Section
 
-# pdfium keeps global state and is not thread-safe.
-PDFIUM_LOCK = threading.Lock()
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # pdfium writes U+FFFE or U+0002 where it recognised a hyphen at a line end.
 _MARKED_HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?")
@@ -31,8 +28,7 @@ _Outline = list[tuple[int, str, int]]
 
 
 def extract_pdf(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    with PDFIUM_LOCK:
-        raw_pages, outline, metadata = _read(data, filename, limits)
+    raw_pages, outline, metadata = _read(data, filename, limits)
     visible = "".join(raw_pages)
     if not re.search(r"\w", visible):
         raise DocumentRejected(
@@ -60,7 +56,7 @@ def extract_pdf(data: bytes, filename: str, media_type: str, limits: ExtractionL
 
 
 def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[str], _Outline, dict[str, str]]:
-    """What pdfium makes of the file; everything that touches pdfium happens here, under the lock."""
+    """What pdfium makes of the file. pdfium is not thread-safe: this is for a process of one thread."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:

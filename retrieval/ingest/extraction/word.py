@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import docx
@@ -23,6 +24,8 @@ from retrieval.ingest.extraction.types import ExtractedText, Section, Span
 
 _BLOCK_BYTES = 1 << 20
 _DOCTYPE = b"<!DOCTYPE"
+# A book of a thousand pages has about a million; each takes some 200 bytes of memory.
+_MOST_TAGS = 4_000_000
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes
 # over.
@@ -78,6 +81,7 @@ def _check_archive(data: bytes, filename: str, limits: ExtractionLimits) -> None
     )
     entities = DocumentRejected(f"{filename} declares XML entities, as no Word file does: save it anew in Word.")
     allowed = min(limits.max_uncompressed_bytes, limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10))
+    elements = 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         if len(entries) > 20_000 or sum(entry.file_size for entry in entries) > allowed:
@@ -97,6 +101,12 @@ def _check_archive(data: bytes, filename: str, limits: ExtractionLimits) -> None
                     seen = seen[-len(_DOCTYPE) :] + block.replace(b"\0", b"") if is_xml else b""
                     if _DOCTYPE in seen:
                         raise entities
+                    elements += seen.count(b"<") if is_xml else 0
+                    if elements > _MOST_TAGS:
+                        raise DocumentRejected(
+                            f"{filename} holds more than {_MOST_TAGS // 1_000_000} million XML tags: split it into"
+                            " smaller files and upload those."
+                        )
 
 
 def _unwrap(document: Document) -> None:
@@ -106,18 +116,18 @@ def _unwrap(document: Document) -> None:
         if parent is None:
             continue
         content = wrapper.find(qn("w:sdtContent")) if wrapper.tag == qn("w:sdt") else wrapper
-        at = parent.index(wrapper)
+        for child in list(content) if content is not None else ():
+            wrapper.addprevious(child)
         parent.remove(wrapper)
-        for offset, child in enumerate(list(content) if content is not None else ()):
-            parent.insert(at + offset, child)
 
 
 def _blocks(document: Document) -> Iterator[tuple[str, int]]:
     """Each paragraph and table as Markdown, with a paragraph's heading level or 0. A title stands above all
     headings.
     """
-    has_title = any(_style(paragraph) == "title" for paragraph in document.paragraphs)
-    bullets: dict[tuple[str, str], bool] = {}
+    styles = _Styles(document)
+    lists = _Lists(document)
+    has_title = any(styles.of(paragraph).name == "title" for paragraph in document.paragraphs)
     for block in document.iter_inner_content():
         if isinstance(block, Table):
             table = markdown_table(_rows(block))
@@ -127,66 +137,91 @@ def _blocks(document: Document) -> Iterator[tuple[str, int]]:
         text = canonical(block.text).strip()
         if not text:
             continue
-        level = _heading_level(block)
+        style = styles.of(block)
+        level = _outline_level(block) or style.heading_level
         if level is not None:
             yield " ".join(text.split()), level + has_title
         else:
-            yield _list_mark(block, bullets) + text, 0
+            yield lists.mark(block, style.name) + text, 0
 
 
-def _style(paragraph: Paragraph) -> str:
-    style = paragraph.style
-    return (style.name or "").lower() if style is not None else ""
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """``heading_level`` is 0 for a title, 1 to 9 for a heading, by its own name or that of a style it is based on."""
+
+    name: str
+    heading_level: int | None
 
 
-def _heading_level(paragraph: Paragraph) -> int | None:
-    """0 for the title, 1 to 9 for a heading, by its style or one it is based on, or by its outline level; else None."""
+class _Styles:
+    """The styles of paragraphs, each looked up once: looking one up goes through all of them."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._known: dict[str | None, _Style] = {}
+
+    def of(self, paragraph: Paragraph) -> _Style:
+        style_id = paragraph._p.style
+        if style_id not in self._known:
+            self._known[style_id] = self._read(paragraph.style)
+        return self._known[style_id]
+
+    def _read(self, style: Any) -> _Style:
+        name = (style.name or "").lower() if style is not None else ""
+        for _ in range(10):
+            if style is None:
+                break
+            based_on = (style.name or "").lower()
+            if based_on == "title":
+                return _Style(name, 0)
+            if match := _HEADING_STYLE.fullmatch(based_on):
+                return _Style(name, int(match[1]))
+            style = getattr(style, "base_style", None)
+        return _Style(name, None)
+
+
+def _outline_level(paragraph: Paragraph) -> int | None:
+    """1 to 9 for a paragraph that is a heading by its own outline level."""
     properties = paragraph._p.pPr
     outline = properties.find(qn("w:outlineLvl")) if properties is not None else None
-    outline_level = (outline.get(qn("w:val")) or "9") if outline is not None else "9"
-    if outline_level in tuple("012345678"):
-        return int(outline_level) + 1
-    style: Any = paragraph.style
-    for _ in range(10):
-        if style is None:
-            break
-        name = (style.name or "").lower()
-        if name == "title":
-            return 0
-        if match := _HEADING_STYLE.fullmatch(name):
-            return int(match[1])
-        style = getattr(style, "base_style", None)
-    return None
+    level = (outline.get(qn("w:val")) or "9") if outline is not None else "9"
+    return int(level) + 1 if level in tuple("012345678") else None
 
 
-def _list_mark(paragraph: Paragraph, bullets: dict[tuple[str, str], bool]) -> str:
-    """The Markdown mark of a list item, indented by its level; empty for other paragraphs."""
-    name = _style(paragraph)
-    properties: Any = paragraph._p.pPr
-    numbering = properties.numPr if properties is not None else None
-    if numbering is None or numbering.numId is None or not numbering.numId.val:
-        if name.startswith("list bullet"):
-            return "- "
-        return "1. " if name.startswith("list number") else ""
-    level = str(numbering.ilvl.val if numbering.ilvl is not None else 0)
-    key = (str(numbering.numId.val), level)
-    if key not in bullets:
-        bullets[key] = _is_bullet(paragraph, *key)
-    return "  " * min(int(level), 8) + ("- " if bullets[key] else "1. ")
+class _Lists:
+    """What stands before the items of lists, by the numbering that the document defines."""
 
+    def __init__(self, document: Document) -> None:
+        self._abstract: dict[str, str] = {}
+        self._formats: dict[tuple[str, str], str] = {}
+        part: Any = document.part
+        try:
+            root = part.numbering_part.element
+        except (KeyError, NotImplementedError):
+            return
+        for number in root.iterchildren(qn("w:num")):
+            abstract = number.find(qn("w:abstractNumId"))
+            if abstract is not None:
+                self._abstract.setdefault(number.get(qn("w:numId")), abstract.get(qn("w:val")))
+        for definition in root.iterchildren(qn("w:abstractNum")):
+            for level in definition.iterchildren(qn("w:lvl")):
+                form = level.find(qn("w:numFmt"))
+                if form is not None:
+                    key = definition.get(qn("w:abstractNumId")), level.get(qn("w:ilvl"))
+                    self._formats.setdefault(key, form.get(qn("w:val")))
 
-def _is_bullet(paragraph: Paragraph, number_id: str, level: str) -> bool:
-    part: Any = paragraph.part
-    try:
-        root = part.numbering_part.element
-    except (KeyError, NotImplementedError):
-        return True
-    path = f"w:num[@w:numId='{number_id}']/w:abstractNumId/@w:val"
-    abstract = root.xpath(path)
-    if not abstract:
-        return True
-    formats = root.xpath(f"w:abstractNum[@w:abstractNumId='{abstract[0]}']/w:lvl[@w:ilvl='{level}']/w:numFmt/@w:val")
-    return not formats or formats[0] in ("bullet", "none")
+    def mark(self, paragraph: Paragraph, style_name: str) -> str:
+        """The Markdown mark of a list item, indented by its level; empty for other paragraphs."""
+        properties: Any = paragraph._p.pPr
+        numbering = properties.numPr if properties is not None else None
+        if numbering is None or numbering.numId is None or not numbering.numId.val:
+            if style_name.startswith("list bullet"):
+                return "- "
+            return "1. " if style_name.startswith("list number") else ""
+        level = str(numbering.ilvl.val if numbering.ilvl is not None else 0)
+        abstract = self._abstract.get(str(numbering.numId.val), "")
+        is_bullet = self._formats.get((abstract, level), "bullet") in ("bullet", "none")
+        return "  " * min(int(level), 8) + ("- " if is_bullet else "1. ")
 
 
 def _rows(table: Table) -> list[list[str]]:

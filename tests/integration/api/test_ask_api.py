@@ -278,7 +278,7 @@ async def test_a_stream_ends_with_the_whole_answer(handbook):
     client = AsyncClient()
     response, raw = await stream(client)
     assert response["Content-Type"].startswith("text/event-stream")
-    assert response["Cache-Control"] == "no-cache, no-transform"
+    assert response["Cache-Control"] == "private, no-store, no-transform"
     events = read(raw)
     names = [name for _, name, _ in events]
     assert names[0] == "searched"

@@ -345,5 +345,5 @@ def test_the_schema_describes_the_protocol(
     schema = api.get("/api/schema/?format=json").json()
     assert {URL, "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])
     assert "/v1/{rest}" not in schema["paths"]
-    assert schema["paths"][URL]["post"]["security"] == [{"bearerAuth": []}]
+    assert schema["paths"][URL]["post"]["security"] == [{"bearerAuth": []}, {}]
     assert set(complete(api).json()) == set(schema["components"]["schemas"]["Completion"]["properties"])

@@ -328,7 +328,7 @@ def test_a_stream_on_the_wire(site: WebServer) -> None:
     connection.close()
     assert response.status == 200
     assert (response.getheader("Content-Type") or "").partition(";")[0] == "text/event-stream"
-    assert response.getheader("Cache-Control") == "no-cache, no-transform"
+    assert response.getheader("Cache-Control") == "private, no-store, no-transform"
     assert raw.endswith("data: [DONE]\n\n")
     events = raw.removesuffix("\n\n").split("\n\n")
     assert all(event.startswith("data: ") and "\n" not in event for event in events)

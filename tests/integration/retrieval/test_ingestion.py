@@ -16,7 +16,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
-from retrieval.ingest import pipeline, submission
+from retrieval.ingest import pipeline, submission, turns
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical.terms import lexeme_dimension
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Lexeme
@@ -182,7 +182,7 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> 
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
     with pytest.raises(pipeline.ClaimLost):
-        pipeline._process(dead, None)
+        pipeline._process(dead, turns.Turn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 

@@ -10,7 +10,8 @@ from PIL import Image
 
 from retrieval import pdf_pages
 from retrieval.ingest.extraction import extract
-from retrieval.pdf_pages import PageNotDrawn, find, layout, picture
+from retrieval.pdf_drawing import find, plain
+from retrieval.pdf_pages import PageNotDrawn, layout, picture
 
 MANUAL = Path(__file__).parents[3] / "demo" / "parts" / "service-manual.pdf"
 
@@ -20,7 +21,7 @@ def test_words_are_found_however_they_are_written(words: list[str], data: st.Dat
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first + 1, len(words)))
     page = "\r\n".join(words)
-    found = find(list(page), " - ".join(words[first:last]).upper(), " ".join(words[:first]))
+    found = find(list(page), " - ".join(words[first:last]).upper(), len(plain(" ".join(words[:first]))))
     assert found is not None
     assert page[slice(*found)] == "\r\n".join(words[first:last])
 
@@ -33,8 +34,8 @@ def test_words_cut_at_a_line_end_are_found() -> None:
 def test_of_several_places_the_nearest_is_taken() -> None:
     page = list("pump a pump b pump")
     assert find(page, "pump") == (0, 4)
-    assert find(page, "pump", "pump a ") == (7, 11)
-    assert find(page, "pump", "Header pump a pump b ") == (14, 18)
+    assert find(page, "pump", 5) == (7, 11)
+    assert find(page, "pump", 16) == (14, 18)
 
 
 def test_words_that_stand_nowhere_are_not_found() -> None:

@@ -1,0 +1,8 @@
+"""Commands that wear the site out and measure it. For development; the site imports none of them.
+
+    .venv/bin/python -m bench.kills      kill -9 at random points, and what is lost
+    .venv/bin/python -m bench.endurance  thousands of answers in a row, and what grows
+    .venv/bin/python -m bench.ramp       more and more askers at once, and what they get
+
+Each starts a site of its own with `manage.py serve`, on a fresh data directory and a loopback port, and stops it.
+"""

@@ -1,0 +1,221 @@
+"""A real site, started as `make run` starts it, on a data directory that is thrown away."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import psutil
+
+from ragsite.embedded_postgres import EmbeddedPostgres
+
+ROOT = Path(__file__).resolve().parents[1]
+START_SECONDS = 300.0
+STOP_SECONDS = 60.0
+# The bench asks more in a minute than the limits allow a person.
+_RATES = {"ASK_RATE": "1000000/min", "SEARCH_RATE": "1000000/min"}
+# By role: what the command line of its process holds.
+_ROLES = {"web": "ragsite.asgi:application", "worker": " worker ", "scheduler": " beat "}
+
+
+class SiteFailed(Exception):
+    """The site did not do what the bench needs of it. For whoever runs the bench."""
+
+
+class Reply(NamedTuple):
+    """``body`` is the JSON that came, or nothing."""
+
+    status: int
+    body: Any
+    retry_after: str
+
+
+class RunningSite:
+    """`manage.py serve` and what it has started. The bench connects to its database, and never starts that itself."""
+
+    def __init__(self, data_dir: Path, port: int, **environment: str) -> None:
+        self.data_dir = data_dir
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = data_dir.parent / f"{data_dir.name}.log"
+        self.postgres = EmbeddedPostgres(data_dir)
+        self.environment = {
+            **os.environ,
+            **_RATES,
+            "RAGSITE_DOTENV": "false",
+            "DATA_DIR": str(data_dir),
+            "PYTHONUNBUFFERED": "1",
+            **environment,
+        }
+        self.serve: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when questions can be asked. Raises: SiteFailed."""
+        command = [sys.executable, "manage.py", "serve", "--port", str(self.port)]
+        with self.log.open("ab") as log:
+            self.serve = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        if self.wait(self.is_ready, START_SECONDS) is None:
+            raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")
+
+    def stop(self) -> None:
+        if self.serve is not None and self.serve.poll() is None:
+            self.serve.send_signal(signal.SIGTERM)
+            try:
+                self.serve.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill_everything()
+        self.kill_everything()
+
+    def kill_everything(self) -> None:
+        """End what is left of the site, after an orderly stop nothing: by their ids, and no process of others."""
+        left = [process for role in ("serve", "web", "worker", "scheduler", "postgres") for process in self.find(role)]
+        for process in left:
+            _kill(process)
+        psutil.wait_procs(left, timeout=10)
+
+    def find(self, role: str) -> list[psutil.Process]:
+        """The processes of this site in a role: serve, web, worker, worker child, scheduler, postgres."""
+        if role == "serve":
+            return [psutil.Process(self.serve.pid)] if self.serve is not None and self.serve.poll() is None else []
+        if role == "postgres":
+            return self._postmasters()
+        if role == "worker child":
+            return [child for worker in self.find("worker") for child in _children(worker)]
+        mark = f"DATA_DIR={self.data_dir}"
+        found = [process for process in psutil.process_iter() if _is(process, _ROLES[role], mark)]
+        ids = {process.pid for process in found}
+        # A worker's children have its command line.
+        return [process for process in found if _parent_id(process) not in ids]
+
+    def _postmasters(self) -> list[psutil.Process]:
+        try:
+            pid = int((self.postgres.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+            process = psutil.Process(pid)
+            is_it = str(self.postgres.cluster) in " ".join(process.cmdline())
+        except (OSError, ValueError, psutil.Error):
+            return []
+        return [process] if is_it else []
+
+    def is_ready(self) -> bool:
+        return self.get("/readyz").status == 200
+
+    def is_alive(self) -> bool:
+        return self.get("/healthz").status == 200
+
+    def get(self, path: str, seconds: float = 10.0, **headers: str) -> Reply:
+        return self._send("GET", path, seconds, headers=headers)
+
+    def post(self, path: str, body: Mapping[str, Any], seconds: float = 120.0, **headers: str) -> Reply:
+        return self._send("POST", path, seconds, json=dict(body), headers=headers)
+
+    def upload(self, collection: str, name: str, data: bytes, key: str, seconds: float = 60.0) -> Reply:
+        return self._send(
+            "POST",
+            "/api/v1/documents/",
+            seconds,
+            data={"collection": collection},
+            files={"file": (name, data)},
+            headers={"Authorization": f"Token {key}"},
+        )
+
+    def _send(self, method: str, path: str, seconds: float, **options: Any) -> Reply:
+        """Status 0 when the line broke or nothing came in time."""
+        try:
+            response = httpx2.request(method, self.url + path, timeout=seconds, **options)
+            is_json = response.headers.get("Content-Type", "").startswith("application/json")
+            body = response.json() if is_json else None
+        except (httpx2.HTTPError, json.JSONDecodeError):
+            return Reply(0, None, "")
+        return Reply(response.status_code, body, response.headers.get("Retry-After", ""))
+
+    def manage(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait(self, condition: Callable[[], object], seconds: float) -> float | None:
+        """Seconds until ``condition`` came true; None when it did not in time."""
+        started = time.monotonic()
+        while not condition():
+            if time.monotonic() - started > seconds:
+                return None
+            time.sleep(0.2)
+        return time.monotonic() - started
+
+
+@contextmanager
+def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
+    """A site on a data directory of its own, with the models of Django connected to its database."""
+    folder = Path(tempfile.mkdtemp(prefix="ragsite-bench-"))
+    # The database's own account walks through it.
+    folder.chmod(0o711)
+    site = RunningSite(folder / "var", port, **environment)
+    try:
+        site.start()
+        _connect(site)
+        yield site
+    finally:
+        site.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _connect(site: RunningSite) -> None:
+    # By its address, so that the bench never starts the server: that it comes back is the site's business.
+    os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+    import django
+
+    django.setup()
+
+
+def _is(process: psutil.Process, words: str, mark: str) -> bool:
+    try:
+        return words in f"{' '.join(process.cmdline())} " and mark in (f"DATA_DIR={process.environ().get('DATA_DIR')}")
+    except psutil.Error:
+        return False
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return list(process.children())
+    except psutil.Error:
+        return []
+
+
+def _parent_id(process: psutil.Process) -> int:
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return 0
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return

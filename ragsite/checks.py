@@ -1,0 +1,251 @@
+"""What `/readyz` looks at. The sentences are for anybody; the log has the errors themselves."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count
+from django.utils import timezone
+
+from ragsite import scheduling
+from ragsite.celery import app as celery_app
+from ragsite.probes import Check, Finding, Group, State
+from ragsite.queues import queues
+from retrieval import conf, disk
+from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
+from retrieval.models import Document, Embedder
+from retrieval.profiles import active_profile
+from retrieval.reconciliation.runs import last_counts
+from retrieval.types import SearchMethod
+
+logger = logging.getLogger(__name__)
+
+# Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.
+PGVECTOR_WANTED = (0, 8, 6)
+PGVECTOR_NEEDED = (0, 8, 0)
+# How long a document may wait before its waiting tells that no worker is there: the schedule looks every 15 seconds.
+WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
+# How long a document may be read without any progress while its worker's heartbeat goes on.
+STUCK_AFTER = timedelta(minutes=3)
+# The scheduler looks at its schedule every few seconds.
+SCHEDULER_LOST_AFTER_SECONDS = 120.0
+# What a probe remembers of a check that costs something: a remote embedder is not to be paid for every few seconds.
+REMEMBERED_SECONDS = 30.0
+FAILURE_REMEMBERED_SECONDS = 5.0
+BROKER_TIMEOUT_SECONDS = 3
+# Of one statement of a check; less than the deadline of all of them.
+STATEMENT_TIMEOUT_MS = 1200
+
+
+def database() -> Finding:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        logger.exception("The database does not answer.")
+        return Finding(State.FAILED, "The database does not answer; the log says why.")
+    return Finding()
+
+
+def migrations() -> Finding:
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if waiting:
+        return Finding(State.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
+    return Finding()
+
+
+def pgvector() -> Finding:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        row = cursor.fetchone()
+    if row is None:
+        return Finding(State.FAILED, "The extension vector is not installed: run `manage.py migrate`.")
+    version = tuple(int(part) for part in row[0].split(".") if part.isdecimal())
+    wanted = ".".join(map(str, PGVECTOR_WANTED))
+    if version < PGVECTOR_NEEDED:
+        return Finding(State.FAILED, f"pgvector {row[0]} is too old: install {wanted} or newer.")
+    if version < PGVECTOR_WANTED:
+        return Finding(State.DEGRADED, f"pgvector {row[0]} has known faults: install {wanted} or newer.")
+    return Finding(detail=row[0])
+
+
+# Kept, because an embedder that hangs is told of when the database may not be asked any more.
+_VECTORS_ALONE = threading.Event()
+
+
+def _searches_vectors_alone() -> bool:
+    """Whether nothing answers without the embedder."""
+    alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
+    (_VECTORS_ALONE.set if alone else _VECTORS_ALONE.clear)()
+    return alone
+
+
+def embedder() -> Finding:
+    """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
+    state = State.FAILED if _searches_vectors_alone() else State.DEGRADED
+    try:
+        configured = conf.embedder()
+        configured.embed_query("ready")
+    except Exception:  # whatever keeps a backend from answering, the search goes on without it
+        logger.exception("The embedder does not work.")
+        return Finding(state, "The embedder does not work; the log says why.")
+    active = Embedder.objects.filter(is_active=True).first()
+    if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
+        return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
+    return Finding(detail=configured.name)
+
+
+def search_profile() -> Finding:
+    """Which search profile is in force, and whether the switch leaves anything of it but vectors."""
+    profile = active_profile()
+    if profile.error:
+        return Finding(
+            State.DEGRADED, "The published search profile cannot be read, the built-in one is used; the log says why."
+        )
+    if not settings.RETRIEVAL_HYBRID_ENABLED:
+        return Finding(detail=f"{profile}, by vectors alone: RETRIEVAL_HYBRID_ENABLED is false.")
+    return Finding(detail=profile.name)
+
+
+def broker() -> Finding:
+    try:
+        with celery_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
+            link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
+    except Exception:  # each transport has its own errors
+        logger.exception("The broker does not answer.")
+        return Finding(State.DEGRADED, "The broker does not answer: new documents wait until it does.")
+    return Finding()
+
+
+def worker() -> Finding:
+    """Whether somebody reads new documents, and gets on with it; told from their rows, so that no worker is asked."""
+    now = timezone.now()
+    counts = documents_by_status()
+    documents = Document.objects.order_by()
+    stale = documents.filter(
+        status=Document.Status.PENDING, attempts=0, updated_at__lt=now - WAITS_FOR_NOBODY_AFTER
+    ).exists()
+    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - HEARTBEAT_LOST_AFTER)
+    if stale and not busy.exists():
+        return Finding(State.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
+    if stuck := busy.filter(updated_at__lt=now - STUCK_AFTER).count():
+        minutes = STUCK_AFTER.total_seconds() / 60
+        return Finding(
+            State.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
+        )
+    return Finding(counts=counts)
+
+
+def documents_by_status() -> dict[str, int]:
+    counted = dict(Document.objects.order_by().values_list("status").annotate(Count("pk")))
+    return {status: counted.get(status, 0) for status in Document.Status.values}
+
+
+def queue() -> Finding:
+    """Whether work waits longer than it should, although somebody may be busy with it."""
+    late = [waiting for waiting in queues() if waiting.is_late]
+    if late:
+        told = "; ".join(f"{one.length} {one.name}, the oldest for {one.oldest_seconds / 60:.0f} min" for one in late)
+        return Finding(State.DEGRADED, f"Work waits for too long: {told}.")
+    return Finding()
+
+
+def disk_space() -> Finding:
+    """Whether there is room to write; without it what is stored can still be read."""
+    short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
+    if short is None:
+        return Finding()
+    free = f"{short.free_bytes // 2**20} MiB are free"
+    if short.free_bytes < settings.DISK_RESERVE_BYTES:
+        return Finding(State.DEGRADED, f"The disk is full ({free}): nothing is saved until there is room.")
+    if short.free_bytes < 2 * settings.DISK_RESERVE_BYTES:
+        return Finding(State.DEGRADED, f"The disk is nearly full ({free}): make room.")
+    return Finding(detail=f"{free}.")
+
+
+def scheduler() -> Finding:
+    """Whether the schedule is looked at; nothing is known of a scheduler that never wrote to this data directory."""
+    silent = scheduling.seconds_since_last_look()
+    if silent is not None and silent > SCHEDULER_LOST_AFTER_SECONDS:
+        return Finding(
+            State.DEGRADED, "The scheduler does not run: what was interrupted is not resumed. Start `celery beat`."
+        )
+    return Finding()
+
+
+def indexes() -> Finding:
+    """Whether passages, vectors and statistics agreed when they were last checked."""
+    if sum(last_counts().values()):
+        return Finding(State.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
+    return Finding()
+
+
+@dataclass
+class Remembered:
+    """A check whose finding holds for a while; one probe at a time asks anew."""
+
+    check: Callable[[], Finding]
+    finding: Finding | None = None
+    until: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self) -> Finding:
+        with self.lock:
+            if self.finding is None or time.monotonic() >= self.until:
+                self.finding = self.check()
+                holds = REMEMBERED_SECONDS if self.finding.state is State.OK else FAILURE_REMEMBERED_SECONDS
+                self.until = time.monotonic() + holds
+            return self.finding
+
+
+def asked_in_database(check: Check) -> Check:
+    """``check`` in a transaction whose statements PostgreSQL itself ends soon."""
+
+    @wraps(check)
+    def asked() -> Finding:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{STATEMENT_TIMEOUT_MS}ms"])
+            return check()
+
+    return asked
+
+
+CHECKS: dict[str, Check] = {
+    "database": database,
+    "migrations": Remembered(asked_in_database(migrations)),
+    "pgvector": asked_in_database(pgvector),
+    "search_profile": asked_in_database(search_profile),
+    "worker": asked_in_database(worker),
+    "queue": asked_in_database(queue),
+    "indexes": asked_in_database(indexes),
+    "embedder": Remembered(embedder),
+    "broker": Remembered(broker),
+    "disk": disk_space,
+    "scheduler": scheduler,
+}
+# Each group may hang without keeping the others from answering.
+GROUPS = [
+    Group(CHECKS, ("database", "migrations", "pgvector", "search_profile", "worker", "queue", "indexes")),
+    Group(CHECKS, ("embedder",), hung=lambda: State.FAILED if _VECTORS_ALONE.is_set() else State.DEGRADED),
+    Group(CHECKS, ("broker",), hung=lambda: State.DEGRADED),
+    Group(CHECKS, ("disk", "scheduler"), hung=lambda: State.DEGRADED),
+]
+
+
+def plug(name: str, check: Check) -> None:
+    """Have `/readyz` ask one more check, which needs no database."""
+    CHECKS[name] = check
+    GROUPS.append(Group(CHECKS, (name,), hung=lambda: State.DEGRADED))

@@ -1,0 +1,155 @@
+"""Checks that are asked within a deadline, whatever hangs.
+
+Checks that share what may hang (the database, say) run one after another in one thread. A round that hangs is joined by
+the probes that come later, so that there is never more than one thread and one connection for each group.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import load_backend
+
+logger = logging.getLogger(__name__)
+
+DEADLINE_SECONDS = 1.5
+# What libpq takes at least. Longer than the deadline, which does not wait for it.
+CONNECT_TIMEOUT_SECONDS = 2
+# A round that is this old has lost its server: its connection is cut, so that the next round begins with a new one.
+ABANDONED_SECONDS = 10.0
+
+
+class State(StrEnum):
+    OK = "ok"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found; FAILED means that no question can be answered. ``counts`` is what it counted on the way."""
+
+    state: State = State.OK
+    detail: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+Check = Callable[[], Finding]
+
+
+@dataclass(eq=False)
+class Round:
+    """One run through the checks of a group; ``findings`` grows while it runs."""
+
+    checks: Mapping[str, Check]
+    findings: dict[str, Finding] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+    done: threading.Event = field(default_factory=threading.Event)
+    connection: BaseDatabaseWrapper | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> None:
+        self.connection = connections["default"] = dedicated_connection()  # type: ignore[assignment]
+        try:
+            for name, check in self.checks.items():
+                if self.findings.get("database", Finding()).state is State.FAILED:
+                    self.findings[name] = Finding(State.FAILED, "Not looked at: the database does not answer.")
+                    continue
+                try:
+                    self.findings[name] = check()
+                except Exception:  # a probe tells what is wrong instead of going wrong
+                    logger.exception("The readiness check %s failed.", name)
+                    self.findings[name] = Finding(State.FAILED, "This check failed; the log says why.")
+        finally:
+            with self.lock:
+                connections.close_all()
+                self.connection = None
+            self.done.set()
+
+    def abandon(self) -> None:
+        """Cut the connection, so that a thread that waits for a silent server ends."""
+        with self.lock:
+            link = self.connection.connection if self.connection is not None else None
+            if link is None:
+                return  # connecting has a time limit of its own
+            logger.warning("The database has not answered a readiness check for %.0f s.", ABANDONED_SECONDS)
+            try:
+                with socket.socket(fileno=os.dup(link.fileno())) as line:
+                    line.shutdown(socket.SHUT_RDWR)
+            except OSError as error:
+                logger.warning("The connection of a readiness check could not be cut: %s", error)
+
+
+class Group:
+    """Checks that run one after another, in one thread at a time; ``hung`` is how bad it is when one does not answer.
+
+    The checks are looked up in ``known`` each time, by name.
+    """
+
+    def __init__(
+        self, known: Mapping[str, Check], names: Sequence[str], *, hung: Callable[[], State] = lambda: State.FAILED
+    ) -> None:
+        self._known = known
+        self._names = names
+        self._hung = hung
+        self._lock = threading.Lock()
+        self._round: Round | None = None
+
+    def begin(self) -> Round:
+        """A round under way: a new one, unless the last one has not come to its end."""
+        with self._lock:
+            if self._round is None or self._round.done.is_set():
+                self._round = Round({name: self._known[name] for name in self._names})
+                # A daemon, so that a hung server does not keep the process from ending.
+                threading.Thread(target=self._round.run, name="readiness", daemon=True).start()
+            elif time.monotonic() - self._round.started > ABANDONED_SECONDS:
+                self._round.abandon()
+            return self._round
+
+    def findings(self, of: Round, deadline: float) -> dict[str, Finding]:
+        """What the round has found by ``deadline`` (a time of the monotonic clock)."""
+        of.done.wait(max(0.0, deadline - time.monotonic()))
+        found = dict(of.findings)
+        silent = ""
+        for name in of.checks:
+            if name in found:
+                continue
+            if not silent:
+                found[name] = Finding(self._hung(), f"It did not answer within {DEADLINE_SECONDS:g} s.")
+            else:
+                found[name] = Finding(self._hung(), f"Not looked at: {silent} did not answer.")
+            silent = silent or name
+        return found
+
+
+def findings_of(groups: Sequence[Group]) -> dict[str, Finding]:
+    """What all checks found, at the latest after DEADLINE_SECONDS."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    rounds = [group.begin() for group in groups]
+    found: dict[str, Finding] = {}
+    for group, under_way in zip(groups, rounds, strict=True):
+        found |= group.findings(under_way, deadline)
+    return found
+
+
+def dedicated_connection() -> BaseDatabaseWrapper:
+    """A connection for one thread, of no pool, that gives up on a silent server."""
+    described: dict[str, Any] = copy.deepcopy(connections.settings["default"])
+    options = described["OPTIONS"]
+    options.pop("pool", None)
+    options["connect_timeout"] = CONNECT_TIMEOUT_SECONDS
+    options["tcp_user_timeout"] = 2000
+    described["CONN_MAX_AGE"] = 0
+    made: BaseDatabaseWrapper = load_backend(described["ENGINE"]).DatabaseWrapper(described, "default")
+    return made

@@ -1,0 +1,123 @@
+"""The refusals that every operation of the API shares, written into the schema in one place.
+
+A view names the form of its refusals as ``problem_serializer``; without one it is `{"detail": "One sentence."}`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+from rest_framework import serializers
+
+from retrieval.api.fields import TextField
+from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
+from retrieval.api.serializers import ProblemSerializer
+
+INVALID = "InvalidRequest"
+_TEXT = {"type": "string"}
+_ANY_TEXT = r"^[^\u0000]+$"  # beside the empty text, which drf-spectacular adds
+_SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+# One server-sent event; lines that begin with a colon are comments.
+EVENT: dict[str, Any] = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "id": {"type": "string", "description": "By which a reader goes on behind this event."},
+        "event": {"type": "string", "description": "Its name."},
+        "data": {"type": "string", "description": "A JSON document."},
+    },
+}
+# By status: what it means, and the headers that come with it.
+_ALWAYS: dict[str, tuple[str, dict[str, str]]] = {
+    "400": ("What was sent is wrong: which field, and why.", {}),
+    "401": ("Credentials are missing or wrong.", {"WWW-Authenticate": "How to sign in."}),
+    "403": ("The caller may not do this.", {}),
+    "404": ("There is nothing with this name or id, or it is not the caller's to see.", {}),
+    "405": ("Another method is needed.", {"Allow": "The methods that are understood."}),
+    "406": ("The site does not answer in the accepted media types.", {}),
+    "429": ("Too many requests, or too many wrong credentials.", {"Retry-After": "Seconds to wait."}),
+    "503": ("The site cannot answer at the moment.", {"Retry-After": "Seconds to wait, where they are known."}),
+}
+_WITH_A_BODY: dict[str, tuple[str, dict[str, str]]] = {
+    "413": ("The request is too large.", {}),
+    "415": ("The body is of another media type than the operation reads.", {}),
+}
+_WRITING: dict[str, tuple[str, dict[str, str]]] = {
+    "507": ("The disk is full: nothing was changed.", {"Retry-After": "Seconds to wait, where they are known."}),
+}
+
+
+class SchemaWithProblems(AutoSchema):  # type: ignore[misc]
+    """The operation as drf-spectacular reads it, and the refusals that it has in common with all others."""
+
+    def get_auth(self) -> list[dict[str, Any]]:
+        auth: list[dict[str, Any]] = super().get_auth()
+        open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
+            isinstance(permission, MayAsk) and (self.method == "GET" or not isinstance(permission, MayAskStaffMayWrite))
+            for permission in self.view.get_permissions()
+        )
+        return [*auth, {}] if open_to_all else auth
+
+    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
+        responses: dict[str, Any] = super()._get_response_bodies(direction)
+        form = getattr(self.view, "problem_serializer", ProblemSerializer)
+        problem = self.resolve_serializer(form(), direction).ref
+        invalid = self._invalid(problem) if form is ProblemSerializer else problem
+        for status, (description, headers) in self._refusals().items():
+            schema = invalid if status == "400" else problem
+            said = responses.get(status)
+            if said is not None and "content" in said:
+                own = said["content"].get("application/json", {}).get("schema", schema)
+                schema = own if own == schema else {"anyOf": [own, schema]}
+                description = said["description"] or description
+            responses[status] = {
+                "description": description,
+                "content": {"application/json": {"schema": schema}},
+                **({"headers": _described(headers)} if headers else {}),
+            }
+        return dict(sorted(responses.items()))
+
+    def _map_serializer_field(self, field: Any, direction: str, bypass_extensions: bool = False) -> Any:
+        """The field as drf-spectacular describes it, and what it does not see: texts are stripped and hold no NUL."""
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
+            return {**schema, "minItems": 1}
+        if isinstance(field, TextField) and not field.read_only and "pattern" not in schema:
+            return {**schema, "pattern": _ANY_TEXT if field.allow_blank else _SOME_TEXT}
+        return schema
+
+    def _refusals(self) -> dict[str, tuple[str, dict[str, str]]]:
+        refusals = dict(_ALWAYS)
+        if self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None:
+            refusals |= _WITH_A_BODY
+        if self.method != "GET":
+            refusals |= _WRITING
+        return refusals
+
+    def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
+        """A sentence about the whole request, or by field: sentences, or the same again for fields within it."""
+        by_field = {
+            "type": "object",
+            "additionalProperties": {
+                "anyOf": [
+                    {"type": "array", "items": {"anyOf": [_TEXT, {"type": "object"}]}},
+                    {"type": "object"},
+                ]
+            },
+        }
+        component = ResolvedComponent(
+            name=INVALID,
+            type=ResolvedComponent.SCHEMA,
+            object=INVALID,
+            schema={"oneOf": [problem, by_field]},
+        )
+        self.registry.register_on_missing(component)
+        ref: dict[str, Any] = component.ref
+        return ref
+
+
+def _described(headers: dict[str, str]) -> dict[str, Any]:
+    return {name: {"description": description, "schema": _TEXT} for name, description in headers.items()}

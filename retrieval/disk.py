@@ -1,0 +1,101 @@
+"""How much room the disks have, and what a full one looks like in the errors of others.
+
+PostgreSQL stops when it cannot write its log. So writing is refused while there is still a reserve, which keeps what is
+stored readable.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.utils.translation import gettext as _
+from prometheus_client import Counter
+
+from retrieval.exceptions import DiskFull
+
+logger = logging.getLogger(__name__)
+
+DISK_FULL = Counter("ragsite_disk_full", "What was not saved because the disk was full, or nearly so.", ["reason"])
+
+_PGCODE = "53100"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left on the disk that holds ``path``."""
+
+    path: Path
+    free_bytes: int
+    total_bytes: int
+
+
+def rooms() -> list[Room]:
+    """The disks that the site writes to, each once."""
+    paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
+    if settings.EMBEDDED_POSTGRES is not None:
+        paths.append(settings.EMBEDDED_POSTGRES.cluster)
+    found: dict[int, Room] = {}
+    for path in paths:
+        try:
+            device = path.stat().st_dev
+        except FileNotFoundError:
+            continue  # made in the data directory by whoever writes there first
+        if device not in found:
+            free = os.statvfs(path)
+            found[device] = Room(path, free.f_bavail * free.f_frsize, free.f_blocks * free.f_frsize)
+    return list(found.values())
+
+
+def is_short() -> bool:
+    """Whether a disk has less room than the reserve."""
+    return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in rooms())
+
+
+def require_room() -> None:
+    """Raises: DiskFull when a disk has less room than the reserve."""
+    if is_short():
+        DISK_FULL.labels(reason="reserve").inc()
+        raise DiskFull(message())
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether a full disk caused the error, as the operating system or PostgreSQL tells it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, DiskFull) or getattr(error, "sqlstate", None) == _PGCODE:
+            return True
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def saving() -> Iterator[None]:
+    """Raises: DiskFull before anything is done when the reserve is used up, and in place of errors of a full disk.
+
+    A database that is lost while the reserve is used up counts too: PostgreSQL stops when it cannot write its log.
+    """
+    require_room()
+    try:
+        yield
+    except Exception as error:
+        is_lost = isinstance(error, OperationalError | InterfaceError) and is_short()
+        if not is_lost and not is_disk_full(error):
+            raise
+        DISK_FULL.labels(reason="error").inc()
+        logger.error("Something could not be saved, because the disk is full: %s", error)
+        raise DiskFull(message()) from error
+
+
+def message() -> str:
+    return _("The disk of this site is full: nothing new can be saved until there is room. Please try again later.")

@@ -1,0 +1,145 @@
+"""Extraction in the sandbox: the parsers run in a process of their own, and what it gives back is checked."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+from retrieval import sandbox
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.extraction import detection, extract, printable_name, reader_module
+from retrieval.ingest.extraction.limits import ExtractionLimits
+from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
+from retrieval.metrics import FILES_BEYOND_LIMITS
+
+logger = logging.getLogger(__name__)
+
+_MOST_MARKS = 1_000_000
+_LONGEST_FIELD = 2_000
+_BYTES_PER_CHARACTER = 4
+_HEAD_BYTES = 64 << 20
+
+
+def sandbox_limits(memory_mib: int, seconds: float, limits: ExtractionLimits) -> sandbox.Limits:
+    """The limits of one extraction; its output is bounded by the text that may be in the file."""
+    return sandbox.Limits(memory_mib, seconds, limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES)
+
+
+def extract_in_sandbox(
+    data: bytes,
+    filename: str,
+    declared_media_type: str = "",
+    *,
+    limits: ExtractionLimits,
+    within: sandbox.Limits,
+    still_wanted: sandbox.StillWanted = lambda _elapsed: True,
+) -> ExtractedText:
+    """As :func:`retrieval.ingest.extraction.extract`, in a process with the limits ``within``.
+
+    Raises: DocumentRejected, also for a file that needs more than ``within`` or ends the process that reads it;
+    JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
+    """
+    name = printable_name(filename)
+    preload = [reader_module(detection.detect(data, name, declared_media_type))] if data else []
+    arguments = {"filename": filename, "declared_media_type": declared_media_type, "limits": asdict(limits)}
+    try:
+        head, text = sandbox.run(
+            f"{__name__}:read", data, arguments, within, preload=preload, still_wanted=still_wanted
+        )
+    except sandbox.LimitExceeded as error:
+        FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
+        logger.warning("%s %s to be read", name, error)
+        raise DocumentRejected(f"{name} {_to_be_read(error)}: split it, or save it anew in its program.") from error
+    except sandbox.JobCrashed as error:
+        FILES_BEYOND_LIMITS.labels(limit="crash").inc()
+        logger.warning("Reading %s %s", name, error)
+        raise DocumentRejected(f"{name} cannot be read: reading it {error}. Save it anew in its program.") from error
+    except sandbox.JobFailed as error:
+        if error.kind == DocumentRejected.__name__:
+            raise DocumentRejected(str(error)) from None
+        raise DocumentRejected(f"{name} could not be read ({error.kind}): save it anew in its program.") from error
+    try:
+        return _rebuilt(head, text, limits)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
+
+
+def _to_be_read(error: sandbox.LimitExceeded) -> str:
+    return f"{error} to be read" if error.limit != "output" else "gives more text than can be searched"
+
+
+# In the sandbox ------------------------------------------------------------------------------------------------------
+
+
+def read(
+    file: BinaryIO, filename: str, declared_media_type: str, limits: dict[str, int]
+) -> tuple[dict[str, Any], bytes]:
+    """The extracted text as values that JSON can hold, and the text itself in UTF-8."""
+    found = extract(file.read(), filename, declared_media_type, limits=ExtractionLimits(**limits))
+    if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
+        raise DocumentRejected(
+            f"{printable_name(filename)} holds more than {_MOST_MARKS:,} blocks: split it into smaller files."
+        )
+    head = {
+        "media_type": found.media_type,
+        "title": found.title,
+        "sections": [[section.start, section.level, section.title] for section in found.sections],
+        "pages": [[page.number, page.start, page.end] for page in found.pages],
+        "protected": [offset for span in found.protected for offset in (span.start, span.end)],
+        "holds_records": found.holds_records,
+        "metadata": dict(found.metadata),
+        "encoding": found.encoding,
+        "language_hint": found.language_hint,
+    }
+    return head, found.text.encode("utf-8")
+
+
+# What came back ------------------------------------------------------------------------------------------------------
+
+
+def _rebuilt(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
+    """Raises: ValueError, TypeError, KeyError or AttributeError for what :func:`read` would not have given."""
+    text = body.decode("utf-8")
+    if "\0" in text or len(text) > limits.max_text_chars:
+        raise ValueError("the text")
+    offsets = [int(offset) for offset in head["protected"]]
+    sections = [Section(int(start), int(level), _field(title)) for start, level, title in head["sections"]]
+    pages = [Page(int(number), int(start), int(end)) for number, start, end in head["pages"]]
+    if len(sections) + len(pages) + len(offsets) // 2 > _MOST_MARKS:
+        raise ValueError("too many marks")
+    spans = [Span(start, end) for start, end in zip(offsets[::2], offsets[1::2], strict=True)]
+    _check_order([span.start for span in spans], len(text), "spans")
+    for marks in (spans, pages):
+        if any(not 0 <= mark.start <= mark.end <= len(text) for mark in marks):
+            raise ValueError("a mark")
+    _check_order([section.start for section in sections], len(text), "sections")
+    _check_order([page.start for page in pages], len(text), "pages")
+    if _field(head["media_type"]) not in detection.BY_EXTENSION.values():
+        raise ValueError("the media type")
+    return ExtractedText(
+        text=text,
+        media_type=head["media_type"],
+        title=_field(head["title"]),
+        sections=tuple(sections),
+        pages=tuple(pages),
+        protected=tuple(spans),
+        holds_records=bool(head["holds_records"]),
+        metadata={_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
+        encoding=_field(head["encoding"]),
+        language_hint=_field(head["language_hint"])[:2],
+    )
+
+
+def _check_order(offsets: list[int], length: int, what: str) -> None:
+    previous = 0
+    for offset in offsets:
+        if not previous <= offset <= length:
+            raise ValueError(what)
+        previous = offset
+
+
+def _field(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError("a field")
+    return value[:_LONGEST_FIELD]

@@ -1,0 +1,189 @@
+"""The schema tells the truth: what the API really answers is what the schema says, refusals included."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from chat.models import Answer, Conversation, Feedback
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db
+
+REFUSALS = {"400", "401", "403", "404", "405", "406", "429", "503"}
+
+
+@pytest.fixture
+def schema(api: APIClient) -> dict[str, Any]:
+    found: dict[str, Any] = api.get("/api/schema/?format=json").json()
+    return found
+
+
+@pytest.fixture
+def answer(staff: User) -> Answer:
+    conversation = Conversation.objects.create(owner=staff, title="The pump")
+    made = Answer.objects.create(
+        conversation=conversation, question="How heavy?", text="Heavy.", status="completed", search_method="contrast"
+    )
+    Feedback.objects.create(answer=made, helpful=True)
+    return made
+
+
+def assert_told(schema: dict[str, Any], path: str, response: Any) -> None:
+    """The response's status, media type and body are among those that the schema names for its operation."""
+    method = response.request["REQUEST_METHOD"].lower()
+    operations = schema["paths"][path]
+    # An operation that is refused for its method has the refusals of the others.
+    operation = operations.get(method) or next(iter(operations.values()))
+    told = operation["responses"][str(response.status_code)]
+    for header in told.get("headers", {}):
+        assert header in response.headers
+    content = told["content"][response.headers["Content-Type"].partition(";")[0]]
+    plain = as_json_schema(content["schema"])
+    plain["components"] = as_json_schema(schema["components"])
+    jsonschema.Draft202012Validator(plain, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).validate(
+        response.json()
+    )
+
+
+def as_json_schema(node: Any) -> Any:
+    """OpenAPI 3.0's `nullable` in the words of JSON Schema."""
+    if isinstance(node, list):
+        return [as_json_schema(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {name: as_json_schema(each) for name, each in node.items() if name != "nullable"}
+    return {"anyOf": [plain, {"type": "null"}]} if node.get("nullable") is True else plain
+
+
+def test_every_operation_names_its_refusals(schema: dict[str, Any]) -> None:
+    seen = 0
+    for path, operations in schema["paths"].items():
+        if path == "/api/schema/":
+            continue
+        for method, operation in operations.items():
+            responses = operation["responses"]
+            assert set(responses) >= REFUSALS, (method, path)
+            if "requestBody" in operation:
+                assert {"413", "415", "507"} <= set(responses), (method, path)
+            form = json.dumps(responses["403"]["content"])
+            assert ("OpenAIProblem" if path.startswith("/v1/") else "/Problem") in form, (method, path)
+            assert "Retry-After" in responses["429"]["headers"]
+            seen += 1
+    assert seen >= 20
+
+
+def test_an_open_site_says_that_no_key_is_needed(api: APIClient, settings: Any) -> None:
+    def security(path: str, method: str) -> Any:
+        return api.get("/api/schema/?format=json").json()["paths"][path][method]["security"]
+
+    assert {} in security("/api/v1/ask/", "post")
+    assert {} in security("/api/v1/collections/", "get")
+    assert {} not in security("/api/v1/collections/", "post")
+    assert {} not in security("/api/v1/documents/", "get")
+    settings.CHAT_REQUIRES_LOGIN = True
+    assert {} not in security("/api/v1/ask/", "post")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        ("post", "/api/v1/search/", {"data": {"query": ""}, "format": "json"}, 400),
+        ("post", "/api/v1/search/", {"data": {"query": "a", "filters": {"dates": [3]}}, "format": "json"}, 400),
+        ("post", "/api/v1/search/", {"data": "[" * 100_000, "content_type": "application/json"}, 400),
+        ("post", "/api/v1/search/", {"data": "[1]", "content_type": "application/json"}, 400),
+        ("post", "/api/v1/search/", {"data": '{"query": NaN}', "content_type": "application/json"}, 400),
+        (
+            "post",
+            "/api/v1/search/",
+            {"data": '{"query": "a", "top_k": 1e999}', "content_type": "application/json"},
+            400,
+        ),
+        ("post", "/api/v1/search/", {"data": "1" * 5000, "content_type": "application/json"}, 400),
+        ("post", "/api/v1/search/", {"data": '{"query": "\\ud800"}', "content_type": "application/json"}, 400),
+        ("post", "/api/v1/search/", {"data": b'{"query": "\xff"}', "content_type": "application/json"}, 400),
+        ("post", "/api/v1/search/", {"data": b" " * (6 * 2**20), "content_type": "application/json"}, 413),
+        ("post", "/api/v1/search/", {"data": "query=a", "content_type": "text/plain"}, 415),
+        ("get", "/api/v1/search/", {}, 405),
+        ("get", "/api/v1/documents/", {}, 401),
+        ("get", "/api/v1/conversations/", {"headers": {"Authorization": "Token wrong"}}, 401),
+        ("get", "/api/v1/conversations/", {"headers": {"Accept": "text/html"}}, 406),
+        ("get", "/api/v1/conversations/?limit=many", {}, 400),
+        ("get", "/api/v1/conversations/?offset=-1", {}, 400),
+        ("get", "/api/v1/conversations/?offset=99999999999999999999", {}, 400),
+        ("post", "/v1/chat/completions", {"data": {"messages": []}, "format": "json"}, 400),
+        ("post", "/v1/chat/completions", {"data": "{}", "content_type": "text/plain"}, 415),
+        ("delete", "/v1/chat/completions", {}, 405),
+        ("get", "/v1/models", {"headers": {"Authorization": "Basic eDp4"}}, 401),
+    ],
+)
+def test_refusals_are_as_the_schema_says(
+    api: APIClient, schema: dict[str, Any], method: str, path: str, options: dict[str, Any], status: int
+) -> None:
+    response = getattr(api, method)(path, **options)
+    assert response.status_code == status
+    assert_told(schema, path.partition("?")[0], response)
+
+
+def test_a_refusal_for_too_many_requests_is_as_the_schema_says(
+    api: APIClient, schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rest_framework.throttling import ScopedRateThrottle
+
+    monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"search": "1/min", "ask": "1/min"})
+    for _ in range(2):
+        response = api.post("/api/v1/search/", {"query": ""}, format="json")
+    assert response.status_code == 429
+    assert_told(schema, "/api/v1/search/", response)
+
+
+def test_answers_are_as_the_schema_says(
+    staff_api: APIClient,
+    schema: dict[str, Any],
+    answer: Answer,
+    collection: Collection,
+    ingest: Callable[..., Document],
+) -> None:
+    document = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
+    for path, values in {
+        "/api/v1/answers/{answer_id}/": {"answer_id": answer.pk},
+        "/api/v1/collections/": {},
+        "/api/v1/conversations/": {},
+        "/api/v1/conversations/{conversation_id}/": {"conversation_id": answer.conversation_id},
+        "/api/v1/documents/": {},
+        "/api/v1/documents/{id}/": {"id": document.pk},
+        "/v1/models": {},
+    }.items():
+        response = staff_api.get(re.sub(r"{(\w+)}", lambda found, values=values: str(values[found[1]]), path))
+        assert response.status_code == 200
+        assert_told(schema, path, response)
+    found = staff_api.post("/api/v1/search/", {"query": "pump", "explain": True}, format="json")
+    assert found.status_code == 200
+    assert_told(schema, "/api/v1/search/", found)
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", "", [], "\ud800"])
+def test_what_is_no_boolean_is_refused(api: APIClient, value: Any) -> None:
+    body = json.dumps({"query": "a", "explain": value})
+    response = api.post("/api/v1/search/", body, content_type="application/json")
+    assert (response.status_code, response.json()) == (400, {"explain": ["This must be true or false."]})
+
+
+def test_a_number_is_no_name(staff_api: APIClient) -> None:
+    response = staff_api.post("/api/v1/collections/", {"slug": 7, "name": 0}, format="json")
+    assert response.status_code == 400
+    assert response.json() == {"slug": ["This must be a string."], "name": ["This must be a string."]}
+
+
+def test_no_reason_may_be_given_as_an_empty_one(staff_api: APIClient, answer: Answer) -> None:
+    url = f"/api/v1/answers/{answer.pk}/feedback/"
+    response = staff_api.post(url, {"helpful": False, "reason": ""}, format="json")
+    assert response.status_code == 200
+    assert response.json()["reason"] == ""

@@ -1,0 +1,108 @@
+"""PostgreSQL hangs or is away: what a probe is told, and how soon. Its death in the midst of work: `test_killed.py`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.db import connection, connections
+from django.test import Client
+
+from ragsite import checks, probes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# The deadline is 1.5 s. What a busy machine adds is generous; without a deadline none of these would ever end.
+SOON_SECONDS = 8.0
+
+
+@pytest.fixture(autouse=True)
+def _known_before(client: Client) -> None:
+    """What takes long the first time (the embedder's model) has been looked at."""
+    checks.CHECKS["embedder"]()
+
+
+@pytest.fixture
+def stopped_server() -> Iterator[int]:
+    """The postmaster, stopped: it accepts connections and says nothing. Its id, to let it go on."""
+    assert settings.EMBEDDED_POSTGRES is not None
+    pid = settings.EMBEDDED_POSTGRES._postmaster_pid()
+    os.kill(pid, signal.SIGSTOP)
+    yield pid
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def black_hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The database is at an address that accepts connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        described = dict(connections.settings["default"])
+        described |= {
+            "ENGINE": "django.db.backends.postgresql",
+            "HOST": "127.0.0.1",
+            "PORT": str(listener.getsockname()[1]),
+            "OPTIONS": {},
+        }
+        monkeypatch.setitem(connections.settings, "default", described)
+        yield
+
+
+def readiness_threads() -> int:
+    return sum(thread.name == "readiness" for thread in threading.enumerate())
+
+
+def test_a_stopped_server_is_told_of_in_time_and_comes_back(client: Client, stopped_server: int) -> None:
+    started = time.monotonic()
+    response = client.get("/readyz")
+    assert time.monotonic() - started < SOON_SECONDS
+    assert response.status_code == 503
+    told = response.json()["checks"]
+    assert told["database"] == {"state": "failed", "detail": "It did not answer within 1.5 s."}
+    assert told["worker"]["detail"] == "Not looked at: database did not answer."
+    assert told["disk"]["state"] == "ok"
+    os.kill(stopped_server, signal.SIGCONT)
+    deadline = time.monotonic() + 60
+    while client.get("/readyz").status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_probes_of_a_server_that_never_answers_do_not_pile_up(client: Client, black_hole: None) -> None:
+    started = time.monotonic()
+    for _ in range(3):
+        assert client.get("/readyz").status_code == 503
+    assert time.monotonic() - started < 3 * SOON_SECONDS
+    assert readiness_threads() <= len(checks.GROUPS)
+
+
+def test_counters_are_shown_without_the_database(client: Client, black_hole: None) -> None:
+    started = time.monotonic()
+    shown = client.get("/metrics").content.decode()
+    assert time.monotonic() - started < SOON_SECONDS
+    assert "ragsite_database_up 0.0" in shown
+    assert "ragsite_disk_free_bytes{" in shown
+
+
+def test_a_connection_that_stays_silent_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 0.1)
+    monkeypatch.setattr(probes, "ABANDONED_SECONDS", 0.5)
+
+    def ask() -> probes.Finding:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(600)")
+        return probes.Finding()
+
+    group = probes.Group({"silent": ask}, ("silent",))
+    first = group.begin()
+    deadline = time.monotonic() + 60
+    while not first.done.wait(0.2):
+        assert probes.findings_of([group])["silent"].state is probes.State.FAILED
+        assert time.monotonic() < deadline

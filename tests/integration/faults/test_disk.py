@@ -1,0 +1,318 @@
+"""The disk is full: what is stored can be read, what would write is refused with 507, nothing half-written is left."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError, connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chat import conf
+from chat.models import Answer, Conversation
+from chat.streaming import runs, streams
+from chat.types import Source
+from ragsite import scheduling
+from ragsite.celery import app as celery_app
+from retrieval import disk
+from retrieval.ingest import pipeline, submission
+from retrieval.models import Collection, Document
+from tests.support.small_disk import SmallDisk, small_disk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = {"question": "How heavy is the pump?"}
+COMPLETION = {"model": "documents", "messages": [{"role": "user", "content": "How heavy is the pump?"}]}
+TOLD = "The disk of this site is full"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
+    return collection
+
+
+@pytest.fixture
+def staff() -> User:
+    return User.objects.create_superuser("editor", password="a long password")
+
+
+@pytest.fixture
+def api(staff: User) -> APIClient:
+    cache.clear()
+    client = APIClient(raise_request_exception=False)
+    client.force_authenticate(staff)
+    return client
+
+
+@pytest.fixture
+def pages(staff: User) -> Client:
+    cache.clear()
+    client = Client(raise_request_exception=False)
+    client.force_login(staff)
+    return client
+
+
+@pytest.fixture
+def media(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
+    """Uploads go to a disk of their own. The early refusal is switched off: what is seen is what a full disk does."""
+    with small_disk(tmp_path / "media") as small:
+        settings.DISK_RESERVE_BYTES = 0
+        settings.MEDIA_ROOT = small.path
+        yield small
+
+
+@pytest.fixture
+def tables(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
+    """PostgreSQL keeps the answers and sessions on a disk of their own."""
+    assert settings.EMBEDDED_POSTGRES is not None
+    with small_disk(Path("/tmp") / f"ragsite-{tmp_path.name}", "16m") as small:
+        settings.DISK_RESERVE_BYTES = 0
+        folder = small.path / "tablespace"
+        folder.mkdir()
+        if owner := settings.EMBEDDED_POSTGRES._server_user():
+            shutil.chown(folder, owner, owner)
+        moved = ("chat_answer", "chat_streamedevent", "chat_citation", "django_session")
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+            for table in moved:
+                cursor.execute(f"ALTER TABLE {table} SET TABLESPACE small")
+        yield small
+        if small._filling.exists():
+            small.make_room()
+        with connection.cursor() as cursor:
+            for table in moved:
+                cursor.execute(f"ALTER TABLE {table} SET TABLESPACE pg_default")
+            cursor.execute("DROP TABLESPACE small")
+    small.path.rmdir()
+
+
+def stored_files(media: SmallDisk) -> list[str]:
+    return [path.name for path in (media.path / "documents").glob("*")]
+
+
+def upload(api: APIClient, collection: Collection, *names: str) -> object:
+    files = [SimpleUploadedFile(name, b"It weighs 3450 grams. " * 10_000, "text/plain") for name in names]
+    return api.post("/api/v1/documents/", {"collection": collection.slug, "file": files}, format="multipart")
+
+
+# The reserve: refused early ------------------------------------------------------------------------------------------
+
+
+def test_below_the_reserve_every_interface_refuses_in_its_own_form(
+    api: APIClient, pages: Client, library: Collection, settings: LazySettings
+) -> None:
+    assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
+    before = Answer.objects.get()
+    settings.DISK_RESERVE_BYTES = 2**62
+
+    asked = api.post("/api/v1/ask/", QUESTION, format="json")
+    assert (asked.status_code, list(asked.json())) == (507, ["detail"])
+    assert TOLD in asked.json()["detail"]
+    streamed = api.post("/api/v1/ask/", {**QUESTION, "stream": True}, format="json")
+    assert streamed.status_code == 507
+    completion = api.post("/v1/chat/completions", COMPLETION, format="json")
+    assert completion.status_code == 507
+    assert completion.json()["error"]["type"] == "server_error"
+    assert completion.json()["error"]["code"] == "insufficient_storage"
+    uploaded = upload(api, library, "one.txt", "two.txt")
+    assert (uploaded.status_code, list(uploaded.json())) == (507, ["detail"])
+
+    fragment = pages.post("/ask/", QUESTION, headers={"HX-Request": "true"})
+    assert fragment.status_code == 507
+    assert fragment["HX-Retarget"] == "#question-error"
+    assert TOLD in fragment.content.decode()
+    page = pages.post("/ask/", QUESTION)
+    assert page.status_code == 507
+    assert "<html" in page.content.decode()
+    assert TOLD in page.content.decode()
+    form = {"collection": library.pk, "file": SimpleUploadedFile("one.txt", b"It weighs 3450 grams."), "metadata": "{}"}
+    admin = pages.post("/admin/retrieval/document/add/", form)
+    assert admin.status_code == 507
+    assert TOLD in admin.content.decode()
+
+    assert Answer.objects.get() == before
+    assert Document.objects.count() == 1
+    # Reading goes on.
+    assert pages.get("/").status_code == 200
+    assert api.get(f"/api/v1/answers/{before.pk}/").json()["answer"] == before.text
+    found = api.post("/api/v1/search/", {"query": "pump"}, format="json")
+    assert found.json()["results"]
+
+    settings.DISK_RESERVE_BYTES = 0
+    assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
+    assert upload(api, library, "one.txt").status_code == 202
+
+
+def test_a_document_waits_for_room_without_using_up_its_attempts(
+    collection: Collection, settings: LazySettings
+) -> None:
+    document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False).document
+    settings.DISK_RESERVE_BYTES = 2**62
+    for _ in range(pipeline.MAX_ATTEMPTS + 1):
+        pipeline.ingest(document.pk)
+    document.refresh_from_db()
+    assert (document.status, document.attempts) == ("pending", 0)
+    assert TOLD in document.error
+    settings.DISK_RESERVE_BYTES = 0
+    pipeline.ingest(document.pk)
+    document.refresh_from_db()
+    assert document.status == "ready"
+
+
+# A disk that is full indeed ------------------------------------------------------------------------------------------
+
+
+def test_an_upload_onto_a_full_disk_leaves_nothing(
+    api: APIClient, pages: Client, collection: Collection, media: SmallDisk
+) -> None:
+    media.fill()
+    response = upload(api, collection, "one.txt")
+    assert (response.status_code, list(response.json())) == (507, ["detail"])
+    form = {"collection": collection.pk, "file": SimpleUploadedFile("a.txt", b"words " * 50_000), "metadata": "{}"}
+    page = pages.post("/admin/retrieval/document/add/", form)
+    assert page.status_code == 507
+    assert TOLD in page.content.decode()
+    assert stored_files(media) == []
+    assert not Document.objects.exists()
+    media.make_room()
+    assert upload(api, collection, "one.txt").status_code == 202
+    assert len(stored_files(media)) == 1
+
+
+def test_of_several_files_those_that_fit_are_kept(api: APIClient, collection: Collection, media: SmallDisk) -> None:
+    # 8 MiB hold no more than 38 of 220 kB.
+    response = upload(api, collection, *(f"{number}.txt" for number in range(45)))
+    assert response.status_code == 202
+    told = response.json()
+    assert told["accepted"]
+    assert told["rejected"]
+    assert all(TOLD in rejected["error"] for rejected in told["rejected"])
+    assert len(stored_files(media)) == len(told["accepted"]) == Document.objects.count()
+
+
+def test_a_file_whose_row_cannot_be_saved_is_not_kept(collection: Collection, settings: LazySettings) -> None:
+    folder = Path(settings.MEDIA_ROOT) / "documents"
+    before = set(folder.glob("*"))
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE retrieval_document ADD CONSTRAINT refuse CHECK (source <> 'pump.md') NOT VALID")
+    try:
+        with pytest.raises(Exception, match="refuse"):
+            submission.submit(collection, "pump.md", b"It weighs 3450 grams.", enqueue=False)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE retrieval_document DROP CONSTRAINT refuse")
+    assert set(folder.glob("*")) == before
+
+
+class FillingGenerator:
+    """Writes an answer while somebody else takes the last room of the disk."""
+
+    name = "filling"
+
+    def __init__(self, small: SmallDisk) -> None:
+        self._small = small
+
+    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+        self._small.fill()
+        # More than fits into the pages that the tables have already, compressed as it will be.
+        yield "The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500))
+
+
+def test_an_answer_that_cannot_be_saved_says_so(
+    api: APIClient, library: Collection, tables: SmallDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filling = FillingGenerator(tables)
+    monkeypatch.setattr(conf, "generator", lambda: filling)
+    monkeypatch.setattr(runs, "SAVE_PAUSES_SECONDS", (0.05,))
+    response = api.post("/api/v1/ask/", QUESTION, format="json")
+    assert response.status_code == 507
+    assert TOLD in response.json()["detail"]
+    answer = Answer.objects.get()
+    assert answer.status in ("failed", "generating")
+    # Whoever comes back for it is told too; nothing is said to be complete.
+    told = async_to_sync(last_event)(answer)
+    assert told.name == "failed"
+
+    tables.make_room()
+    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * streams.CLOSED_AFTER)
+    streams.close_interrupted()
+    answer.refresh_from_db()
+    assert answer.status == "failed"
+    assert answer.error
+    monkeypatch.undo()
+    assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
+
+
+async def last_event(answer: Answer) -> streams.StreamEvent:
+    return await asyncio.wait_for(streams.finish(answer.pk), 60)
+
+
+def fill_sessions() -> None:
+    for number in range(10_000):
+        Session.objects.create(session_key=f"{number}", session_data="x" * 500, expire_date=timezone.now())
+
+
+def test_a_session_that_cannot_be_saved_is_refused_as_a_page(tables: SmallDisk, staff: User) -> None:
+    """The error comes after the view, where no view can answer for it."""
+    client = Client(raise_request_exception=False)
+    tables.fill()
+    # What the table has reserved is used up first.
+    with pytest.raises(OperationalError):
+        fill_sessions()
+    refused = client.post("/admin/login/", {"username": "editor", "password": "a long password"})
+    assert refused.status_code == 507
+    assert TOLD in refused.content.decode()
+    assert client.get("/admin/login/").status_code in (200, 302)
+    tables.make_room()
+    assert client.post("/admin/login/", {"username": "editor", "password": "a long password"}).status_code == 302
+
+
+def test_the_schedule_goes_on_in_memory(tmp_path: Path, settings: LazySettings) -> None:
+    with small_disk(tmp_path / "data", "64k") as small:
+        settings.DATA_DIR = small.path
+        small.fill()
+        scheduler = scheduling.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
+        assert "resume-interrupted-ingestions" in scheduler.schedule
+        scheduler.tick()
+        scheduler.sync()
+        scheduler.close()
+        small.make_room()
+        again = scheduling.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
+        assert again.schedule
+        again.tick()
+        again.close()
+        assert scheduling.seconds_since_last_look() is not None
+
+
+def test_errors_of_a_full_disk_are_recognised() -> None:
+    refused = OSError(errno.ENOSPC, "No space left on device")
+    assert disk.is_disk_full(refused)
+    wrapped = ValueError("unrelated words")
+    wrapped.__cause__ = refused
+    assert disk.is_disk_full(wrapped)
+    assert not disk.is_disk_full(OSError(errno.EACCES, "Permission denied"))
+    assert not disk.is_disk_full(None)
+
+
+def test_conversations_are_still_shown(pages: Client, staff: User, settings: LazySettings) -> None:
+    conversation = Conversation.objects.create(owner=staff, title="Pumps")
+    Answer.objects.create(conversation=conversation, question="How heavy?", text="3450 grams.", status="completed")
+    settings.DISK_RESERVE_BYTES = 2**62
+    shown = pages.get(reverse("chat:conversation", args=[conversation.pk]))
+    assert shown.status_code == 200
+    assert "3450 grams" in shown.content.decode()

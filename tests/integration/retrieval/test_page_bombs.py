@@ -1,0 +1,87 @@
+"""Pages of PDF files that take for ever to draw, asked for by many: a real web server stays awake."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+from django.core.files.base import ContentFile
+
+from retrieval.models import Collection, Document, DocumentText
+from tests.support import bombs
+from tests.support.site import WebServer, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+
+DRAWING_SECONDS = 6
+TEXT = "The pump hums.\n"
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    found = WebServer(tmp_path_factory.mktemp("web") / "web.log", DRAWING_SECONDS=str(DRAWING_SECONDS))
+    yield found
+    found.stop()
+
+
+def saved(collection: Collection, name: str, data: bytes) -> str:
+    """A PDF document as if it had been read, and the address of its first page's picture."""
+    digest = hashlib.sha256(data + name.encode()).hexdigest()
+    document = Document(
+        collection=collection, source=name, media_type="application/pdf", status="ready", content_hash=digest
+    )
+    document.file.save(name, ContentFile(data), save=True)
+    DocumentText.objects.create(document=document, content_hash=digest, text=TEXT, pages=[[1, 0, len(TEXT)]])
+    return f"/documents/{document.pk}/pages/1/"
+
+
+def not_drawn(server: WebServer) -> dict[str, float]:
+    text = httpx2.get(f"{server.url}/metrics", timeout=30).text
+    found = re.findall(r'ragsite_pages_not_drawn_total\{reason="(\w+)"\} ([\d.]+)', text)
+    return {reason: float(count) for reason, count in found}
+
+
+def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
+    collection: Collection, server: WebServer
+) -> None:
+    address = saved(collection, "bomb.pdf", bombs.pdf_nested_forms(levels=6))
+    innocent = saved(collection, "plain.pdf", bombs.pdf(bombs.page(bombs.WORDS)))
+    viewer = innocent.replace("pages/1/", "")
+    slowest = 0.0
+    with ThreadPoolExecutor(30) as askers:
+        asked = [askers.submit(httpx2.get, server.url + address, timeout=60) for _ in range(30)]
+        while not all(response.done() for response in asked):
+            for path in ("/healthz", viewer):
+                started = time.monotonic()
+                assert httpx2.get(server.url + path, timeout=60).status_code == 200
+                slowest = max(slowest, time.monotonic() - started)
+            time.sleep(0.2)
+    assert {response.result().status_code for response in asked} == {422}
+    # A second on a machine that does nothing else.
+    assert slowest < DRAWING_SECONDS
+    assert not_drawn(server).get("time") == 1
+    started = time.monotonic()
+    assert httpx2.get(server.url + address, timeout=60).status_code == 422
+    assert time.monotonic() - started < DRAWING_SECONDS / 2
+    assert httpx2.get(server.url + innocent, timeout=60).headers["Content-Type"] == "image/webp"
+
+
+def test_drawing_stops_when_the_last_visitor_leaves(collection: Collection, server: WebServer) -> None:
+    address = saved(collection, "left.pdf", bombs.pdf_nested_forms(levels=6))
+    visitors = []
+    for _ in range(2):
+        visitor = socket.create_connection(("127.0.0.1", server.port))
+        visitor.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        visitors.append(visitor)
+    visitors[0].close()
+    time.sleep(1)
+    assert "cancelled" not in not_drawn(server)
+    visitors[1].close()
+    # Not at the end of its time: nobody waits for it any more.
+    wait_until(lambda: not_drawn(server).get("cancelled") == 1, DRAWING_SECONDS - 1, "the end of the drawing")

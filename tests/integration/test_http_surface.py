@@ -1,0 +1,204 @@
+"""What holds for every address of the site: no header breaks it, no cache keeps it, refusals have the caller's form."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.resolvers import RegexPattern, RoutePattern
+
+from chat.models import Answer, Conversation
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "a long password"
+BROKEN_ADDRESS = "http://[bad"
+
+
+def addresses(values: dict[str, Any]) -> Iterator[str]:
+    """Every address of the URL configuration, its parameters filled in from ``values`` or by their kind."""
+
+    def walk(patterns: list[Any], path: str) -> Iterator[str]:
+        for each in patterns:
+            route = _filled(each.pattern, values)
+            if route is None:
+                continue
+            if isinstance(each, URLResolver):
+                yield from walk(each.url_patterns, path + route)
+            else:
+                assert isinstance(each, URLPattern)
+                yield path + route
+
+    return walk(get_resolver().url_patterns, "/")
+
+
+def _filled(pattern: Any, values: dict[str, Any]) -> str | None:
+    if isinstance(pattern, RegexPattern):
+        return None  # the administration's last resort
+    assert isinstance(pattern, RoutePattern)
+
+    def value(found: re.Match[str]) -> str:
+        kind = type(pattern.converters[found[1]]).__name__
+        return str(values.get(found[1]) or {"UUIDConverter": uuid.UUID(int=7)}.get(kind, 1))
+
+    route = re.sub(r"<(?:\w+:)?(\w+)>", value, str(pattern))
+    assert "<" not in route, route
+    return route
+
+
+@pytest.fixture
+def administrator() -> User:
+    return User.objects.create_superuser("admin", password=PASSWORD)
+
+
+@pytest.fixture
+def values(collection: Collection, ingest: Callable[..., Document], administrator: User) -> dict[str, Any]:
+    """Names that exist: a document, and an answer with its conversation."""
+    document = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
+    conversation = Conversation.objects.create(owner=administrator, title="The pump")
+    answer = Answer.objects.create(
+        conversation=conversation, question="How heavy is it?", text="Heavy.", status=Answer.Status.COMPLETED
+    )
+    return {
+        "document_id": document.pk,
+        "answer_id": answer.pk,
+        "conversation_id": conversation.pk,
+        "pk": document.pk,
+        "url": "retrieval/document/",
+        "model": "ragsite",
+        "rest": "files",
+    }
+
+
+@pytest.mark.parametrize("signed_in", [True, False])
+def test_no_cache_keeps_what_depends_on_who_asks(
+    client: Client, values: dict[str, Any], administrator: User, signed_in: bool
+) -> None:
+    if signed_in:
+        client.force_login(administrator)
+    client.raise_request_exception = False
+    kept, broken, seen = [], [], 0
+    for address in addresses(values):
+        if address.endswith("/stream/"):
+            continue  # these close the test's own connection; tests of streams look at their headers
+        response = client.get(address, headers={"HX-Current-URL": BROKEN_ADDRESS, "HX-Request": "true"})
+        seen += 1
+        if response.status_code >= 500 and address != "/readyz":
+            broken.append((address, response.status_code))
+        if "private" not in response.headers.get("Cache-Control", ""):
+            kept.append(address)
+    assert seen > 100
+    assert broken == []
+    assert kept == []
+
+
+def test_static_files_stay_cacheable(client: Client) -> None:
+    response = client.get("/static/chat/site.css")
+    assert response.status_code == 200
+    assert "private" not in response.headers["Cache-Control"]
+
+
+# Headers -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["HX-Current-URL", "Referer", "Origin", "Last-Event-ID", "If-None-Match"])
+@pytest.mark.parametrize("value", [BROKEN_ADDRESS, "\udcff".encode("utf-8", "surrogateescape").decode("latin-1")])
+@pytest.mark.parametrize("place", ["/conversations/", "/c/{conversation_id}/entry/", "/c/{conversation_id}/", "/"])
+def test_a_malformed_header_is_passed_over(
+    client: Client, values: dict[str, Any], administrator: User, place: str, header: str, value: str
+) -> None:
+    client.force_login(administrator)
+    response = client.get(place.format(**values), headers={header: value, "HX-Request": "true"})
+    assert response.status_code == 200
+
+
+def test_deleting_a_conversation_from_a_page_with_a_malformed_address(
+    client: Client, values: dict[str, Any], administrator: User
+) -> None:
+    client.force_login(administrator)
+    response = client.post(
+        f"/c/{values['conversation_id']}/delete/", headers={"HX-Current-URL": BROKEN_ADDRESS, "HX-Request": "true"}
+    )
+    assert response.status_code == 200
+    assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["/api/schema/", "/api/docs/"])
+def test_the_schema_does_not_look_at_credentials(client: Client, path: str) -> None:
+    """A NUL in a user name, which the database would refuse."""
+    assert client.get(path, headers={"Authorization": "Basic AHg6eA=="}).status_code == 200
+
+
+# Refusals by Django itself -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing/", "/api/v1/answers/7/", "/api/nothing"])
+def test_the_api_refuses_unknown_addresses_in_json(client: Client, path: str) -> None:
+    response = client.get(path)
+    assert response.status_code == 404
+    assert response.json() == {"detail": "There is nothing at this address: /api/docs/ lists what there is."}
+
+
+def test_people_get_a_page(client: Client) -> None:
+    response = client.get("/nothing/")
+    assert (response.status_code, response["Content-Type"]) == (404, "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [("/api/v1/search/", lambda body: body["detail"]), ("/v1/models", lambda b: b["error"]["message"])],
+)
+def test_a_host_that_is_not_served_is_refused_in_json(client: Client, path: str, inside: Callable[[Any], str]) -> None:
+    response = client.get(path, headers={"Host": "evil.example"})
+    assert response.status_code == 400
+    assert inside(response.json()).startswith("The request was not understood")
+
+
+# Signing in ----------------------------------------------------------------------------------------------------------
+
+
+def sign_in(client: Client, path: str, name: str, **fields: str) -> str:
+    response = client.post(path, {"username": name, "password": PASSWORD, **fields})
+    assert response.status_code == 302
+    return response.headers["Location"]
+
+
+@pytest.mark.parametrize("target", ["", "http://[bad", "https://evil.example/"])
+def test_whoever_signs_in_lands_at_the_chat(client: Client, administrator: User, target: str) -> None:
+    User.objects.create_user("reader", password=PASSWORD)
+    assert sign_in(client, "/accounts/login/", "reader", next=target) == "/"
+    assert client.get("/").status_code == 200
+    assert sign_in(client, "/accounts/logout/", "reader") == "/"
+    assert sign_in(client, "/admin/login/", "admin", next=target) == "/"
+
+
+def test_whoever_comes_from_a_page_goes_back_to_it(client: Client, administrator: User) -> None:
+    User.objects.create_user("reader", password=PASSWORD)
+    assert sign_in(client, "/accounts/login/", "reader", next="/conversations/?q=pump") == "/conversations/?q=pump"
+    client.logout()
+    to_admin = client.get("/admin/retrieval/document/").headers["Location"]
+    assert to_admin.startswith("/admin/login/?next=")
+    assert sign_in(client, "/admin/login/", "admin", next="/admin/retrieval/document/") == "/admin/retrieval/document/"
+
+
+def test_readers_who_are_not_staff_can_sign_in_where_it_is_asked(client: Client, settings: Any) -> None:
+    settings.CHAT_REQUIRES_LOGIN = True
+    User.objects.create_user("reader", password=PASSWORD)
+    address = client.get("/").headers["Location"]
+    assert address == "/accounts/login/?next=/"
+    assert "username" in client.get(address).content.decode()
+    assert sign_in(client, address, "reader") == "/"
+    assert client.get("/").status_code == 200
+
+
+def test_a_wrong_password_is_refused_in_a_sentence(client: Client) -> None:
+    response = client.post("/accounts/login/", {"username": "nobody", "password": "wrong"})
+    assert response.status_code == 200
+    assert "Please enter a correct username and password" in response.content.decode()

@@ -1,0 +1,184 @@
+"""The regular expressions of the product: each place that makes or uses one, and the compiled pattern."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tests.support.attacks import Pattern
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("chat", "retrieval", "evaluation", "ragsite")
+FUNCTIONS = frozenset("compile sub subn search match fullmatch split findall finditer".split())
+SEARCHING = "finditer"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A call of the module ``re``: ``source`` is what it says. ``patterns`` is empty where that is not known before it
+    runs; ``method`` is how the pattern is used."""
+
+    path: str
+    line: int
+    source: str
+    method: str
+    patterns: tuple[Pattern, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}: {self.source}"
+
+
+@cache
+def places() -> tuple[Place, ...]:
+    return tuple(
+        place for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) for place in _places_in(path)
+    )
+
+
+def _places_in(path: Path) -> Iterator[Place]:
+    text = path.read_text()
+    if "re" not in {alias.asname or alias.name for alias in _imports(text)}:
+        return
+    tree = ast.parse(text)
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+    reachable = tuple(_patterns_of(module))
+    found = []
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+            and node.func.attr in FUNCTIONS
+        ):
+            pattern = _evaluated(node, module)
+            method = node.func.attr
+            if method == "compile":
+                method = _method_of(path, tree, node)
+            elif method not in ("match", "fullmatch"):
+                method = SEARCHING
+            found.append(
+                Place(
+                    str(path.relative_to(ROOT)),
+                    node.lineno,
+                    " ".join(ast.unparse(node).split()),
+                    method,
+                    () if pattern is None else (pattern,),
+                )
+            )
+    yield from found
+    known = {pattern for place in found for pattern in place.patterns}
+    rest = tuple(pattern for pattern in reachable if pattern not in known)
+    if rest:
+        yield Place(str(path.relative_to(ROOT)), 0, "composed while it is imported", SEARCHING, rest)
+
+
+def _imports(text: str) -> list[ast.alias]:
+    return [alias for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names]
+
+
+def _evaluated(call: ast.Call, module: ModuleType) -> Pattern | None:
+    assert isinstance(call.func, ast.Attribute)
+    flags = next((keyword.value for keyword in call.keywords if keyword.arg == "flags"), None)
+    at = {"compile": 1, "search": 2, "match": 2, "fullmatch": 2, "findall": 2, "finditer": 2, "split": 3}.get(
+        call.func.attr, 4
+    )
+    if flags is None and len(call.args) > at:
+        flags = call.args[at]
+    try:
+        pattern = _value(call.args[0], module)
+        return re.compile(pattern, _value(flags, module) if flags is not None else 0)
+    except NameError:
+        return None
+
+
+def _value(expression: ast.expr, module: ModuleType) -> Any:
+    return eval(compile(ast.Expression(expression), "<pattern>", "eval"), dict(vars(module)))
+
+
+def _method_of(path: Path, tree: ast.Module, call: ast.Call) -> str:
+    """How the pattern with the name that it is given is used: "match" when never searched."""
+    name = next(
+        (
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign | ast.AnnAssign) and any(each is call for each in ast.walk(node))
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        ),
+        "",
+    )
+    if not name:
+        return SEARCHING
+    used = set()
+    for text in [path.read_text()] if name.startswith("_") else _sources_naming(name):
+        parsed = ast.parse(text)
+        called = {
+            id(_indexed(node.func.value)): node.func.attr
+            for node in ast.walk(parsed)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+        looped = {id(node.iter) for node in ast.walk(parsed) if isinstance(node, ast.comprehension | ast.For)}
+        compared = {id(each) for node in ast.walk(parsed) if isinstance(node, ast.Compare) for each in node.comparators}
+        for node in ast.walk(parsed):
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                is_key = id(node) in compared or (id(node) in looped and _is_mapping(tree, name))
+                used.update(() if is_key else (called.get(id(node), SEARCHING),))
+    if not used:
+        return SEARCHING
+    if used <= {"fullmatch"}:
+        return "fullmatch"
+    return "match" if used <= {"match", "fullmatch"} else SEARCHING
+
+
+def _is_mapping(tree: ast.Module, name: str) -> bool:
+    """Whether the name is given to a dictionary: looping over it gives its keys."""
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Dict)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        for node in tree.body
+    )
+
+
+def _indexed(expression: ast.expr) -> ast.expr:
+    """``NAME`` of ``NAME[key]``."""
+    return expression.value if isinstance(expression, ast.Subscript) else expression
+
+
+def _sources_naming(name: str) -> list[str]:
+    return [text for text in _sources() if re.search(rf"\b{name}\b", text)]
+
+
+@cache
+def _sources() -> tuple[str, ...]:
+    return tuple(path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def _patterns_of(module: ModuleType) -> Iterator[Pattern]:
+    for value in list(vars(module).values()):
+        yield from _patterns_in(value, 0)
+
+
+def _patterns_in(value: Any, depth: int) -> Iterator[Pattern]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth > 4:
+        return
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _patterns_in(one, depth + 1)
+    elif isinstance(value, tuple | list | set | frozenset):
+        for one in value:
+            yield from _patterns_in(one, depth + 1)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            yield from _patterns_in(getattr(value, each.name, None), depth + 1)

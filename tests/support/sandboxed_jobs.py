@@ -1,0 +1,91 @@
+"""Jobs for the tests of the sandbox, well-behaved and other."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from typing import Any, BinaryIO
+
+Result = tuple[Any, bytes]
+
+
+def count(file: BinaryIO, word: str) -> Result:
+    data = file.read()
+    return {"found": data.count(word.encode())}, data[:10]
+
+
+def environment(file: BinaryIO) -> Result:
+    opened = []
+    for descriptor in range(64):
+        with contextlib.suppress(OSError):
+            os.fstat(descriptor)
+            opened.append(descriptor)
+    return [dict(os.environ), os.getcwd(), opened], b""
+
+
+def fail(file: BinaryIO) -> Result:
+    raise ValueError("no such thing")
+
+
+def allocate(file: BinaryIO) -> Result:
+    return len(bytearray(10**12)), b""
+
+
+def fill_memory(file: BinaryIO) -> Result:
+    kept: list[bytes] = []
+    while True:
+        kept.append(b"x" * 10**6)
+
+
+def spin(file: BinaryIO) -> Result:
+    while True:
+        pass
+
+
+def sleep(file: BinaryIO) -> Result:
+    time.sleep(1000)
+    return None, b""
+
+
+def crash(file: BinaryIO) -> Result:
+    ctypes.string_at(1)
+    return None, b""
+
+
+def write_endlessly(file: BinaryIO) -> Result:
+    while True:
+        os.write(4, b"x" * 65536)
+
+
+def write_nonsense(file: BinaryIO) -> Result:
+    os.write(4, (3).to_bytes(8, "big") + b"{]}")
+    os._exit(0)
+
+
+def attempts(file: BinaryIO, path: str) -> Result:
+    """What each attempt to leave came to: the name of its error, or "done"."""
+
+    def outcome(attempt: Any) -> str:
+        try:
+            attempt()
+        except Exception as error:  # noqa: BLE001
+            return type(error).__name__
+        return "done"
+
+    return {
+        "connect": outcome(lambda: socket.create_connection(("127.0.0.1", 80), 1)),
+        "local socket": outcome(lambda: socket.socket(socket.AF_UNIX)),
+        "program": outcome(lambda: subprocess.run(["/bin/true"], check=True)),
+        "fork": outcome(os.fork),
+        "signal": outcome(lambda: os.kill(os.getppid(), signal.SIGTERM)),
+        "write": outcome(lambda: open(path + ".new", "w")),
+        "remove": outcome(lambda: os.remove(path)),
+        "read": outcome(lambda: open(path).read()),
+        "list": outcome(lambda: os.listdir(os.path.dirname(path))),
+        "environment of the parent": outcome(lambda: open(f"/proc/{os.getppid()}/environ").read()),
+    }, b""
