@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -28,6 +30,13 @@ from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
+# Searching, weighing and checking take processor time and a database connection, writing by a model takes neither.
+SEARCHES_AT_ONCE = 4
+_THREADS = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 async def answer(
     question: str,
@@ -38,7 +47,7 @@ async def answer(
     draft: Draft | None = None,
     subject: str = "",
     profile: NamedProfile | None = None,
-) -> AsyncIterator[AnswerEvent]:
+) -> AsyncGenerator[AnswerEvent, None]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
@@ -58,11 +67,9 @@ async def answer(
         return
     # Nor does one that was turned away before come back as something that was said.
     if history:
-        history = await sync_to_async(_without_instructions, thread_sensitive=False)(history)
+        history = await in_thread(_without_instructions)(history)
     try:
-        searched = await sync_to_async(_search, thread_sensitive=False)(
-            question, filters, method, history, subject, profile
-        )
+        searched = await in_thread(_search)(question, filters, method, history, subject, profile)
     except InvalidQuery as error:
         yield Failed(str(error))
         return
@@ -73,7 +80,7 @@ async def answer(
     if history and searched.trace.reformulation is not None:
         # "And in winter?" says nothing to whoever answers from the sources alone.
         question = searched.trace.query
-    evidence = await sync_to_async(evidence_for, thread_sensitive=False)(question, searched.sources)
+    evidence = await in_thread(evidence_for)(question, searched.sources)
     answerability = evidence.answerability
     yield replace(searched, confidence=round(answerability.probability, 4))
     # A failed vector leg is told as such. The question's vector may be remembered: then nobody else would tell.
@@ -107,7 +114,7 @@ async def answer(
             yield _refusal(generator.name, notices, draft.usage)
             return
     text = "".join(pieces).strip()
-    verified = await sync_to_async(verify, thread_sensitive=False)(text, searched.sources)
+    verified = await in_thread(verify)(text, searched.sources)
     if not by_words and not verified.measured and "vector" not in searched.trace.degraded:
         notices.append(_by_words_notice())
     if is_models:
@@ -121,6 +128,11 @@ async def answer(
         statements=verified.statements,
         usage=draft.usage,
     )
+
+
+def in_thread(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """``function`` run in one of the few threads that search."""
+    return sync_to_async(function, thread_sensitive=False, executor=_THREADS)
 
 
 def instruction(question: str) -> str:

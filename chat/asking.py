@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -13,10 +14,13 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chat import rights
-from chat.exceptions import InvalidQuestion
+from chat.exceptions import InvalidQuestion, SiteBusy
+from chat.metrics import REFUSED_QUESTIONS
 from chat.models import Answer, Conversation
+from chat.streaming.admission import ADMISSION, QueueFull
 from retrieval import disk
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
@@ -24,7 +28,7 @@ from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"
 
-__all__ = ["InvalidQuestion", "answers_readable_by", "begin", "checked", "filters_of", "visitor_of"]
+__all__ = ["InvalidQuestion", "SiteBusy", "answers_readable_by", "begin", "checked", "filters_of", "visitor_of"]
 
 
 def visitor_of(request: HttpRequest) -> str:
@@ -52,12 +56,13 @@ def begin(
     With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
     an asker who keeps them; they count in place of the conversation's.
 
-    Raises: InvalidQuestion with a sentence for the visitor; DiskFull when there is no room to save an answer.
+    Raises: InvalidQuestion, or SiteBusy when too many answers wait already, with a sentence for the visitor; DiskFull
+    when there is no room to save an answer.
     """
     question = checked(question)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
-    with transaction.atomic():
+    with _place_in_queue() as answer_id, transaction.atomic():
         if conversation_id is not None:
             conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
@@ -77,12 +82,34 @@ def begin(
                 title=question[:200],
             )
         return Answer.objects.create(
+            id=answer_id,
             conversation=conversation,
             question=question,
             method="" if method == "default" else method,
             anew=anew,
             history=None if history is None else [asdict(turn) for turn in history],
         )
+
+
+@contextmanager
+def _place_in_queue() -> Iterator[uuid.UUID]:
+    """The id of the answer that will be written, with a place for it. Raises: SiteBusy."""
+    answer_id = uuid.uuid4()
+    try:
+        ADMISSION.reserve(answer_id, at_once=settings.ANSWERS_AT_ONCE, waiting=settings.ANSWERS_WAITING)
+    except QueueFull as error:
+        REFUSED_QUESTIONS.inc()
+        message = ngettext(
+            "Too many questions are being answered. Please try again in %(seconds)d second.",
+            "Too many questions are being answered. Please try again in %(seconds)d seconds.",
+            error.retry_after_seconds,
+        )
+        raise SiteBusy(message % {"seconds": error.retry_after_seconds}, error.retry_after_seconds) from error
+    try:
+        yield answer_id
+    except BaseException:
+        ADMISSION.release(answer_id)
+        raise
 
 
 def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:

@@ -11,6 +11,14 @@ class InvalidQuestion(Exception):
         self.field = field
 
 
+class SiteBusy(Exception):
+    """The question cannot be taken now. For the person who asked; becomes a 503 with `Retry-After`."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class NoAnswer(Exception):
     """The sources do not answer the question. Not an error: the answer then says so."""
 

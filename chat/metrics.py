@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge, Histogram
 
 ANSWERS = Counter("ragsite_answers", "Finished answers.", ["status", "refused"])
 ANSWER_CACHE = Counter(
@@ -16,3 +16,15 @@ INSTRUCTIONS = Counter(
     "ragsite_instructions", "Questions that read like instructions to the site and were not answered.", ["rule"]
 )
 INSTRUCTED_SOURCES = Counter("ragsite_instructed_sources", "Sources of answers that hold instructions to a model.")
+ANSWERS_IN_WRITING = Gauge("ragsite_answers_in_writing", "Answers that this process is writing.")
+ANSWERS_IN_QUEUE = Gauge("ragsite_answers_in_queue", "Answers that wait in this process for their turn.")
+QUEUE_SECONDS = Histogram(
+    "ragsite_answer_queue_seconds",
+    "How long answers waited for their turn.",
+    buckets=(0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+)
+REFUSED_QUESTIONS = Counter("ragsite_refused_questions", "Questions that were not taken because the queue was full.")
+OUT_OF_TIME = Counter(
+    "ragsite_answers_out_of_time", "Answers ended by QUESTION_SECONDS: waiting, searching, or writing.", ["stage"]
+)
+ABANDONED = Counter("ragsite_abandoned_answers", "Answers that were stopped because nobody read them any more.")

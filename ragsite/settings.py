@@ -317,6 +317,7 @@ EMBEDDER: dict[str, Any] = (
             "api_key": env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
             "model": env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
             "dimension": env.integer("EMBEDDING_DIMENSION", 1536),
+            "query_timeout_seconds": env.number("EMBEDDING_QUERY_TIMEOUT_SECONDS", 2.5),
         },
     }
     if EMBEDDING_BASE_URL
@@ -392,6 +393,13 @@ CONTEXT_BUDGET_TOKENS = env.integer("CONTEXT_BUDGET_TOKENS", 4000)
 
 # Chat ----------------------------------------------------------------------------------------------------------------
 
+# A whole question, from its turn in the queue to the saved answer; every part that waits takes of these.
+QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)
+# Answers written at once: by one web process, and by all of them together (0: no such bound). More wait, up to
+# ANSWERS_WAITING in each process; what is asked then is refused.
+ANSWERS_AT_ONCE = env.integer("ANSWERS_AT_ONCE", 8)
+ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
+ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)

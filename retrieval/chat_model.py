@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from retrieval import deadline
 from retrieval.chat_endpoint import ChatEndpoint
 from retrieval.exceptions import ImproperModel, ModelFailed
 
@@ -58,28 +59,32 @@ class ChatModel:
         return content
 
     def _post(self, body: dict[str, Any]) -> bytes:
-        deadline = time.monotonic() + self._timeout_seconds
+        seconds = deadline.seconds_left(self._timeout_seconds)
+        ends_at = time.monotonic() + seconds
         received = bytearray()
         try:
-            with self._opened().stream("POST", self._endpoint.url, json=body) as response:
+            with self._opened().stream("POST", self._endpoint.url, json=body, timeout=seconds) as response:
                 for piece in response.iter_bytes():
                     received += piece
-                    if time.monotonic() > deadline:
-                        raise ModelFailed(f"The model did not answer within {self._timeout_seconds:g} s.")
+                    if time.monotonic() > ends_at:
+                        raise self._late(seconds)
                     if len(received) > LARGEST_RESPONSE_BYTES:
                         raise ModelFailed("The model server sent more than an answer can be.")
         except httpx2.TimeoutException:
-            raise ModelFailed(f"The model did not answer within {self._timeout_seconds:g} s.") from None
+            raise self._late(seconds) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ModelFailed(f"The model server could not be reached ({type(error).__name__}).") from None
         if response.status_code != HTTPStatus.OK:
             raise ModelFailed(self._endpoint.refusal(response.status_code, bytes(received)))
         return bytes(received)
 
+    def _late(self, seconds: float) -> ModelFailed:
+        return ModelFailed(f"The model did not answer within {seconds:g} s.")
+
     def _opened(self) -> httpx2.Client:
         """This process's client: connections cannot be shared with the parent of a fork."""
         client = self._client
         if client is None or client[0] != os.getpid():
-            client = (os.getpid(), httpx2.Client(headers=self._endpoint.headers, timeout=self._timeout_seconds))
+            client = (os.getpid(), httpx2.Client(headers=self._endpoint.headers))
             self._client = client
         return client[1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from django.db import connection
 
+from retrieval import deadline
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import LegFailed
 from retrieval.lexical.ranker import Bm25Ranker
@@ -40,9 +41,10 @@ class LegResult:
 def rank_legs(query: str, filters: SearchFilters, plan: SearchPlan) -> list[LegResult]:
     """Both legs at once, each in a thread with a database connection of its own."""
     wanted = [leg for leg in Leg if plan.weights.of(leg) > 0]
-    deadline = time.monotonic() + plan.leg_timeout_seconds + DEADLINE_GRACE_SECONDS
+    leg_seconds = deadline.seconds_left(plan.leg_timeout_seconds)
+    ends_at = time.monotonic() + leg_seconds + DEADLINE_GRACE_SECONDS
     running: dict[Leg, Future[LegResult]] = {
-        leg: threads.submit(_rank_leg, RANKERS[leg](query, filters, plan), plan.depth) for leg in wanted
+        leg: deadline.submit(threads, _rank_leg, RANKERS[leg](query, filters, plan), plan.depth) for leg in wanted
     }
     results = []
     for leg in Leg:
@@ -50,14 +52,14 @@ def rank_legs(query: str, filters: SearchFilters, plan: SearchPlan) -> list[LegR
             results.append(LegResult(LegTrace(leg, LegStatus.OFF)))
             continue
         try:
-            results.append(running[leg].result(timeout=max(0.0, deadline - time.monotonic())))
+            results.append(running[leg].result(timeout=max(0.0, ends_at - time.monotonic())))
         except DeadlinePassed:
             running[leg].cancel()
             late = LegTrace(
                 leg,
                 LegStatus.LATE,
-                milliseconds=plan.leg_timeout_seconds * 1000,
-                error=f"No answer within {plan.leg_timeout_seconds:g} s.",
+                milliseconds=leg_seconds * 1000,
+                error=f"No answer within {leg_seconds:g} s.",
             )
             results.append(LegResult(late))
     for result in results:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 SEARCH_SECONDS = Histogram(
     "ragsite_search_seconds",
@@ -29,6 +29,10 @@ PROFILE_FAILURES = Counter(
 PROFILE_CHOICE_FAILURES = Counter(
     "ragsite_search_profile_choice_failures",
     "Questions for which a visitor's search profile could not be chosen; the one in force served.",
+)
+BREAKER_OPEN = Gauge("ragsite_breaker_open", "1 while a part that failed repeatedly is left alone.", ["part"])
+BREAKER_OPENED = Counter(
+    "ragsite_breaker_opened", "Times that a part was left alone after repeated failures.", ["part"]
 )
 PAGES_NOT_DRAWN = Counter(
     "ragsite_pages_not_drawn",

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
-from retrieval import conf
+from retrieval import conf, deadline
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.legs import DEADLINE_GRACE_SECONDS, threads
 from retrieval.lexical.syntax import parse
@@ -47,14 +47,15 @@ def reranked(
         builds_on = conf.reranker(plan.reranker).builds_on
         if builds_on is not None and builds_on not in legs:
             return fused, trace(LegStatus.OFF, error=f"It builds on the {builds_on} leg, which did not answer.")
-        running = threads.submit(_judge, query, candidates, plan)
-        judged = running.result(timeout=plan.timeout_seconds + DEADLINE_GRACE_SECONDS)
+        seconds = deadline.seconds_left(plan.timeout_seconds)
+        running = deadline.submit(threads, _judge, query, candidates, plan.reranker, seconds)
+        judged = running.result(timeout=seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
         return rerank(fused, plan, judged), trace(LegStatus.OK, len(judged))
     except DeadlinePassed:
         running.cancel()
-        failed = trace(LegStatus.LATE, error=f"No answer within {plan.timeout_seconds:g} s.")
+        failed = trace(LegStatus.LATE, error=f"No answer within {seconds:g} s.")
     except RerankLate as error:
         failed = trace(LegStatus.LATE, error=str(error))
     except (RerankFailed, ImproperlyConfigured) as error:
@@ -68,9 +69,9 @@ def reranked(
     return fused, failed
 
 
-def _judge(query: str, candidates: Candidates, plan: RerankPlan) -> Mapping[int, float]:
+def _judge(query: str, candidates: Candidates, reranker: str, seconds: float) -> Mapping[int, float]:
     try:
-        return conf.reranker(plan.reranker).score(query, candidates, plan.timeout_seconds)
+        return conf.reranker(reranker).score(query, candidates, seconds)
     finally:
         connection.close_if_unusable_or_obsolete()
 

@@ -30,6 +30,8 @@ for _name in list(os.environ):
             "EVALUATE_",
             "JUDGE_",
             "ANSWER_",
+            "ANSWERS_",
+            "QUESTION_",
         )
     ):
         del os.environ[_name]
@@ -97,6 +99,14 @@ def _broker_in_memory(request: pytest.FixtureRequest, settings: LazySettings) ->
     app.conf.broker_url, app.conf.broker_transport_options = previous
     app.amqp._producer_pool = None
     app._pool = None
+
+
+@pytest.fixture(autouse=True)
+def _empty_queue() -> None:
+    """Questions of an earlier test, taken and never answered, keep no places."""
+    from chat.streaming.admission import ADMISSION
+
+    ADMISSION._reserved.clear()
 
 
 @pytest.fixture

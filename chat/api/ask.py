@@ -17,7 +17,7 @@ from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
 from chat.models import Answer
 from chat.streaming import readers, saving, streams
-from retrieval.api.errors import ApiView, InsufficientStorage, Unavailable
+from retrieval.api.errors import ApiView, Busy, InsufficientStorage, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
 from retrieval.api.schema import EVENT
@@ -34,7 +34,7 @@ class AskView(ApiView):
         responses={
             (200, "application/json"): AnswerSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                EVENT, "With `stream`: the events `searched`, `token`, and `completed` or `failed`."
+                EVENT, "With `stream`: the events `queued`, `searched`, `token`, and `completed` or `failed`."
             ),
             503: ProblemSerializer,
             507: ProblemSerializer,
@@ -57,6 +57,8 @@ class AskView(ApiView):
             )
         except asking.InvalidQuestion as error:
             raise ValidationError({error.field: [str(error)]}) from error
+        except asking.SiteBusy as error:
+            raise Busy(str(error), error.retry_after_seconds) from error
         if asked["stream"]:
             return event_stream(answer, request.user)
         return Response(answer_as_json(finished(answer, request.user)))
@@ -64,6 +66,8 @@ class AskView(ApiView):
 
 def finished(answer: Answer, user: Any) -> Answer:
     """The answer, written to its end and saved.
+
+    When the caller hangs up, Django cancels the request, asgiref what runs for it, and with that the writing.
 
     Raises: Unavailable with the sentence that it failed with; InsufficientStorage when it could not be saved, because
     the disk is full; PermissionDenied when ``user`` lost the right to its sources meanwhile.

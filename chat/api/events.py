@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -37,8 +38,9 @@ async def answer_events(answer_id: uuid.UUID, user: Any, after: str = "") -> Asy
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    async for event in readers.follow(answer_id, user, after):
-        yield encode(event)
+    async with aclosing(readers.follow(answer_id, user, after)) as events:
+        async for event in events:
+            yield encode(event)
 
 
 async def give_back_connection() -> None:

@@ -27,6 +27,8 @@ from chat.generators.thinking import ThoughtFilter
 from chat.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
 from chat.protocols import Draft
 from chat.types import Source, Usage
+from retrieval import deadline
+from retrieval.breaker import Breaker, Open, State
 from retrieval.chat_endpoint import ChatEndpoint
 from retrieval.types import Turn
 
@@ -36,6 +38,10 @@ FIRST_PAUSE_SECONDS = 0.5
 # A server that asks for a longer pause is not waited for: a reader is there.
 LONGEST_PAUSE_SECONDS = 20.0
 LONGEST_REFUSAL_BYTES = 16 * 1024
+# Of what a question has left, for checking the answer, or for quoting one where the model wrote none.
+KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
+# A server that answers so is there: it refused this one question.
+_OF_THE_QUESTION = frozenset({400, 413, 422})
 # No tokenizer makes more characters of a token than these, runs of blanks aside. An answer that is longer than its
 # tokens allow is cut off, as is one that is longer than anybody reads.
 CHARACTERS_PER_TOKEN = 16
@@ -78,6 +84,7 @@ class OpenAICompatibleGenerator:
         self._prices = prices
         # Parameters that this server has refused: it is not asked with them again.
         self._refused: frozenset[str] = frozenset()
+        self._breaker = Breaker("model")
 
     def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
         """The model's text, markers whole and only of sources given. Raises: NoAnswer, GenerationFailed."""
@@ -150,16 +157,45 @@ class OpenAICompatibleGenerator:
             yield rest
 
     async def _deltas(self, messages: list[dict[str, str]]) -> AsyncGenerator[Delta, None]:
+        """The completion, unless the server failed repeatedly and is left alone. Raises: GenerationFailed."""
+        breaker = self._breaker
+        try:
+            breaker.enter()
+        except Open as error:
+            raise GenerationFailed(str(error)) from None
+        told = False
+        try:
+            async with aclosing(self._attempted(messages)) as received:
+                async for delta in received:
+                    if not told and breaker.state is not State.CLOSED:
+                        # Its first sign lets the others in; a trial may be as long as an answer.
+                        breaker.succeeded()
+                    told = True
+                    yield delta
+        except GenerationFailed as error:
+            if isinstance(error.__cause__, _Refused) and error.__cause__.status in _OF_THE_QUESTION:
+                breaker.left()
+            else:
+                breaker.failed()
+            raise
+        except BaseException:
+            breaker.left()
+            raise
+        breaker.succeeded()
+
+    async def _attempted(self, messages: list[dict[str, str]]) -> AsyncGenerator[Delta, None]:
         """The completion. A failure before the first word is retried; after it, it is the end.
 
         Time that runs out after the first word is the end as well, and reported as a length that was reached.
         """
-        deadline = time.monotonic() + self._limits.total_seconds
+        left = deadline.seconds_left(math.inf)
+        seconds = min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
+        ends_at = time.monotonic() + seconds
         for attempt in range(1, ATTEMPTS + 1):
             begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
-                async with aclosing(self._asked(messages, deadline)) as received:
+                async with aclosing(self._asked(messages, ends_at)) as received:
                     async for delta in received:
                         begun = begun or bool(delta.text)
                         yield delta
@@ -179,11 +215,11 @@ class OpenAICompatibleGenerator:
             except httpx2.HTTPError as error:
                 if begun or attempt == ATTEMPTS:
                     raise GenerationFailed(f"The line to the model broke: {type(error).__name__}.") from error
-            if time.monotonic() + pause_seconds > deadline:
-                raise GenerationFailed(f"The model was not there within {self._limits.total_seconds:g} s.")
+            if time.monotonic() + pause_seconds > ends_at:
+                raise GenerationFailed(f"The model was not there within {seconds:.3g} s.")
             await asyncio.sleep(pause_seconds)
 
-    async def _asked(self, messages: list[dict[str, str]], deadline: float) -> AsyncGenerator[Delta, None]:
+    async def _asked(self, messages: list[dict[str, str]], ends_at: float) -> AsyncGenerator[Delta, None]:
         """One attempt, repeated at once without what the server turns out not to know."""
         refused = self._refused
         while True:
@@ -191,7 +227,7 @@ class OpenAICompatibleGenerator:
             try:
                 async with aclosing(self._posted(body)) as received:
                     while True:
-                        delta = await self._next(received, deadline)
+                        delta = await self._next(received, ends_at)
                         if delta is None:
                             return
                         self._refused = refused
@@ -202,16 +238,16 @@ class OpenAICompatibleGenerator:
                     raise
                 refused |= {blamed}
 
-    async def _next(self, received: AsyncGenerator[Delta, None], deadline: float) -> Delta | None:
+    async def _next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
         """The next piece, None at the end. Raises: GenerationFailed after silence, _OutOfTime at the deadline."""
-        left = deadline - time.monotonic()
+        left = ends_at - time.monotonic()
         silence = self._limits.silence_seconds
         try:
             async with asyncio.timeout(max(0.0, min(left, silence))):
                 return await anext(received, None)
         except TimeoutError as error:
             if left <= silence:
-                raise _OutOfTime(f"The model was not done within {self._limits.total_seconds:g} s.") from error
+                raise _OutOfTime("The model was not done within its time.") from error
             raise GenerationFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
 
     async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from chat.api.events import give_back_connection
@@ -31,28 +32,29 @@ async def chunks(
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     streamed = ""
-    async for event in readers.follow(answer_id, user):
-        match event.name:
-            case "searched":
-                sources = event.payload["sources"]
-                yield _data(completion.chunk({}, **beside, **event.payload))
-            case "token":
-                streamed += event.payload["text"]
-                yield _data(completion.chunk({"content": event.payload["text"]}, **beside))
-            case "reset":
-                if streamed.strip():
-                    yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
-                streamed = ""
-            case "completed":
-                if rest := _unsaid(event.payload, streamed):
-                    yield _data(completion.chunk({"content": rest}, **beside))
-                yield _data({**completion.last_chunk(event.payload, sources), **beside})
-                if include_usage:
-                    yield _data(completion.usage_chunk(event.payload, sources))
-            case "failed":
-                yield _data(error(event.payload["message"], kind="server_error"))
-            case _:
-                yield sse.comment(event.name)
+    async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
+        async for event in events:
+            match event.name:
+                case "searched":
+                    sources = event.payload["sources"]
+                    yield _data(completion.chunk({}, **beside, **event.payload))
+                case "token":
+                    streamed += event.payload["text"]
+                    yield _data(completion.chunk({"content": event.payload["text"]}, **beside))
+                case "reset":
+                    if streamed.strip():
+                        yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
+                    streamed = ""
+                case "completed":
+                    if rest := _unsaid(event.payload, streamed):
+                        yield _data(completion.chunk({"content": rest}, **beside))
+                    yield _data({**completion.last_chunk(event.payload, sources), **beside})
+                    if include_usage:
+                        yield _data(completion.usage_chunk(event.payload, sources))
+                case "failed":
+                    yield _data(error(event.payload["message"], kind="server_error"))
+                case _:
+                    yield sse.comment(event.name)
     yield DONE
 
 

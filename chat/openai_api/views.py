@@ -27,6 +27,7 @@ from chat.openai_api.serializers import (
     ModelSerializer,
 )
 from chat.openai_api.stream import chunks
+from retrieval.api.errors import Busy
 from retrieval.api.parsers import JSONParser
 from retrieval.api.schema import EVENT
 from retrieval.models import Collection
@@ -92,6 +93,8 @@ def _begun(request: Request, asked: Asked, collection: str, fields: dict[str, An
         if error.field == "collection":
             raise ModelNotFound(f"There is no model named {fields['model']!r}: GET /v1/models lists them.") from error
         raise ValidationError({"messages" if error.field == "question" else error.field: [str(error)]}) from error
+    except asking.SiteBusy as error:
+        raise Busy(str(error), error.retry_after_seconds) from error
 
 
 class ModelsView(OpenAIView):

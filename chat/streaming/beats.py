@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from chat.metrics import ABANDONED
 from chat.models import Answer
 from chat.streaming import saving
 from chat.streaming.runs import RUNS, Run, in_database
@@ -25,7 +26,9 @@ logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
 # How long an answer goes on being written for a reader who may come back.
-UNFOLLOWED_SECONDS = 10.0
+UNFOLLOWED_SECONDS = 5.0
+# The same for a caller who cannot come back: the next round ends the work.
+GONE_SECONDS = 0.2
 
 _BEATS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
@@ -60,17 +63,22 @@ async def _beat(loop: asyncio.AbstractEventLoop) -> None:
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for snapshot in snapshots:
-            if snapshot.run.claim.token not in followed or _is_abandoned(
-                snapshot.run, followed[snapshot.run.claim.token]
-            ):
-                _cancel(snapshot.run)
+            run = snapshot.run
+            if run.claim.token not in followed:
+                _cancel(run)
+            elif not run.ending and _is_abandoned(run, followed[run.claim.token]):
+                ABANDONED.inc()
+                _cancel(run)
 
 
 def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
-    """Whether nobody has read along for a while, neither here nor, as the database says, in another process."""
-    if run.followers or time.monotonic() - run.last_followed <= UNFOLLOWED_SECONDS:
-        return False
-    return followed_at is None or timezone.now() - followed_at >= timedelta(seconds=UNFOLLOWED_SECONDS)
+    """Whether nobody reads along any more, neither here nor, as the database says, in another process."""
+    now = time.monotonic()
+    if run.readers or run.may_return:
+        left = not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
+    else:
+        left = now - run.last_read > GONE_SECONDS
+    return left and (followed_at is None or timezone.now() - followed_at >= timedelta(seconds=UNFOLLOWED_SECONDS))
 
 
 def _cancel(run: Run) -> None:
@@ -102,7 +110,7 @@ def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
 def _store_at_once(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
     by_token = {snapshot.run.claim.token: snapshot for snapshot in snapshots}
     with transaction.atomic():
-        held = Answer.objects.filter(claim__in=by_token, status=Answer.Status.GENERATING)
+        held = Answer.objects.filter(claim__in=by_token, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING])
         held.update(heartbeat_at=timezone.now())
         followed = {claim: at for claim, at in held.values_list("claim", "followed_at") if claim is not None}
         saving.store([row for token in followed for row in by_token[token].run.rows(by_token[token].upto)])

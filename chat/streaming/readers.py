@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,13 +36,15 @@ class _Reach:
 _REACHES: dict[int | None, tuple[float, _Reach | None]] = {}
 
 
-async def follow(answer_id: uuid.UUID, user: Any, after: str = "") -> AsyncIterator[StreamEvent]:
+async def follow(
+    answer_id: uuid.UUID, user: Any, after: str = "", *, may_return: bool = True
+) -> AsyncGenerator[StreamEvent, None]:
     """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence."""
     reader = _Reader(answer_id, user.pk)
     if not await in_database(reader.may_begin)():
         yield _withheld()
         return
-    events = streams.follow(answer_id, after)
+    events = streams.follow(answer_id, after, may_return=may_return)
     checked_at = time.monotonic()
     try:
         while True:
@@ -73,7 +75,7 @@ async def follow(answer_id: uuid.UUID, user: Any, after: str = "") -> AsyncItera
             if not may_read:
                 return
     finally:
-        await events.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await events.aclose()
 
 
 async def _next_of(events: AsyncIterator[StreamEvent]) -> StreamEvent | None:

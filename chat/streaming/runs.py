@@ -7,17 +7,20 @@ Whatever happens, the last event tells the truth and is stored before it is show
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.conf import settings
+from django.db import OperationalError, connection
 from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -25,13 +28,17 @@ from django.utils.translation import gettext as _
 from chat import answering, payloads
 from chat.asking import filters_of
 from chat.history import turns_before
+from chat.metrics import OUT_OF_TIME
 from chat.models import Answer, StreamedEvent
 from chat.protocols import Draft
-from chat.streaming import repeats, saving
+from chat.streaming import repeats, saving, turns
+from chat.streaming.admission import ADMISSION
 from chat.streaming.repeats import Repeated
 from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message
 from chat.types import AnswerEvent, Completed, Failed, Searched, Token
+from retrieval import deadline
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.timeouts import statements_within
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 __all__ = [
@@ -50,6 +57,8 @@ logger = logging.getLogger(__name__)
 
 # Waits between the attempts to save a finished answer.
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
+# For finding an earlier answer that serves again.
+LOOK_UP_SECONDS = 2.0
 # A generation whose heart has not beaten for this long is taken to be dead.
 HEARTBEAT_LOST_AFTER = timedelta(seconds=15)
 
@@ -88,8 +97,10 @@ class Claim:
 class Run:
     """A generation in this process, and what it has published so far; the first ``stored`` of it are in the database.
 
-    ``followers`` are those who wait for the next event, ``last_followed`` is when one last took one. ``ending`` says
-    that its outcome is known and is being saved: from then on it cannot be stopped.
+    ``readers`` are those whose line is open, ``followers`` those of them who wait for the next event; ``last_read`` is
+    when the last line was closed, ``last_followed`` when an event was last taken. ``may_return`` says that a reader of
+    a kind that comes back has been here, ``is_begun`` that it no longer waits for its turn. ``ending`` says that its
+    outcome is known and is being saved: from then on it cannot be stopped.
     """
 
     claim: Claim
@@ -97,9 +108,13 @@ class Run:
     events: list[StreamEvent] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    may_return: bool = True
+    readers: int = 0
+    last_read: float = field(default_factory=time.monotonic)
     followers: int = 0
     last_followed: float = field(default_factory=time.monotonic)
     stored: int = 0
+    is_begun: bool = False
     ending: bool = False
 
     def publish(self, name: str, payload: dict[str, Any]) -> None:
@@ -137,16 +152,14 @@ def in_database(function: Callable[P, R]) -> Callable[P, Any]:
 
 
 def claim(answer_id: uuid.UUID) -> Claim | None:
-    """The right to write the answer, if it waits or its writer is dead."""
+    """The right to write the answer, if it waits or its writer is dead. It goes on waiting until it is its turn."""
     now = timezone.now()
     token = uuid.uuid4()
+    is_dead = Q(heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER)
     claimed = Answer.objects.filter(
-        Q(status=Answer.Status.PENDING)
-        | Q(status=Answer.Status.GENERATING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER),
+        Q(status=Answer.Status.PENDING) & (Q(claim=None) | is_dead) | Q(status=Answer.Status.GENERATING) & is_dead,
         pk=answer_id,
-    ).update(
-        status=Answer.Status.GENERATING, claim=token, heartbeat_at=now, attempt=F("attempt") + 1, text="", error=""
-    )
+    ).update(status=Answer.Status.PENDING, claim=token, heartbeat_at=now, attempt=F("attempt") + 1, text="", error="")
     if not claimed:
         return None
     answer = Answer.objects.select_related("conversation__owner", "conversation__collection").get(pk=answer_id)
@@ -157,10 +170,10 @@ def claim(answer_id: uuid.UUID) -> Claim | None:
     return Claim(answer=answer, token=token, attempt=answer.attempt, filters=filters, history=turns_before(answer))
 
 
-def start(claim: Claim) -> Run:
+def start(claim: Claim, *, may_return: bool = True) -> Run:
     from chat.streaming import beats
 
-    run = Run(claim=claim, loop=asyncio.get_running_loop())
+    run = Run(claim=claim, loop=asyncio.get_running_loop(), may_return=may_return)
     RUNS[claim.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {claim.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
@@ -170,6 +183,14 @@ def start(claim: Claim) -> Run:
 
 def stopped_message() -> str:
     return _("Stopped before the end.")
+
+
+def out_of_time_message() -> str:
+    return _("The site did not manage to answer in time. The question is saved: please ask again.")
+
+
+def cut_off_message() -> str:
+    return _("The time for this answer was over before its end.")
 
 
 async def _write(run: Run) -> None:
@@ -182,33 +203,49 @@ async def _write(run: Run) -> None:
     def lap(stage: str) -> None:
         record.timings_ms.setdefault(stage, (time.perf_counter() - started) * 1000)
 
+    async def publish() -> None:
+        async with aclosing(_events(run, record)) as events:
+            async for event in events:
+                match event:
+                    case Searched():
+                        record.searched = event
+                        lap("searched")
+                        # In a thread: looking for instructions in the sources takes milliseconds, which others wait.
+                        told = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
+                        run.publish("searched", told)
+                    case Token():
+                        lap("first_token")
+                        # The last token's time counts: what follows is checking.
+                        record.timings_ms["written"] = (time.perf_counter() - started) * 1000
+                        pieces.append(event.text)
+                        run.publish("token", {"text": event.text})
+                    case Repeated():
+                        lap("repeated")
+                        _repeat(run, event)
+                        record.outcome = event
+                    case Completed() | Failed():
+                        record.outcome = event
+
+    def so_far(notice: str) -> Completed:
+        return Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
+
     try:
-        async for event in _events(run.claim, record):
-            match event:
-                case Searched():
-                    record.searched = event
-                    lap("searched")
-                    # In a thread: looking for instructions in the sources takes milliseconds, which others wait.
-                    run.publish("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
-                case Token():
-                    lap("first_token")
-                    # The last token's time counts: what follows is checking.
-                    record.timings_ms["written"] = (time.perf_counter() - started) * 1000
-                    pieces.append(event.text)
-                    run.publish("token", {"text": event.text})
-                case Repeated():
-                    lap("repeated")
-                    _repeat(run, event)
-                    record.outcome = event
-                case Completed() | Failed():
-                    record.outcome = event
+        with deadline.limit(settings.QUESTION_SECONDS):
+            async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
+                await publish()
     except asyncio.CancelledError:
         record.stopped = True
-        notice = stopped_message()
-        record.outcome = Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
-    except Exception:
-        logger.exception("Answer %s broke off.", run.claim.answer.pk)
-        record.outcome = Failed(broken_message())
+        record.outcome = so_far(stopped_message())
+    except Exception as error:
+        if isinstance(error, TimeoutError) and limit.expired():
+            OUT_OF_TIME.labels(stage="writing" if pieces else "searching" if run.is_begun else "waiting").inc()
+            logger.warning("Answer %s was not done within %g s.", run.claim.answer.pk, settings.QUESTION_SECONDS)
+            record.stopped = bool(pieces)
+            record.outcome = so_far(cut_off_message()) if pieces else Failed(out_of_time_message())
+        else:
+            logger.exception("Answer %s broke off.", run.claim.answer.pk)
+            record.outcome = Failed(broken_message())
+    ADMISSION.release(run.claim.answer.pk)
     lap("total")
     record.sequence = len(run.events) + 1
     run.ending = True
@@ -216,34 +253,42 @@ async def _write(run: Run) -> None:
     await asyncio.shield(asyncio.ensure_future(_end(run, record)))
 
 
-async def _events(claim: Claim, record: Record) -> AsyncIterator[AnswerEvent | Repeated]:
+async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Repeated, None]:
+    claim = run.claim
     method = SearchMethod(claim.answer.method) if claim.answer.method else None
     if not claim.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    if answering.instruction(claim.answer.question):
-        repeated = None
-    else:
+    is_instruction = bool(answering.instruction(claim.answer.question))
+    if not is_instruction:
         record.cache_key, repeated = await in_database(_look_up)(claim)
-    if repeated is not None:
-        yield repeated
-        return
-    async for event in answering.answer(
-        claim.answer.question,
-        claim.filters,
-        method=method,
-        history=claim.history,
-        draft=record.draft,
-        subject=claim.answer.conversation.subject,
-    ):
-        yield event
+        if repeated is not None:
+            yield repeated
+            return
+    # What costs next to nothing waits for nobody.
+    async with contextlib.nullcontext() if is_instruction else turns.taken(run):
+        answer = answering.answer(
+            claim.answer.question,
+            claim.filters,
+            method=method,
+            history=claim.history,
+            draft=record.draft,
+            subject=claim.answer.conversation.subject,
+        )
+        async with aclosing(answer) as events:
+            async for event in events:
+                yield event
 
 
 def _look_up(claim: Claim) -> tuple[str, Repeated | None]:
     """As `repeats.look_up`; a database that does not answer is for the search to tell."""
     try:
-        return repeats.look_up(claim.answer, claim.filters, claim.history)
+        with statements_within(LOOK_UP_SECONDS):
+            return repeats.look_up(claim.answer, claim.filters, claim.history)
     except SearchUnavailable:
+        return "", None
+    except OperationalError as error:
+        logger.warning("Nobody looked for an earlier answer to serve: %s", error)
         return "", None
 
 

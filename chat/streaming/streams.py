@@ -11,7 +11,8 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError
@@ -39,41 +40,50 @@ EVENTS_KEPT = timedelta(days=1)
 _EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
-async def follow(answer_id: uuid.UUID, after: str = "") -> AsyncIterator[StreamEvent]:
+async def follow(
+    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True
+) -> AsyncGenerator[StreamEvent, None]:
     """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
 
     When ``after`` belongs to an attempt that was interrupted, a `reset` comes first. Pings come while there is nothing
-    else to say.
+    else to say. ``may_return`` says that a reader whose line is cut can come back for the rest: one who cannot leaves
+    work behind that is ended at once.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is claimed must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id)))
+            run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id, may_return)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
             yield StreamEvent("", "failed", unsaved(error))
             return
     if run is not None:
-        events = _follow_run(run, after)
+        run.may_return = run.may_return or may_return
+        following = _follow_run(run, after)
     else:
-        events = _follow_stored(answer_id, after)
-    async for event in events:
-        yield event
+        following = _follow_stored(answer_id, after)
+    async with aclosing(following) as events:
+        async for event in events:
+            yield event
 
 
-async def _begun(answer_id: uuid.UUID) -> Run | None:
+async def _begun(answer_id: uuid.UUID, may_return: bool) -> Run | None:
     """The generation, if it was for this process to begin."""
     claim = await in_database(runs.claim)(answer_id)
-    return runs.start(claim) if claim is not None else None
+    return runs.start(claim, may_return=may_return) if claim is not None else None
 
 
 async def finish(answer_id: uuid.UUID) -> StreamEvent:
-    """Write the answer to its end (or wait until whoever writes it has done so); returns its last event."""
+    """Write the answer to its end (or wait until whoever writes it has done so); returns its last event.
+
+    Cancelled, the writing stops too.
+    """
     last = StreamEvent("", "failed", {"message": deleted_message()})
-    async for event in follow(answer_id):
-        last = event
+    async with aclosing(follow(answer_id, may_return=False)) as events:
+        async for event in events:
+            last = event
     return last
 
 
@@ -89,8 +99,9 @@ def close_interrupted() -> int:
     """Mark answers that no process is writing any more as failed, and forget the events of old ones."""
     now = timezone.now()
     interrupted = Q(status=Answer.Status.GENERATING, heartbeat_at__lt=now - CLOSED_AFTER)
-    never_begun = Q(status=Answer.Status.PENDING, created_at__lt=now - NEVER_BEGUN_AFTER)
-    closed = Answer.objects.filter(interrupted | never_begun).update(
+    waited_in_vain = Q(status=Answer.Status.PENDING, claim__isnull=False, heartbeat_at__lt=now - CLOSED_AFTER)
+    never_begun = Q(status=Answer.Status.PENDING, claim=None, created_at__lt=now - NEVER_BEGUN_AFTER)
+    closed = Answer.objects.filter(interrupted | waited_in_vain | never_begun).update(
         status=Answer.Status.FAILED, claim=None, error=runs.interrupted_message(), completed_at=now
     )
     _keep_stopped(now)
@@ -109,46 +120,53 @@ def _keep_stopped(now: datetime) -> None:
         )
 
 
-async def _follow_run(run: Run, after: str) -> AsyncIterator[StreamEvent]:
-    attempt, position = _position(after)
-    if attempt and attempt != run.claim.attempt:
-        position = 0
-        yield StreamEvent("", "reset", {})
-    # An id that was never given out would otherwise be waited for beyond the end.
-    position = min(position, len(run.events))
-    while True:
-        changed = run.changed
-        while position < len(run.events):
-            event = run.events[position]
-            position += 1
-            run.last_followed = time.monotonic()
-            if event.name == "lost":
-                # Another process writes it now, or it was closed: the database tells.
-                async for told in follow(run.claim.answer.pk, run.events[position - 2].id if position > 1 else after):
-                    yield told
-                return
-            yield event
-            if event.is_last:
-                return
-        # Only who waits for the next event follows. One that was given an event and never comes back for another is
-        # gone: when a line is lost in that moment, nobody may close this iterator before the garbage collector does.
-        run.followers += 1
-        try:
-            # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that comes with the event, and whoever
-            # closed the page would follow for ever (https://github.com/python/cpython/issues/86296).
-            async with asyncio.timeout(PING_SECONDS):
-                await changed.wait()
-        except TimeoutError:
-            ping = StreamEvent("", "ping", {})
-        else:
-            continue
-        finally:
-            run.followers -= 1
-            run.last_followed = time.monotonic()
-        yield ping
+async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]:
+    run.readers += 1
+    try:
+        attempt, position = _position(after)
+        if attempt and attempt != run.claim.attempt:
+            position = 0
+            yield StreamEvent("", "reset", {})
+        # An id that was never given out would otherwise be waited for beyond the end.
+        position = min(position, len(run.events))
+        while True:
+            changed = run.changed
+            while position < len(run.events):
+                event = run.events[position]
+                position += 1
+                run.last_followed = time.monotonic()
+                if event.name == "lost":
+                    # Another process writes it now, or it was closed: the database tells.
+                    async for told in follow(
+                        run.claim.answer.pk, run.events[position - 2].id if position > 1 else after
+                    ):
+                        yield told
+                    return
+                yield event
+                if event.is_last:
+                    return
+            # Only who waits for the next event follows. One that was given an event and never comes back for another
+            # is gone: when a line is lost in that moment, nobody may close this iterator before the garbage collector.
+            run.followers += 1
+            try:
+                # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that comes with the event, and
+                # whoever closed the page would follow for ever (https://github.com/python/cpython/issues/86296).
+                async with asyncio.timeout(PING_SECONDS):
+                    await changed.wait()
+            except TimeoutError:
+                ping = StreamEvent("", "ping", {})
+            else:
+                continue
+            finally:
+                run.followers -= 1
+                run.last_followed = time.monotonic()
+            yield ping
+    finally:
+        run.readers -= 1
+        run.last_read = time.monotonic()
 
 
-async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncIterator[StreamEvent]:
+async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[StreamEvent, None]:
     attempt, position = _position(after)
     quiet_since = time.monotonic()
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -56,13 +57,14 @@ async def _events(turn: Turn, user: Any, after: str, language: str | None) -> As
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
         yield page.show("reset", {})
-    async for event in readers.follow(turn.id, user, after):
-        if event.name in ("completed", "failed"):
-            turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
-            # In a thread: a whole answer is rendered there, for which other streams must not wait.
-            yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.id)
-            break
-        yield page.show(event.name, event.payload, event.id)
+    async with aclosing(readers.follow(turn.id, user, after)) as followed:
+        async for event in followed:
+            if event.name in ("completed", "failed"):
+                turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
+                # In a thread: a whole answer is rendered there, for which other streams must not wait.
+                yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.id)
+                break
+            yield page.show(event.name, event.payload, event.id)
     yield sse.encode("", event="done")
 
 
@@ -103,6 +105,8 @@ class _StreamedTurn:
                 case "reset":
                     self._markdown = StreamedMarkdown(self._turn.id, self._titles)
                     return self._frame("reset", "chat/_reset.html", {}, event_id)
+                case "queued":
+                    return self._frame("queued", "chat/_status.html", {"place": payload["place"]}, event_id)
                 case _:
                     return sse.comment(name)
 

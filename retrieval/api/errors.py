@@ -26,6 +26,16 @@ class Unavailable(APIException):
     default_code = "unavailable"
 
 
+class Busy(Unavailable):
+    """``wait`` becomes the header `Retry-After`."""
+
+    default_code = "busy"
+
+    def __init__(self, detail: str, wait: int) -> None:
+        super().__init__(detail)
+        self.wait = wait
+
+
 class InsufficientStorage(APIException):
     status_code = status.HTTP_507_INSUFFICIENT_STORAGE
     default_code = "insufficient_storage"

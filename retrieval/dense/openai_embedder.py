@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import random
 import re
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import numpy as np
 
+from retrieval import deadline
+from retrieval.breaker import Breaker, Open
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 
 if TYPE_CHECKING:
@@ -28,6 +31,9 @@ DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
 """A person waits for a query; an ingestion task can wait for a server to recover, and is retried as a whole."""
 
+LARGEST_VECTOR_BYTES = 256 * 1024
+"""Of a vector as JSON, with what is around it: 4,096 numbers of 25 characters take less than half."""
+
 QUOTED_CHARACTERS = 200
 
 PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
@@ -39,7 +45,9 @@ class OpenAICompatibleEmbedder:
     """An `Embedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``max_tokens`` bounds the chunks that are sent, in the tokens `count_tokens` estimates; texts are never cut here.
-    ``timeout_seconds`` is for each attempt; documents get ``max_attempts``, a query at most two.
+    ``timeout_seconds`` is for each attempt with documents, which get ``max_attempts``. All that one call may take while
+    somebody waits for an answer (a query always, documents within a question's deadline) is ``query_timeout_seconds``,
+    with two attempts at most. Such calls go through a circuit breaker.
 
     Raises: ImproperEmbedder when an argument cannot work.
     """
@@ -56,6 +64,7 @@ class OpenAICompatibleEmbedder:
         *,
         max_attempts: int = DOCUMENT_ATTEMPTS,
         backoff_seconds: float = 0.5,
+        query_timeout_seconds: float = 2.5,
     ) -> None:
         self._url = _embeddings_url(base_url)
         self._api_key = api_key.strip()
@@ -64,7 +73,8 @@ class OpenAICompatibleEmbedder:
             raise ImproperEmbedder("The API key for embeddings has characters that no header can carry: copy it again.")
         if not model:
             raise ImproperEmbedder("The embedder needs the name of a model.")
-        if min(dimension, max_tokens, batch_size, max_attempts) < 1 or timeout_seconds <= 0 or backoff_seconds < 0:
+        times = min(timeout_seconds, query_timeout_seconds)
+        if min(dimension, max_tokens, batch_size, max_attempts) < 1 or times <= 0 or backoff_seconds < 0:
             raise ImproperEmbedder(
                 "Dimension, tokens, timeout, batch size and attempts of the embedder must be positive."
             )
@@ -76,6 +86,8 @@ class OpenAICompatibleEmbedder:
         self.batch_size = batch_size
         self.max_attempts = max_attempts
         self.backoff_seconds = backoff_seconds
+        self.query_timeout_seconds = query_timeout_seconds
+        self._breaker = Breaker("embedder")
         self._client: tuple[int, httpx2.Client] | None = None
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -92,25 +104,42 @@ class OpenAICompatibleEmbedder:
 
         Raises: EmbeddingFailed; then nothing is returned, not even the batches that came back.
         """
-        batches = [
-            self._embed(texts[start : start + self.batch_size], self.max_attempts, LONGEST_DOCUMENT_PAUSE_SECONDS)
-            for start in range(0, len(texts), self.batch_size)
-        ]
-        return np.concatenate([np.empty((0, self.dimension), np.float32), *batches])
+        batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
+        if deadline.current() is None:
+            vectors = [
+                self._embed(
+                    batch, self.max_attempts, LONGEST_DOCUMENT_PAUSE_SECONDS, self.max_attempts * self.timeout_seconds
+                )
+                for batch in batches
+            ]
+        else:
+            with deadline.limit(self.query_timeout_seconds):
+                vectors = [self._embed_for_reader(batch) for batch in batches]
+        return np.concatenate([np.empty((0, self.dimension), np.float32), *vectors])
 
     def embed_query(self, text: str) -> Vectors:
-        vector: Vectors = self._embed([text], min(self.max_attempts, QUERY_ATTEMPTS), LONGEST_QUERY_PAUSE_SECONDS)[0]
+        vector: Vectors = self._embed_for_reader([text])[0]
         return vector
 
-    def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float) -> Vectors:
+    def _embed_for_reader(self, texts: Sequence[str]) -> Vectors:
+        """Somebody waits: little time, and none for a server that failed repeatedly. Raises: EmbeddingFailed."""
+        seconds = deadline.seconds_left(self.query_timeout_seconds)
+        try:
+            with self._breaker.call(EmbeddingFailed):
+                return self._embed(texts, min(self.max_attempts, QUERY_ATTEMPTS), LONGEST_QUERY_PAUSE_SECONDS, seconds)
+        except Open as error:
+            raise EmbeddingFailed(str(error)) from None
+
+    def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
         # Servers refuse an empty input, and JSON a lone surrogate.
         inputs = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
-        response = self._post({"model": self.model, "input": inputs}, attempts, longest_pause_seconds)
+        ends_at = time.monotonic() + seconds
+        content = self._post({"model": self.model, "input": inputs}, attempts, longest_pause_seconds, ends_at)
         try:
-            rows = response.json()["data"]
+            rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}
             complete = len(rows) == len(inputs) and set(by_index) == set(range(len(inputs)))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise self._failed("the answer is not an embeddings response") from None
         if not complete:
             raise self._failed(f"{len(inputs)} texts were sent and {len(rows)} vectors with other numbers came back")
@@ -128,43 +157,61 @@ class OpenAICompatibleEmbedder:
         units: Vectors = (vectors / norms).astype(np.float32)
         return units
 
-    def _post(self, body: dict[str, object], attempts: int, longest_pause_seconds: float) -> httpx2.Response:
+    def _post(self, body: dict[str, Any], attempts: int, longest_pause_seconds: float, ends_at: float) -> bytes:
+        """The answer's bytes. A timeout is tried again only while there is time for it. Raises: EmbeddingFailed."""
+        largest = LARGEST_VECTOR_BYTES * (1 + len(body["input"]))
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * self.backoff_seconds * 2 ** (attempt - 1)
             try:
-                response = self._opened().post(self._url, json=body)
+                status, headers, content = self._exchange(
+                    body, min(ends_at, time.monotonic() + self.timeout_seconds), largest
+                )
             except httpx2.TransportError as error:
                 problem = f"it could not be reached ({type(error).__name__})"
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise self._failed(f"its answer could not be read ({type(error).__name__})") from None
             else:
-                if response.status_code == HTTPStatus.OK:
-                    return response
-                problem = self._refusal(response)
-                if response.status_code not in RETRIED_STATUSES:
+                if status == HTTPStatus.OK:
+                    return content
+                problem = self._refusal(status, content)
+                if status not in RETRIED_STATUSES:
                     raise self._failed(problem)
-                pause = max(pause, _retry_after_seconds(response))
+                pause = max(pause, _retry_after_seconds(headers))
+            pause = min(pause, longest_pause_seconds)
+            if time.monotonic() + pause >= ends_at:
+                break
             if attempt < attempts:
-                pause = min(pause, longest_pause_seconds)
                 logger.warning("Embedding with %s: %s; trying again in %.1f s.", self.model, problem, pause)
                 time.sleep(pause)
-        raise self._failed(f"{problem}, {attempts} times in a row")
+        raise self._failed(f"{problem}, {attempt} times in a row")
+
+    def _exchange(self, body: dict[str, Any], ends_at: float, largest: int) -> tuple[int, httpx2.Headers, bytes]:
+        """Status, headers and content of one answer, read until the deadline and up to the limit at most."""
+        content = bytearray()
+        remaining = max(0.0, ends_at - time.monotonic())
+        with self._opened().stream("POST", self._url, json=body, timeout=remaining) as response:
+            for piece in response.iter_bytes():
+                content += piece
+                if len(content) > largest:
+                    raise self._failed(f"its answer is longer than {largest} bytes")
+                if time.monotonic() > ends_at:
+                    raise httpx2.ReadTimeout("The answer came too slowly.")
+        return response.status_code, response.headers, bytes(content)
 
     def _opened(self) -> httpx2.Client:
         """This process's client: connections cannot be shared with the parent of a fork."""
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), httpx2.Client(headers=headers, timeout=self.timeout_seconds))
+            client = (os.getpid(), httpx2.Client(headers=headers))
             self._client = client
         return client[1]
 
-    def _refusal(self, response: httpx2.Response) -> str:
+    def _refusal(self, status: int, content: bytes) -> str:
         """The status and, unless it is about the key, what the server says."""
-        status = response.status_code
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return f"it refused the API key (HTTP {status})"
-        said = " ".join(response.text.split())
+        said = " ".join(content.decode("utf-8", "replace").split())
         if self._api_key:
             said = said.replace(self._api_key, "[API key]")
         return f"it answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
@@ -192,7 +239,7 @@ def _tokens_of(piece: re.Match[str]) -> int:
     return -(-length // DIGITS_A_TOKEN) if piece["digits"] else 1
 
 
-def _retry_after_seconds(response: httpx2.Response) -> float:
+def _retry_after_seconds(headers: httpx2.Headers) -> float:
     """What the server asks to wait; 0 when it does not say, or says it as a date."""
-    asked = response.headers.get("Retry-After", "")
+    asked = headers.get("Retry-After", "")
     return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

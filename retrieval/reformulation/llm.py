@@ -11,10 +11,10 @@ import json
 import logging
 import re
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from retrieval.breaker import Breaker, Open
 from retrieval.chat_model import ChatModel
 from retrieval.exceptions import ModelFailed
 from retrieval.metrics import REFORMULATION_FAILURES
@@ -48,26 +48,17 @@ class ModelReformulator:
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 4.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
         self._rules = RuleBasedReformulator()
-        self._failures = 0
-        self._paused_until = 0.0
+        self._breaker = Breaker("reformulator", failures=FAILURES_IN_A_ROW, seconds=PAUSE_SECONDS)
 
     def reformulate(self, question: str, history: Sequence[Turn] = ()) -> Reformulation:
         by_rule = self._rules.reformulate(question, history)
         if not history and len(by_rule.query.split()) <= LONG_QUESTION_WORDS:
             return by_rule
-        if time.monotonic() < self._paused_until:
-            return self._fall_back(by_rule, "The model failed repeatedly and is left alone for a minute.")
         try:
-            answer = self._model.complete(_messages(question, history))
-        except ModelFailed as error:
-            self._failures += 1
-            if self._failures >= FAILURES_IN_A_ROW:
-                self._paused_until = time.monotonic() + PAUSE_SECONDS
-            return self._fall_back(by_rule, str(error))
-        self._failures = 0
-        try:
+            with self._breaker.call(ModelFailed):
+                answer = self._model.complete(_messages(question, history))
             query = _usable(answer, question)
-        except ModelFailed as error:
+        except (Open, ModelFailed) as error:
             return self._fall_back(by_rule, str(error))
         reason = "completed from the conversation" if history else "a long question, shortened"
         if query == question:

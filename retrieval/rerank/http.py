@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
+from retrieval.breaker import Breaker, Open
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.rerank.texts import load_texts, well_formed
 from retrieval.types import Candidates
@@ -105,12 +106,17 @@ class HttpReranker:
         if self._batch_size < 1:
             raise ImproperlyConfigured("The reranker's batch size must be positive.")
         self.model = model
+        self._breaker = Breaker("reranker")
         self._client: tuple[int, httpx2.Client] | None = None
 
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
-        texts = load_texts(candidates.chunk_ids)
-        scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
+        try:
+            with self._breaker.call(RerankFailed):
+                texts = load_texts(candidates.chunk_ids)
+                scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
+        except Open as error:
+            raise RerankFailed(str(error)) from None
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:

@@ -58,11 +58,28 @@
     if (error) error.textContent = sentence;
   }
 
-  body.addEventListener("htmx:sendError", () => say(body.dataset.unreachable));
-  body.addEventListener("htmx:responseError", () => say(body.dataset.refused));
+  // A refusal comes as an alert, as JSON or as plain text; another page (a proxy's, say) has nothing for the reader.
+  function sentenceOf(xhr) {
+    const type = xhr.getResponseHeader("Content-Type") || "";
+    try {
+      if (type.includes("json")) return String(JSON.parse(xhr.responseText).detail || "");
+      if (type.startsWith("text/plain")) return xhr.responseText.trim().slice(0, 300);
+      const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+      return (page.querySelector("[role=alert]") || page.querySelector("main p"))?.textContent.trim() || "";
+    } catch (error) {
+      return "";
+    }
+  }
+
+  for (const lost of ["htmx:sendError", "htmx:sendAbort", "htmx:timeout"]) {
+    body.addEventListener(lost, () => say(body.dataset.unreachable));
+  }
+  body.addEventListener("htmx:responseError", (event) => say(sentenceOf(event.detail.xhr) || body.dataset.refused));
   body.addEventListener("htmx:afterRequest", (event) => {
-    // A refusal (422, 429) is shown as the server words it, so htmx calls it a success too.
-    if (event.detail.xhr.status >= 400 || event.detail.failed) return;
+    // A refusal (422, 429) is shown as the server words it, so htmx calls it a success too; without a network the
+    // status is 0. Only a question that was taken leaves its field.
+    const status = event.detail.xhr.status;
+    if (status < 200 || status >= 300 || event.detail.failed) return;
     if (event.detail.requestConfig.path !== form.getAttribute("hx-post")) return;
     // What was typed meanwhile, or before an offered question was chosen, was not sent.
     const sent = inLines(event.detail.requestConfig.formData.get("question"));
@@ -96,7 +113,7 @@
     const turn = turnOf(event.target);
     if (!turn) return;
     const name = event.detail.type;
-    if (name === "reset" || name === "sources" || name === "completed" || name === "failed") {
+    if (name === "reset" || name === "queued" || name === "sources" || name === "completed" || name === "failed") {
       queueMicrotask(() => announce(turn.querySelector(".answer")));
     }
   });

@@ -133,7 +133,7 @@ def test_a_server_that_is_away_is_left_alone_for_a_while(
     assert len(server.requests) == llm.FAILURES_IN_A_ROW
     assert "left alone" in done.notice
     server.status, server.content = 200, "pump price"
-    monkeypatch.setattr(asked, "_paused_until", 0.0)
+    monkeypatch.setattr(asked._breaker, "_clock", lambda: time.monotonic() + llm.PAUSE_SECONDS)
     assert asked.reformulate(FOLLOW_UP, HISTORY).by == "tiny"
 
 

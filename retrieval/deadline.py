@@ -1,0 +1,61 @@
+"""The time that is left for one question: set where its work begins, read by every part that waits. PURE.
+
+A `contextvars.ContextVar` carries it: tasks and `sync_to_async` copy it by themselves, a thread pool does not
+(:func:`submit` does).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """``ends_at`` is a time of the monotonic clock. ``failed`` names the parts that have failed this question: it
+    asks none of them a second time.
+    """
+
+    ends_at: float
+    failed: set[str] = field(default_factory=set)
+
+
+_current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def limit(seconds: float) -> Iterator[Deadline]:
+    """All that runs within has ``seconds``, or what an outer limit leaves of them."""
+    outer = _current.get()
+    ends_at = time.monotonic() + seconds
+    inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
+    token = _current.set(inner)
+    try:
+        yield inner
+    finally:
+        _current.reset(token)
+
+
+def current() -> Deadline | None:
+    """None outside a question: a document that is read has no deadline here."""
+    return _current.get()
+
+
+def seconds_left(at_most: float) -> float:
+    """How long a part may take that has ``at_most`` seconds of its own; 0 when the question's time is over."""
+    deadline = _current.get()
+    return at_most if deadline is None else max(0.0, min(at_most, deadline.ends_at - time.monotonic()))
+
+
+def submit(executor: Executor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+    """``executor.submit`` for work of this question."""
+    return executor.submit(copy_context().run, partial(function, *args, **kwargs))

@@ -1,0 +1,107 @@
+"""An embedding server that errs, hangs, is slow, sends garbage or dies: keywords serve, and everybody is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+
+from chat.models import Answer
+from chat.pages.turns import turn_of
+from retrieval import breaker, conf
+from retrieval.dense.encoding import forget_queries
+from retrieval.models import Collection, Document
+from tests.support.embedding_server import DIMENSION, EmbeddingServer, embedding_server
+from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUERY_SECONDS = 0.4
+
+
+@pytest.fixture
+def server(settings: LazySettings) -> Iterator[EmbeddingServer]:
+    short_times(settings)
+    with embedding_server() as state:
+        options = {"base_url": state.url, "api_key": "", "model": "words", "dimension": DIMENSION}
+        times = {"query_timeout_seconds": QUERY_SECONDS, "backoff_seconds": 0.01}
+        settings.EMBEDDER = {
+            "BACKEND": "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+            "OPTIONS": {**options, **times},
+        }
+        settings.RETRIEVAL_RERANKER = "none"
+        forget_queries()
+        yield state
+
+
+@pytest.fixture
+def library(server: EmbeddingServer, collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    ingest(collection, "pump.md", PUMP)
+    server.requests.clear()
+    return collection
+
+
+def the_breaker() -> Any:
+    return conf.embedder()._breaker  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_keywords_serve_and_the_next_question_is_whole_again(
+    library: Collection, server: EmbeddingServer, fault: str
+) -> None:
+    failures = counted("ragsite_search_leg_failures_total", leg="vector")
+    server.fault = fault
+    answer, events = await ask()
+    assert answer.status == Answer.Status.COMPLETED
+    assert "3450 grams" in answer.text
+    if fault == "slow":
+        assert answer.degraded == []
+    else:
+        assert answer.degraded == events[-1].payload["degraded"] == ["vector"]
+        assert "found by their words alone" in " ".join((await sync_to_async(turn_of)(answer)).notices)
+        assert counted("ragsite_search_leg_failures_total", leg="vector") == failures + 1
+    # Not again for the evidence, nor for checking the answer; what does not hang is tried twice.
+    assert fault == "slow" or len(server.requests) == (1 if fault in ("hang", "garbage") else 2)
+    server.fault = ""
+    server.released.set()
+    answer, _events = await ask("How heavy is the MX-9920-W pump?")
+    assert "3450 grams" in answer.text
+    assert answer.degraded == []
+
+
+async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_again(
+    library: Collection, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.fault = "hang"
+    for number in range(breaker.FAILURES):
+        await ask(f"How heavy is the MX-9920-W, {number}?")
+    assert len(server.requests) == breaker.FAILURES
+    assert breaker.states()["embedder"] is breaker.State.OPEN
+    assert counted("ragsite_breaker_open", part="embedder") == 1
+    started = time.monotonic()
+    answer, _events = await ask("What does the MX-9920-W weigh?")
+    taken_seconds = time.monotonic() - started
+    assert len(server.requests) == breaker.FAILURES
+    assert answer.degraded == ["vector"]
+    assert "3450 grams" in answer.text
+    legs = {leg["leg"]: leg for leg in answer.trace["legs"]}
+    assert "left alone" in legs["vector"]["error"]
+    assert legs["vector"]["milliseconds"] < QUERY_SECONDS * 1000, taken_seconds
+
+    server.fault = ""
+    server.released.set()
+    monkeypatch.setattr(the_breaker(), "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
+    answer, _events = await ask("And what is the weight of the MX-9920-W?")
+    assert answer.degraded == []
+    assert breaker.states()["embedder"] is breaker.State.CLOSED
+    assert counted("ragsite_breaker_open", part="embedder") == 0
+
+
+def test_a_document_may_take_longer_than_a_question(server: EmbeddingServer) -> None:
+    server.fault, server.slow_seconds = "slow", 2 * QUERY_SECONDS
+    assert conf.embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
+    assert breaker.states()["embedder"] is breaker.State.CLOSED

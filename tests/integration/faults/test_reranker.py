@@ -1,0 +1,86 @@
+"""A rerank server that errs, hangs, is slow, sends garbage or dies: the order of the first look stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+
+from chat.models import Answer
+from chat.pages.turns import turn_of
+from retrieval import breaker, conf
+from retrieval.models import Collection, Document
+from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+from tests.support.rerank_server import RerankServer, rerank_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def library(settings: LazySettings, collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    short_times(settings)
+    ingest(collection, "pump.md", PUMP)
+    return collection
+
+
+@pytest.fixture
+def server(settings: LazySettings) -> Iterator[RerankServer]:
+    with rerank_server() as state:
+        settings.RERANKERS = {"http": {"BACKEND": "retrieval.rerank.http.HttpReranker", "OPTIONS": {"url": state.url}}}
+        settings.RETRIEVAL_RERANKER = "http"
+        yield state
+
+
+def break_it(server: RerankServer, fault: str) -> None:
+    server.delay_seconds, server.drip_seconds, server.dropped_connections, server.answers = 0.0, 0.0, 0, []
+    match fault:
+        case "error":
+            server.answers = [(500, {}, b"out of memory")] * 9
+        case "hang":
+            server.delay_seconds = 3.0
+        case "slow":
+            server.delay_seconds = 0.05
+        case "garbage":
+            server.answers = [(200, {}, b"<html>")] * 9
+        case "dies":
+            server.dropped_connections = 9
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_first_look_stands_and_the_next_question_is_whole_again(
+    library: Collection, server: RerankServer, fault: str
+) -> None:
+    break_it(server, fault)
+    failures = counted("ragsite_search_rerank_failures_total", reranker="http")
+    answer, _events = await ask()
+    assert answer.status == Answer.Status.COMPLETED
+    assert "3450 grams" in answer.text
+    if fault != "slow":
+        assert answer.degraded == ["rerank"]
+        assert "could not be looked at a second time" in " ".join((await sync_to_async(turn_of)(answer)).notices)
+        assert counted("ragsite_search_rerank_failures_total", reranker="http") == failures + 1
+    break_it(server, "")
+    assert (await ask())[0].degraded == []
+
+
+async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
+    library: Collection, server: RerankServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(server, "error")
+    for _ in range(breaker.FAILURES):
+        await ask()
+    asked = len(server.requests)
+    answer, _events = await ask()
+    assert len(server.requests) == asked
+    assert answer.degraded == ["rerank"]
+    assert "left alone" in answer.trace["rerank"]["error"]
+    assert breaker.states()["reranker"] is breaker.State.OPEN
+    break_it(server, "")
+    reranker: Any = conf.reranker("http")
+    monkeypatch.setattr(reranker._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
+    assert (await ask())[0].degraded == []
+    assert breaker.states()["reranker"] is breaker.State.CLOSED

@@ -1,0 +1,99 @@
+"""A retriever whose part of PostgreSQL errs, hangs, is slow, answers nonsense or loses its connection: the other one
+serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+from django.db import connection
+
+from chat.models import Answer
+from chat.pages.turns import turn_of
+from retrieval import legs
+from retrieval.dense.ranker import VectorRanker
+from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.models import Collection, Document
+from retrieval.protocols import Ranker
+from retrieval.timeouts import statement_timeout
+from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan
+from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STATEMENTS = {
+    "error": "SELECT 1 / 0",
+    "hang": "SELECT pg_sleep(60)",
+    "slow": "SELECT pg_sleep(0.05)",
+    "dies": "SELECT pg_terminate_backend(pg_backend_pid())",
+}
+TOLD = {Leg.LEXICAL: "Keyword search did not answer", Leg.VECTOR: "Search by meaning did not answer"}
+
+
+@pytest.fixture
+def library(settings: LazySettings, collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    short_times(settings)
+    ingest(collection, "pump.md", PUMP)
+    return collection
+
+
+class Faulty:
+    """The retriever of a leg, with a fault. One that answers nonsense names passages that do not exist."""
+
+    fault: ClassVar[str] = ""
+
+    def __init__(self, whole: type, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
+        self._whole: Ranker = whole(question, filters, plan)
+        self.leg = self._whole.leg
+        self._seconds = plan.leg_timeout_seconds
+
+    def rank(self, depth: int) -> Ranking:
+        if self.fault == "garbage":
+            return Ranking(self.leg, (RankedChunk(10**15, 1, 1.0), RankedChunk(-1, 2, 0.5)))
+        if self.fault:
+            with statement_timeout(self.leg, self._seconds), connection.cursor() as cursor:
+                cursor.execute(STATEMENTS[self.fault])
+        return self._whole.rank(depth)
+
+    def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
+        return self._whole.score(chunk_ids)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("leg", "whole"), [(Leg.LEXICAL, Bm25Ranker), (Leg.VECTOR, VectorRanker)])
+async def test_the_other_one_serves_and_the_next_question_is_whole_again(
+    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, leg: Leg, whole: type, fault: str
+) -> None:
+    settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.8
+    monkeypatch.setattr(Faulty, "fault", fault)
+    monkeypatch.setitem(legs.RANKERS, leg, lambda *search: Faulty(whole, *search))
+    failures = counted("ragsite_search_leg_failures_total", leg=leg.value)
+    answer, _events = await ask()
+    assert answer.status == Answer.Status.COMPLETED
+    assert "3450 grams" in answer.text
+    if fault in ("error", "hang", "dies"):
+        assert answer.degraded == [leg.value]
+        assert TOLD[leg] in " ".join((await sync_to_async(turn_of)(answer)).notices)
+        assert counted("ragsite_search_leg_failures_total", leg=leg.value) == failures + 1
+    monkeypatch.setattr(Faulty, "fault", "")
+    settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
+    answer, _events = await ask()
+    assert "3450 grams" in answer.text
+    assert answer.degraded == []
+
+
+@pytest.mark.parametrize("fault", ["error", "hang", "dies"])
+async def test_without_both_the_reader_is_told(
+    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.3
+    monkeypatch.setattr(Faulty, "fault", fault)
+    for leg, whole in ((Leg.LEXICAL, Bm25Ranker), (Leg.VECTOR, VectorRanker)):
+        monkeypatch.setitem(legs.RANKERS, leg, lambda *search, whole=whole: Faulty(whole, *search))
+    answer, events = await ask()
+    assert answer.status == Answer.Status.FAILED
+    assert events[-1].payload["message"] == answer.error
+    assert answer.error == "The search cannot answer at the moment. Please try again in a minute."

@@ -1,0 +1,41 @@
+"""One question, asked as a reader asks it, and what the faults of a part may do to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+from django.contrib.auth.models import AnonymousUser
+from prometheus_client import REGISTRY
+
+from chat import asking
+from chat.models import Answer
+from chat.streaming import streams
+
+QUESTION = "How heavy is the MX-9920-W?"
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
+FAULTS = ["error", "hang", "slow", "garbage", "dies"]
+# QUESTION_SECONDS of these tests: no part may take longer, whatever it does; honest answers come long before.
+DEADLINE_SECONDS = 20.0
+
+
+def short_times(settings: LazySettings) -> None:
+    settings.QUESTION_SECONDS = DEADLINE_SECONDS
+    # The same question is asked again to see whether the site has recovered.
+    settings.ANSWER_CACHE_SECONDS = 0
+
+
+async def ask(question: str = QUESTION) -> tuple[Answer, list[streams.StreamEvent]]:
+    """The saved answer and its events. Fails when they take longer than the deadline."""
+    started = time.monotonic()
+    answer = await sync_to_async(asking.begin)(question, user=AnonymousUser(), visitor="browser-1")
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        events = [event async for event in streams.follow(answer.pk)]
+    assert time.monotonic() - started < DEADLINE_SECONDS
+    return await Answer.objects.aget(pk=answer.pk), events
+
+
+def counted(metric: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(metric, labels) or 0.0

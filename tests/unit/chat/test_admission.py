@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from chat.streaming.admission import RESERVED_SECONDS, Admission, QueueFull, Ticket
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def queue(clock: Clock) -> Admission:
+    return Admission(clock)
+
+
+def take(queue: Admission, at_once: int = 2, waiting: int = 3) -> uuid.UUID:
+    answer_id = uuid.uuid4()
+    queue.reserve(answer_id, at_once=at_once, waiting=waiting)
+    return answer_id
+
+
+def join(queue: Admission, woken: list[str] | None = None) -> Ticket:
+    return queue.join(take(queue), lambda: woken.append("woken") if woken is not None else None)
+
+
+def test_places_move_up_as_others_leave(queue: Admission) -> None:
+    tickets = [join(queue) for _ in range(5)]
+    assert [queue.place(ticket, 2) for ticket in tickets] == [-1, 0, 1, 2, 3]
+    for ticket in tickets[:2]:
+        queue.begin(ticket)
+    assert [queue.place(ticket, 2) for ticket in tickets[2:]] == [1, 2, 3]
+    woken: list[str] = []
+    tickets[4].wake = lambda: woken.append("woken")
+    queue.leave(tickets[3])
+    assert queue.place(tickets[4], 2) == 2
+    queue.leave(tickets[0])
+    assert queue.place(tickets[2], 2) == 0
+    assert woken == ["woken"] * 2
+    assert queue.counts() == (1, 2)
+
+
+def test_what_comes_at_once_cannot_pass_together(queue: Admission) -> None:
+    for _ in range(5):
+        take(queue)
+    with pytest.raises(QueueFull):
+        take(queue)
+
+
+def test_a_place_that_nobody_takes_is_free_again(queue: Admission, clock: Clock) -> None:
+    answers = [take(queue) for _ in range(5)]
+    queue.release(answers[0])
+    take(queue)
+    with pytest.raises(QueueFull):
+        take(queue)
+    clock.now += RESERVED_SECONDS
+    assert queue.counts() == (0, 0)
+    take(queue)
+
+
+def test_who_was_taken_gets_in_though_the_reservation_is_over(queue: Admission, clock: Clock) -> None:
+    late = take(queue)
+    clock.now += RESERVED_SECONDS
+    for _ in range(5):
+        join(queue)
+    ticket = queue.join(late, lambda: None)
+    assert queue.place(ticket, 2) == 4
+
+
+def test_when_to_come_again_follows_from_how_long_answers_take(queue: Admission, clock: Clock) -> None:
+    for _ in range(30):
+        ticket = join(queue)
+        queue.begin(ticket)
+        clock.now += 10
+        queue.leave(ticket)
+    for _ in range(5):
+        join(queue)
+    with pytest.raises(QueueFull) as refused:
+        take(queue)
+    # Four are ahead of the next one's turn, two at a time, ten seconds each.
+    assert refused.value.retry_after_seconds == 20
