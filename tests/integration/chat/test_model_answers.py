@@ -126,7 +126,7 @@ async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library: C
 async def test_an_address_of_a_cited_source_stays_a_link(
     collection: Collection, ingest: Ingest, model: ModelServer
 ) -> None:
-    ingest(collection, "pump.md", f"{PUMP} Order at https://good.example/mx?id=7.")
+    await sync_to_async(ingest)(collection, "pump.md", f"{PUMP} Order at https://good.example/mx?id=7.")
     model.pieces = ["It weighs 3450 grams: [order](https://good.example/mx?id=7) [1]."]
     answer, _ = await ask()
     assert answer.text == model.pieces[0]
