@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from chat.injection_orders import COMPILED_ANYWHERE, COMPILED_ORDERS
 from chat.injection_rules import COMPILED
+from retrieval.ingest.instructions import instructions_in
 
 # Grows with the rules.
 INJECTION_VERSION = 2
@@ -37,7 +38,7 @@ _SETTING_ASIDE = re.compile(
 )
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 _TAGS = re.compile("[\U000e0020-\U000e007e]{4,}")
-_SPACED = re.compile(r"(?:\b\w[ \t]+){7,}\w\b")
+_SPACED = re.compile(r"(?:\b\w[ \t]++){7,}\w\b")
 _BASE64 = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{24,}={0,2}(?![\w+/=])")
 _HEXADECIMAL = re.compile(r"\b(?:[0-9a-f]{2}[\s:]?){16,}\b", re.IGNORECASE)
 _ROT13 = re.compile(r"\brot-?13\b", re.IGNORECASE)
@@ -61,7 +62,7 @@ def instruction_in(text: str) -> str:
 def holds_instructions(text: str) -> bool:
     """Whether a document's text holds something that sets instructions aside or asks for them, open or disguised."""
     plain = _plain(text)
-    return bool(_rule(plain, _IN_DOCUMENTS)) or _hides(text, plain, _IN_DOCUMENTS)
+    return bool(_rule(plain, _IN_DOCUMENTS)) or _hides(text, plain, _IN_DOCUMENTS) or bool(instructions_in(plain))
 
 
 def _plain(text: str) -> str:

@@ -84,7 +84,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         r"|als\s+een\s+(?!lijst|tabel)|alsof)",
         rf"{_FIRST}(?:enter|activate|switch\s+(?:in)?to|enable|engage|go\s+into|schakel\s+over\s+naar|activeer)\s+"
         r"(?:the\s+|de\s+|your\s+)?(?:un\w+|god|dan|jailbreak|debug|developer|sudo|ongefilterde|onbeperkte)\s+mod(?:e|us)\b",
-        rf"(?:^|\byou\s+to\s+|\bplease\s+|\bnow\s+)(?:become|assume|adopt|take\s+on|take\s+the\s+(?:part|role)"
+        r"(?:^|\byou\s+to\s+|\bplease\s+|\bnow\s+)(?:become|assume|adopt|take\s+on|take\s+the\s+(?:part|role)"
         r"|play\s+the\s+(?:role|part)|speel\s+de\s+rol|kruip\s+in\s+de|neem\s+de\s+rol)\b",
         r"\b(?:machine|ai|bot|robot|assistant|assistent|chatbot|one|\w+)\s+(?:without|zonder|kent\s+geen|has\s+no"
         r"|with\s+no|that\s+has\s+no)\s+(?:any\s+)?(?:rules|filters?|restrictions|regels|beperkingen)\b",
@@ -149,7 +149,9 @@ ORDERS: dict[str, tuple[str, ...]] = {
 
 
 def _compiled(rules: dict[str, tuple[str, ...]]) -> dict[str, tuple[re.Pattern[str], ...]]:
-    return {rule: tuple(re.compile(one, re.IGNORECASE | re.DOTALL) for one in patterns) for rule, patterns in rules.items()}
+    return {
+        rule: tuple(re.compile(one, re.IGNORECASE | re.DOTALL) for one in patterns) for rule, patterns in rules.items()
+    }
 
 
 COMPILED_ANYWHERE = _compiled(ANYWHERE)

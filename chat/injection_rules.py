@@ -85,7 +85,7 @@ _RULES: dict[str, tuple[str, ...]] = {
     # The words of the answer are laid down.
     "dictated": (
         r"\b(?:just|only|instead|simply|then|but)\s+(?:output|print|say|write|reply|respond|answer)\b"
-        r"(?:\s+(?:with|the\s+following))?\s*:?\s*[\"“‘'«]",
+        r"(?:\s+(?:with|the\s+following))?\s*+:?\s*+[\"“‘'«]",
         r"\binstead\s+(?:output|print|say|write|reply|respond|tell)\b|\bzeg\s+in\s+plaats\s+daarvan\b",
         r"\b(?:repeat\s+after\s+me|zeg\s+me\s+na|sprich\s+mir\s+nach)\b",
         r"\b(?:say|tell\s+me|state|include)\s+that\s+you\s+(?:hate|love|are\s+(?:an?|evil))\b|\bsay\s+yes\s*[.!]?$",
@@ -104,7 +104,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\b(?:the|these|those|your)\s+(?:provided\s+)?(?:documents|sources|context|articles)\b",
         r"\b(?:by|from|using|with)\s+your\s+own\s+knowledge\b|\bnot\s+(?:by|from)\s+the\s+(?:articles|documents|sources)\b",
         r"\buit\s+je\s+eigen\s+kennis\b|\bgebruik\s+(?:de\s+)?(?:bronnen|documenten)\s+niet\b",
-        r"(?:^|\s)\$?(?:documents?|context)\s*:\s*\{?.{10,}(?:question|vraag)\s*:",
+        r"(?:^|\s)\$?(?:documents?|context)\s*+:\s*+\{?.{10,2000}?(?:question|vraag)\s*+:",
     ),
     # The marks by which models tell apart who speaks.
     "markup": (

@@ -1,7 +1,7 @@
 """What a language model is told. Pure functions; PROMPT_VERSION is saved with every answer that a model wrote.
 
 What is quoted stands between lines with a fence that is made for the one request, so that no text can close its own
-fence; each of its sentences begins with a mark that is made for the request too (chat.output.marks); and numbers in
+fence; each of its sentences begins with a mark that is made for the request too (retrieval.marking); and numbers in
 brackets, which would pass as our markers, are written otherwise in quotations. Sentences of documents that instruct a
 model are left out.
 """
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from chat.citations import NUMBERS_IN_BRACKETS, quoted
 from chat.output.disclosure import LONGEST_SHARED
-from chat.output.marks import marked
 from retrieval.ingest.instructions import without_instructions
 from retrieval.ingest.language import detect_language
+from retrieval.marking import marked, new_mark
 
 if TYPE_CHECKING:
     from datetime import date
@@ -129,10 +129,10 @@ def _signs(question: str, sources: Sequence[Source], history: Sequence[Turn]) ->
     texts = [question, *(text for turn in history for text in (turn.question, turn.answer))]
     for source in sources:
         texts += [source.block.content, source.block.best.document_title, source.block.best.section]
-    while True:
-        fence, mark = f"{_FENCE}{secrets.token_hex(8)}", f"^{secrets.token_hex(2)}^"
-        if not any(sign in text for text in texts for sign in (fence, mark)):
-            return fence, mark
+    held = "\n".join(texts)
+    while (fence := f"{_FENCE}{secrets.token_hex(8)}") in held:
+        pass
+    return fence, new_mark(texts)
 
 
 def _conversation(history: Sequence[Turn], fence: str, mark: str) -> str:

@@ -30,3 +30,6 @@ PROFILE_CHOICE_FAILURES = Counter(
     "ragsite_search_profile_choice_failures",
     "Questions for which a visitor's search profile could not be chosen; the one in force served.",
 )
+INSTRUCTED_DOCUMENTS = Counter(
+    "ragsite_ingest_instructed_documents", "Documents read that hold sentences which instruct a language model."
+)

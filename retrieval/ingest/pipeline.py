@@ -26,10 +26,12 @@ from retrieval.exceptions import DocumentRejected, RetrievalError
 from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, extraction
 from retrieval.ingest.extraction.limits import ExtractionLimits
+from retrieval.ingest.instructions import as_rows, instructions_in
 from retrieval.ingest.language import detect_language
 from retrieval.ingest.recipe import recipe_of
 from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.writing import NewChunk, replace_chunks
+from retrieval.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
 
 logger = logging.getLogger(__name__)
@@ -164,6 +166,8 @@ def _process(document: Document, progress: Progress | None) -> None:
         )
         for index, piece in enumerate(pieces)
     ]
+    instructions = instructions_in(extracted.text)
+    INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
         held = _held(document).select_for_update().first()
         if held is None:
@@ -179,6 +183,7 @@ def _process(document: Document, progress: Progress | None) -> None:
                 "text": extracted.text,
                 "pages": [[page.number, page.start, page.end] for page in extracted.pages],
                 "sections": [[section.start, section.level, section.title] for section in extracted.sections],
+                "instructions": as_rows(instructions),
             },
         )
         held.status = Document.Status.READY
@@ -187,6 +192,7 @@ def _process(document: Document, progress: Progress | None) -> None:
         held.retry_at = None
         held.progress_percent = 100
         held.chunk_count = len(chunks)
+        held.instruction_count = len(instructions)
         held.ingested_at = timezone.now()
         held.save()
 

@@ -58,6 +58,8 @@ class Document(models.Model):
     claim = models.UUIDField(null=True, blank=True, editable=False)
     heartbeat_at = models.DateTimeField(null=True, blank=True, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
+    # Sentences that speak to a language model instead of a reader (retrieval.ingest.instructions).
+    instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
 
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -90,6 +92,8 @@ class DocumentText(models.Model):
     text = models.TextField()
     pages = models.JSONField(default=list)
     sections = models.JSONField(default=list)
+    # [start, end, rule] of the first sentences that instruct a language model.
+    instructions = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return f"text of document {self.document_id}"

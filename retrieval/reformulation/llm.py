@@ -67,6 +67,8 @@ class ModelReformulator:
         self._failures = 0
         try:
             query = _usable(answer, question)
+            if "://" in query and "://" not in question:
+                raise ModelFailed("The model wrote an address that nobody asked for.")
         except ModelFailed as error:
             return self._fall_back(by_rule, str(error))
         reason = "completed from the conversation" if history else "a long question, shortened"
