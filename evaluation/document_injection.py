@@ -62,6 +62,15 @@ def read_sentences(path: Path = SENTENCES) -> list[InjectedSentence]:
         raise UnreadableTestSet(f"{path} cannot be read: {error}.") from error
 
 
+def read_passages(path: Path) -> list[str]:
+    """The texts of a corpus of JSON lines, those without words aside. Raises: UnreadableTestSet."""
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+        return [text for row in rows if (text := str(row.get("text") or row.get("content") or "").strip())]
+    except (OSError, ValueError, AttributeError) as error:
+        raise UnreadableTestSet(f"{path} cannot be read: {error}.") from error
+
+
 def contexts(sentences: Iterable[InjectedSentence], passages: Sequence[str]) -> Iterator[tuple[InjectedSentence, str]]:
     """Each sentence at the beginning, in the middle and at the end of three passages each, in a fixed order.
 

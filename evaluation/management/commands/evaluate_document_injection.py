@@ -14,10 +14,10 @@ from evaluation.document_injection import (
     interval,
     measure_flagged,
     measure_found,
+    read_passages,
     read_sentences,
 )
 from evaluation.exceptions import EvaluationError
-from evaluation.injection import read_texts
 from retrieval.ingest.instructions import instructions_in
 
 # Long enough to hide a sentence in, short enough for a passage.
@@ -39,7 +39,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            passages = [labelled.text for path in options["files"] for labelled in read_texts(path)]
+            passages = [passage for path in options["files"] for passage in read_passages(path)]
             sentences = read_sentences()
         except EvaluationError as error:
             raise CommandError(str(error)) from error
