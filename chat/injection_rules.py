@@ -76,7 +76,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"|\b(?:jetzt|nun)\s+bist\s+du\b",
         rf"{_FIRST}(?:you\s+are|du\s+bist|(?:je|jij)\s+bent)\s+(?:an?\s+|the\s+|ein(?:e|en)?\s+|een\s+)?(?:\w+\s+){{0,2}}"
         r"(?:ai|bot|chatbot|gpt|assistant|assistent|terminal|hacker)\b",
-        r"\b(?:do\s+anything\s+now|jailbreak(?:ed)?\s+mode|dan\s+mode|developer\s+mode\s+(?:enabled|on)"
+        r"\b(?:do\s+anything\s+now|jailbreak(?:ed)?\s+mode|dan\s+mode|developer\s+mode\s+(?:enabled|on\s*+(?:[.!]|$))"
         r"|ontwikkelaarsmodus)\b|\b(?:hello|hi|hey|hallo)\s+(?:chat)?gpt\b|\bevil\s+ai\b|\bböse\s+ki\b",
         r"\b(?:answer|respond|reply|speak|talk)\b.{0,40}\bin\s+the\s+(?:style|voice|character)\s+of\s+an?\b"
         r"|\bantworte\s+im\s+stil\b|\brole-?playing\s+as\b",
