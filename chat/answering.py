@@ -15,9 +15,9 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.evidence.weighing import evidence_for
-from chat.exceptions import GenerationFailed, NoAnswer
+from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.injection import instruction_in
-from chat.metrics import INSTRUCTIONS, MODEL_FAILURES
+from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, Draft, ModelGenerator
 from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, Usage, Verified
 from chat.verification import verify
@@ -102,6 +102,9 @@ async def answer(
         yield _refusal(generator.name, notices, draft.usage)
         return
     except GenerationFailed as error:
+        if isinstance(error, AnswerWithheld):
+            MODEL_WITHHELD.labels(reason=error.reason).inc()
+            draft.withheld = error.reason
         MODEL_FAILURES.inc()
         logger.warning("%s failed, the extractive answerer takes over: %s", generator.name, error)
         generator = conf.fallback()
@@ -176,6 +179,11 @@ def _fallback_notice(draft: Draft) -> str:
     if draft.filtered:
         return _(
             "The language model's content filter stopped its answer. This answer is quoted from the documents instead."
+        )
+    if draft.withheld:
+        return _(
+            "The language model's answer held text that it must not repeat, and was withheld. This answer is quoted "
+            "from the documents instead."
         )
     return _("The language model did not answer. This answer is quoted from the documents instead.")
 

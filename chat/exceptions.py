@@ -25,3 +25,11 @@ class NoAnswer(Exception):
 
 class GenerationFailed(Exception):
     """The model gave no answer, or broke off. For the operator; never holds a key."""
+
+
+class AnswerWithheld(GenerationFailed):
+    """The model wrote what must not be shown. ``reason``: `prompt` (what it was told in confidence) or `fence`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")
+        self.reason = reason

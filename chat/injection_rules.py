@@ -76,7 +76,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"|\b(?:jetzt|nun)\s+bist\s+du\b",
         rf"{_FIRST}(?:you\s+are|du\s+bist|(?:je|jij)\s+bent)\s+(?:an?\s+|the\s+|ein(?:e|en)?\s+|een\s+)?(?:\w+\s+){{0,2}}"
         r"(?:ai|bot|chatbot|gpt|assistant|assistent|terminal|hacker)\b",
-        r"\b(?:do\s+anything\s+now|jailbreak(?:ed)?\s+mode|dan\s+mode|developer\s+mode\s+(?:enabled|on)"
+        r"\b(?:do\s+anything\s+now|jailbreak(?:ed)?\s+mode|dan\s+mode|developer\s+mode\s+(?:enabled|on\s*+(?:[.!]|$))"
         r"|ontwikkelaarsmodus)\b|\b(?:hello|hi|hey|hallo)\s+(?:chat)?gpt\b|\bevil\s+ai\b|\bböse\s+ki\b",
         r"\b(?:answer|respond|reply|speak|talk)\b.{0,40}\bin\s+the\s+(?:style|voice|character)\s+of\s+an?\b"
         r"|\bantworte\s+im\s+stil\b|\brole-?playing\s+as\b",
@@ -85,7 +85,7 @@ _RULES: dict[str, tuple[str, ...]] = {
     # The words of the answer are laid down.
     "dictated": (
         r"\b(?:just|only|instead|simply|then|but)\s+(?:output|print|say|write|reply|respond|answer)\b"
-        r"(?:\s+(?:with|the\s+following))?\s*:?\s*[\"“‘'«]",
+        r"(?:\s+(?:with|the\s+following))?\s*+:?\s*+[\"“‘'«]",
         r"\binstead\s+(?:output|print|say|write|reply|respond|tell)\b|\bzeg\s+in\s+plaats\s+daarvan\b",
         r"\b(?:repeat\s+after\s+me|zeg\s+me\s+na|sprich\s+mir\s+nach)\b",
         r"\b(?:say|tell\s+me|state|include)\s+that\s+you\s+(?:hate|love|are\s+(?:an?|evil))\b|\bsay\s+yes\s*[.!]?$",
@@ -104,7 +104,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\b(?:the|these|those|your)\s+(?:provided\s+)?(?:documents|sources|context|articles)\b",
         r"\b(?:by|from|using|with)\s+your\s+own\s+knowledge\b|\bnot\s+(?:by|from)\s+the\s+(?:articles|documents|sources)\b",
         r"\buit\s+je\s+eigen\s+kennis\b|\bgebruik\s+(?:de\s+)?(?:bronnen|documenten)\s+niet\b",
-        r"(?:^|\s)\$?(?:documents?|context)\s*:\s*\{?.{10,}(?:question|vraag)\s*:",
+        r"(?:^|\s)\$?(?:documents?|context)\s*+:\s*+\{?.{10,2000}?(?:question|vraag)\s*+:",
     ),
     # The marks by which models tell apart who speaks.
     "markup": (

@@ -11,6 +11,11 @@ ANSWER_CACHE = Counter(
     ["outcome"],
 )
 MODEL_FAILURES = Counter("ragsite_model_failures", "Answers that the model failed to write; they were quoted instead.")
+MODEL_WITHHELD = Counter(
+    "ragsite_model_output_withheld",
+    "Answers of the model that were not shown, because they repeated what it was told in confidence.",
+    ["reason"],
+)
 MODEL_TOKENS = Counter("ragsite_model_tokens", "Tokens that answers took, some reckoned.", ["kind"])
 INSTRUCTIONS = Counter(
     "ragsite_instructions", "Questions that read like instructions to the site and were not answered.", ["rule"]

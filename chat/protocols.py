@@ -16,7 +16,8 @@ class Draft:
     """What is known of an answer while it is being written, also when it never comes to its end.
 
     ``usage`` is None while no model was asked. ``cut_off`` says that the model had to stop before its end, ``filtered``
-    that its server's filter stopped it. ``left_out`` are the markers of sources that did not fit into the prompt.
+    that its server's filter stopped it, ``withheld`` why its text must not be shown. ``left_out`` are the markers of
+    sources that did not fit into the prompt.
     """
 
     generator: str = ""
@@ -24,6 +25,7 @@ class Draft:
     prompt_version: int | None = None
     cut_off: bool = False
     filtered: bool = False
+    withheld: str = ""
     left_out: tuple[int, ...] = ()
 
 

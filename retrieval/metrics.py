@@ -45,3 +45,6 @@ FILES_BEYOND_LIMITS = Counter(
     "Files rejected for what reading them took: time, memory, output or crash.",
     ["limit"],
 )
+INSTRUCTED_DOCUMENTS = Counter(
+    "ragsite_ingest_instructed_documents", "Documents read that hold sentences which instruct a language model."
+)

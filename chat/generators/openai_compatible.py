@@ -20,10 +20,10 @@ from typing import Any
 import httpx2
 from django.utils import timezone
 
-from chat.citations import MarkerStream
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators.completion_stream import Delta, deltas
 from chat.generators.thinking import ThoughtFilter
+from chat.output.stream import OutputStream
 from chat.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
 from chat.protocols import Draft
 from chat.types import Source, Usage
@@ -87,7 +87,7 @@ class OpenAICompatibleGenerator:
         self._breaker = Breaker("model")
 
     def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
-        """The model's text, markers whole and only of sources given. Raises: NoAnswer, GenerationFailed."""
+        """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
         return self.compose(question, sources, (), Draft())
 
     async def compose(
@@ -103,7 +103,7 @@ class OpenAICompatibleGenerator:
         )
         draft.generator, draft.prompt_version, draft.left_out = self.name, PROMPT_VERSION, prompt.left_out
         draft.usage = self._usage(prompt.tokens, 0, estimated=True)
-        markers = MarkerStream(prompt.markers)
+        output = OutputStream(prompt, question, sources, history)
         head = ""
         declined = True
         async with aclosing(self._texts(list(prompt.messages), draft)) as pieces:
@@ -115,15 +115,15 @@ class OpenAICompatibleGenerator:
                         continue
                     declined = False
                     piece = head.lstrip()
-                if shown := markers.feed(piece):
+                if shown := output.feed(piece):
                     yield shown
         if declined:
             if not head.strip():
                 raise GenerationFailed("The model ended without a word.")
             if head.strip().startswith(NO_ANSWER):
                 raise NoAnswer
-            yield markers.feed(head)
-        if rest := markers.close():
+            yield output.feed(head)
+        if rest := output.close():
             yield rest
 
     async def _texts(self, messages: list[dict[str, str]], draft: Draft) -> AsyncGenerator[str, None]:

@@ -1,13 +1,13 @@
 """From saved answers and streamed payloads to HTML.
 
-Text of models and documents is untrusted: Markdown is rendered without HTML and without images, links lead to web and
-mail addresses only, and everything else is escaped.
+Text of models and documents is untrusted: Markdown is rendered without HTML and without images, links lead only to
+addresses that stand in a cited source (others are shown as text), and everything else is escaped.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from django.utils.html import escape, format_html
@@ -22,6 +22,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.citations import MARKER
 from chat.code_spans import context, settled, without_code
+from chat.output.addresses import canonical
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.record_paragraphs import record_paragraphs
@@ -41,10 +42,12 @@ LARGEST_OPEN_CHARACTERS = 3000
 _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 
 
-def answer_html(text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = ()) -> SafeString:
+def answer_html(
+    text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
+) -> SafeString:
     """A whole answer. The n-th mention of a marker links to the n-th citation with that marker, the last one for all
     further mentions; a marker without a citation stays as it is written. Sentences in doubt are marked, and a sign
-    behind each says why."""
+    behind each says why. Links lead to one of the ``addresses`` alone."""
     by_marker: dict[int, list[Cited]] = {}
     for cited in citations:
         by_marker.setdefault(cited.marker, []).append(cited)
@@ -57,7 +60,8 @@ def answer_html(text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] =
         return citation_html(cited)
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
-    html = markdown_marks.render(_MARKDOWN, text, marks, {"links": dict.fromkeys(by_marker, link)})
+    env = {"links": dict.fromkeys(by_marker, link), "addresses": _permitted(addresses)}
+    html = markdown_marks.render(_MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
         html = _with_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
@@ -214,6 +218,42 @@ def _name_lone_markers(state: StateCore) -> None:
             children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
 
 
+def _permitted(addresses: Collection[str]) -> dict[str, str]:
+    """The addresses as they are linked, by the form in which they are compared."""
+    linked = (_MARKDOWN.normalizeLink(address) for address in addresses)
+    return {plain: address for address in linked if (plain := canonical(address))}
+
+
+def _unlink(state: StateCore) -> None:
+    """Links to addresses that no cited source holds become their label and their address, as text.
+
+    The others get the source's own spelling of the address. While an answer is written there are none.
+    """
+    permitted = state.env.get("addresses", {})
+    for token in state.tokens:
+        if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
+            continue
+        children: list[Token] = []
+        refused = ""
+        label = ""
+        for child in token.children or []:
+            if child.type == "link_open":
+                address = str(child.attrs["href"])
+                if (known := permitted.get(canonical(address))) is not None:
+                    child.attrSet("href", known)
+                else:
+                    refused, label = address, ""
+                    continue
+            elif child.type == "link_close" and refused:
+                if label != _MARKDOWN.normalizeLinkText(refused) and label != refused:
+                    children.append(Token("text", "", 0, content=f" ({refused})"))
+                refused = ""
+                continue
+            label += child.content
+            children.append(child)
+        token.children = children
+
+
 class _Renderer(SafeRenderer):
     def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
@@ -227,6 +267,7 @@ def _markdown() -> MarkdownIt:
     markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_Renderer)
     markdown.inline.ruler.before("link", "citation", _citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
+    markdown.core.ruler.after("inline", "unlink", _unlink)
     return markdown.use(record_paragraphs)
 
 

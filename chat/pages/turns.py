@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,8 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.citations import without_markers
+from chat.citations import markers_in, without_markers
 from chat.models import Answer, Feedback
+from chat.output.addresses import addresses_in
 from chat.pages.cards import Cited, SourceCard, plain, saved_citation, source_cards
 from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
 
@@ -29,7 +30,7 @@ class Turn:
     the sentences that were held against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the
     answer was first given, None when it was made for this question. ``unfolded`` opens the form that asks what was
     wrong; with a ``feedback_error``, ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a
-    question that was turned away unread.
+    question that was turned away unread. ``addresses`` stand in a source that the answer names: it may link them.
     """
 
     id: uuid.UUID
@@ -56,6 +57,7 @@ class Turn:
     unfolded: bool = False
     is_withheld: bool = False
     was_searched: bool = True
+    addresses: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -153,7 +155,15 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> T
         debug=debug,
         unfolded=unfolded,
         was_searched=bool(answer.search_method),
+        addresses=_addresses(answer.sources, {int(marker[1]) for marker in markers_in(answer.text)}),
     )
+
+
+def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:
+    """The addresses in the sources of these markers, and those of their documents."""
+    cited = [source for source in sources if source["marker"] in named]
+    found = [address for source in cited for address in addresses_in(source["content"])]
+    return tuple(dict.fromkeys([*found, *(source["document"]["url"] for source in cited if source["document"]["url"])]))
 
 
 def withheld_turn(answer: Answer) -> Turn:

@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.filter
 def answer_body(turn: Turn) -> SafeString:
-    return answer_html(turn.text, turn.links, turn.doubts)
+    return answer_html(turn.text, turn.links, turn.doubts, turn.addresses)
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import localize
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
@@ -27,7 +27,7 @@ from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.editing import changing, draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
-from retrieval.models import Collection, Document
+from retrieval.models import Collection, Document, DocumentText
 from retrieval.uploads import accept
 
 ERROR_EXCERPT = 160
@@ -35,11 +35,27 @@ ERROR_EXCERPT = 160
 MOST_IDS = 500
 
 
+class HoldsInstructionsFilter(admin.SimpleListFilter):
+    title = _("contains instructions")
+    parameter_name = "instructions"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("Yes")), ("no", _("No"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
+        match self.value():
+            case "yes":
+                return queryset.filter(instruction_count__gt=0)
+            case "no":
+                return queryset.filter(instruction_count=0)
+        return queryset
+
+
 @admin.register(Document)
 class DocumentAdmin(GuardedDeletionAdmin):
     list_display = ["name", "collection", "state", "passages", "size", "problem", "updated"]
     list_display_links = ["name"]
-    list_filter = ["status", "collection", "language", "media_type"]
+    list_filter = ["status", HoldsInstructionsFilter, "collection", "language", "media_type"]
     list_select_related = ["collection"]
     list_per_page = 50
     search_fields = ["title", "source"]
@@ -51,7 +67,17 @@ class DocumentAdmin(GuardedDeletionAdmin):
         (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
         (
             _("How far it is"),
-            {"fields": ["state", "problem_in_full", "passages_link", "attempts", "retry_at", "ingested_at"]},
+            {
+                "fields": [
+                    "state",
+                    "problem_in_full",
+                    "passages_link",
+                    "instructions",
+                    "attempts",
+                    "retry_at",
+                    "ingested_at",
+                ]
+            },
         ),
         (
             _("The file"),
@@ -62,6 +88,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
         "state",
         "problem_in_full",
         "passages_link",
+        "instructions",
         "attempts",
         "retry_at",
         "ingested_at",
@@ -144,6 +171,25 @@ class DocumentAdmin(GuardedDeletionAdmin):
         address = reverse("admin:retrieval_chunk_changelist")
         label = ngettext("%d passage", "%d passages", document.chunk_count) % document.chunk_count
         return format_html('<a href="{}?document__id__exact={}">{}</a>', address, document.pk, label)
+
+    @admin.display(description=_("instructions to a model"))
+    def instructions(self, document: Document) -> SafeString | str:
+        """The first sentences that instruct a model, each with the way to its place."""
+        text = DocumentText.objects.filter(pk=document.pk).first()
+        if text is None or not text.instructions:
+            return "-"
+        address = reverse("retrieval:document", args=[document.pk])
+        items = format_html_join(
+            "",
+            '<li><a href="{}?start={}&amp;end={}#passage">{}</a></li>',
+            ((address, start, end, _excerpt(text.text[start:end])) for start, end, _rule in text.instructions),
+        )
+        said = ngettext(
+            "%d sentence speaks to a language model. A model is not told it; search and quotations still show it.",
+            "%d sentences speak to a language model. A model is not told them; search and quotations still show them.",
+            document.instruction_count,
+        )
+        return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)
 
     @admin.display(description=_("original"))
     def original(self, document: Document) -> SafeString:

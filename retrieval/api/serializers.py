@@ -144,6 +144,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "progress_percent",
             "attempts",
             "chunk_count",
+            "instruction_count",
             "created_at",
             "updated_at",
             "ingested_at",

@@ -32,10 +32,11 @@ _COPIED = (
     "attempts",
     "retry_at",
     "chunk_count",
+    "instruction_count",
     "updated_at",
     "ingested_at",
 )
-_COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections")
+_COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "instructions")
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:

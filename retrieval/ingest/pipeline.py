@@ -28,11 +28,13 @@ from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText
+from retrieval.ingest.instructions import as_rows, instructions_in
 from retrieval.ingest.language import detect_language
 from retrieval.ingest.recipe import recipe_of
 from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.turns import Turn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
+from retrieval.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
 from retrieval.sandbox import JobCancelled
 
@@ -190,6 +192,8 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
         )
         for index, piece in enumerate(pieces)
     ]
+    instructions = instructions_in(extracted.text)
+    INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
         held = _held(document).select_for_update().first()
         if held is None:
@@ -205,6 +209,7 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
                 "text": extracted.text,
                 "pages": [[page.number, page.start, page.end] for page in extracted.pages],
                 "sections": [[section.start, section.level, section.title] for section in extracted.sections],
+                "instructions": as_rows(instructions),
             },
         )
         held.status = Document.Status.READY
@@ -213,6 +218,7 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
         held.retry_at = None
         held.progress_percent = 100
         held.chunk_count = len(chunks)
+        held.instruction_count = len(instructions)
         held.ingested_at = timezone.now()
         held.save()
 

@@ -60,6 +60,8 @@ class Document(models.Model):
     # Reading it took longer than the quick ones take: few such documents are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
+    # Sentences that speak to a language model instead of a reader (retrieval.ingest.instructions).
+    instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
 
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -92,6 +94,8 @@ class DocumentText(models.Model):
     text = models.TextField()
     pages = models.JSONField(default=list)
     sections = models.JSONField(default=list)
+    # [start, end, rule] of the first sentences that instruct a language model.
+    instructions = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return f"text of document {self.document_id}"

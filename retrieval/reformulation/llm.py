@@ -58,6 +58,8 @@ class ModelReformulator:
             with self._breaker.call(ModelFailed):
                 answer = self._model.complete(_messages(question, history))
             query = _usable(answer, question)
+            if "://" in query and "://" not in question:
+                raise ModelFailed("The model wrote an address that nobody asked for.")
         except (Open, ModelFailed) as error:
             return self._fall_back(by_rule, str(error))
         reason = "completed from the conversation" if history else "a long question, shortened"

@@ -167,8 +167,51 @@ def test_markers_in_a_paragraph_of_their_own_say_what_they_are(block: str) -> No
 
 
 def test_web_links_are_marked_as_the_models_own() -> None:
-    (link,) = links(answer_html("[there](https://example.org/)", []))
-    assert link["rel"] == "nofollow noopener noreferrer"
+    (link,) = links(answer_html("[there](HTTPS://example.org)", [], (), ["https://example.org/"]))
+    assert (link["rel"], link["href"]) == ("nofollow noopener noreferrer", "https://example.org/")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[there](https://evil.example/?d=secret)",
+        '[there](<https://evil.example/?d=secret> "title")',
+        "[there][r]\n\n[r]: https://evil.example/?d=secret",
+        "[there](https://good.example/a?d=secret)",
+        "[there](https://good.example/a#secret)",
+        "[there](https://good.example@evil.example/a)",
+        "[there](https&#58;//evil.example/a)",
+        "[there](https://g\u043e\u043ed.example/a)",
+        "[there](mailto:me@evil.example?body=secret)",
+        "[there](mailto:info@good.example?body=secret)",
+        "<https://evil.example/secret>",
+        "<me@evil.example>",
+    ],
+)
+def test_an_address_that_no_cited_source_holds_is_text(text: str) -> None:
+    html = answer_html(f"Go {text} now", [], (), ["https://good.example/a", "mailto:info@good.example"])
+    assert links(html) == []
+    words = Elements(html).text
+    assert "there" in words or "<" in text
+    assert "evil.example" in words or "xn--" in words or "good" in words
+    assert "href" not in html
+    # While it is written there is no link at all.
+    stream = StreamedMarkdown("abc", {})
+    shown = stream.feed(f"{text}\n\n[a](https://good.example/a)\n\n\n")
+    assert isinstance(shown, Lines)
+    assert "href" not in shown.finished + shown.open + shown.tail
+
+
+def test_an_address_of_a_cited_source_is_a_link() -> None:
+    text = "[there](https://good.example/a), [x](https://\u00e9.example/\u00e9) and <info@good.example>, *[b](https://e.example)*"
+    addresses = ["https://good.example/a", "https://\u00e9.example/\u00e9", "mailto:info@good.example"]
+    html = answer_html(text, [], (), addresses)
+    assert [link["href"] for link in links(html)] == [
+        "https://good.example/a",
+        "https://xn--9ca.example/%C3%A9",
+        "mailto:info@good.example",
+    ]
+    assert "<em>b (https://e.example)</em>" in html
 
 
 def test_headings_rank_below_the_pages_own() -> None:

@@ -60,3 +60,30 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
     assert (told["recall"], told["mistaken"], told["by_rule"]) == (1.0, 0, {"set aside": 1})
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("evaluate_injection", tmp_path / "nothing.jsonl", stdout=StringIO())
+
+
+def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> None:
+    from evaluation.document_injection import contexts, interval, measure_found, read_sentences
+    from retrieval.ingest.instructions import instructions_in
+
+    made = list(contexts(read_sentences(), ["The pump hums.\nIt weighs 3450 grams. It is red."]))
+    assert len(made) >= 300
+    assert len({sentence.kind for sentence, _ in made}) >= 15
+    # A kind is either in the half that the rules were written with, or in the other.
+    splits: dict[str, set[str]] = {}
+    for sentence, context in made:
+        splits.setdefault(sentence.kind, set()).add(sentence.split)
+        assert sentence.text in context
+    assert all(len(each) == 1 for each in splits.values())
+    found = measure_found(made[:9], instructions_in)
+    assert (found.contexts, found.found) == (9, 9)
+    assert found.by_kind == {"set aside": (9, 9)}
+    low, high = interval(9, 10)
+    assert 0.55 < low < 0.6 < 0.97 < high < 1
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(json.dumps({"text": "Press the button. " * 20}) + "\n")
+    out = StringIO()
+    call_command("evaluate_document_injection", path, "--json", stdout=out)
+    told = json.loads(out.getvalue())
+    assert told["as they are"] == {"passages": 1, "flagged": 0}
+    assert told["tuning"]["found"] / told["tuning"]["contexts"] > 0.9
