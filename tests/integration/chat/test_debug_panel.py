@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 
@@ -232,6 +232,7 @@ def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: U
     assert "It is red. – 0.10 ✕ not supported it names no source its words are not in the source" in told
     assert f"start={start}&amp;end={start + 10}#passage" in page
     clerk = User.objects.create_user("clerk", password="a long enough one", is_staff=True)
+    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
     assert "/admin/retrieval/" not in client_of(clerk).get(f"/answers/{answer.pk}/debug/").content.decode()
 
 
