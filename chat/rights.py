@@ -12,6 +12,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.models import Answer
+from retrieval.access import is_staff_with
 from retrieval.models import Collection, Document
 
 # In the place of a collection that is not known any more. Nobody may read it.
@@ -24,12 +25,12 @@ def withheld_message() -> str:
 
 def may_read_all(user: Any) -> bool:
     """Whether ``user`` may read everybody's answers: staff with the permission to view answers."""
-    return _is_staff_with(user, "chat.view_answer")
+    return is_staff_with(user, "chat.view_answer")
 
 
 def may_act_on_all(user: Any) -> bool:
     """Whether ``user`` may stop the answers of others: staff with the permission to change answers."""
-    return _is_staff_with(user, "chat.change_answer")
+    return is_staff_with(user, "chat.change_answer")
 
 
 def readable_collections(user: Any) -> frozenset[int]:
@@ -69,7 +70,3 @@ def is_withheld(user: Any, answer: Answer) -> bool:
 
 def _documents(sources: Iterable[dict[str, Any]]) -> frozenset[int]:
     return frozenset(source["document"]["id"] for source in sources)
-
-
-def _is_staff_with(user: Any, permission: str) -> bool:
-    return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from functools import reduce
 from operator import or_
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet, Value
 from django.db.models.fields.json import KeyTextTransform
@@ -23,6 +23,11 @@ from retrieval.types import DateRange, SearchFilters
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 
 Row = TypeVar("Row", bound=Model)
+
+
+def is_staff_with(user: Any, permission: str) -> bool:
+    """Whether ``user`` is an active member of staff who has the permission; superusers have all."""
+    return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
 
 
 def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:

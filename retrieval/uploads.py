@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
 from retrieval.ingest.extraction import detection
+from retrieval.models import Document
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -38,8 +39,14 @@ def accept(
     url: str = "",
     language: str = "",
     metadata: dict[str, object] | None = None,
+    may_replace: bool = True,
 ) -> submission.Submission:
-    """Submit an uploaded file, under its own name unless ``source`` gives another. Raises: DocumentRejected."""
+    """Submit an uploaded file, under its own name unless ``source`` gives another.
+
+    Raises: DocumentRejected; without ``may_replace`` also for a source that the collection has already.
+    """
     source = source or upload.name or ""
+    if not may_replace and Document.objects.filter(collection=collection, source=source).exists():
+        raise DocumentRejected(f"{source} is there already, and your account may not change documents.")
     data = read(upload, source)
     return submission.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)

@@ -16,7 +16,7 @@ from chat import rights
 from chat.history import collections_before
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
-from chat.streaming.runs import in_database
+from chat.streaming.runs import RUNS, in_database
 from chat.streaming.streams import StreamEvent
 
 # A right that is lost ends a stream after this long, and a little.
@@ -67,8 +67,8 @@ async def follow(
                 return
             if event.name == "searched":
                 may_read = await in_database(reader.searched)(event.payload["sources"])
-            elif event.name == "completed":
-                may_read = await in_database(reader.may_go_on)()
+            elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
+                may_read = await in_database(reader.may_begin)()
             else:
                 may_read = True
             yield event if may_read else _withheld()
@@ -96,6 +96,8 @@ class _Reader:
         self._user_pk = user_pk
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
+        # Who comes back in the middle does not hear what was searched, which may not be stored yet either.
+        self.knows_sources = False
 
     def may_begin(self) -> bool:
         """Whether what is known of the answer by now may be read. One that is gone is for the stream to tell."""
@@ -108,15 +110,16 @@ class _Reader:
         self._behind = frozenset(answer.source_collections) | collections_before(answer)
         if answer.is_finished:
             self._behind = frozenset(answer.source_collections) | rights.collections_of(answer.sources)
-        else:
-            told = StreamedEvent.objects.filter(answer=answer, attempt=answer.attempt, name="searched").first()
-            if told is not None:
-                self._behind |= rights.collections_of(told.payload["sources"])
+            self.knows_sources = True
+        elif (payload := _searched(answer)) is not None:
+            self._behind |= rights.collections_of(payload["sources"])
+            self.knows_sources = True
         return self.may_go_on(fresh=True)
 
     def searched(self, sources: list[dict[str, Any]]) -> bool:
         """Whether the reader may read these sources and all that came before."""
         self._behind |= rights.collections_of(sources)
+        self.knows_sources = True
         return self.may_go_on()
 
     def may_go_on(self, *, fresh: bool = False) -> bool:
@@ -124,6 +127,15 @@ class _Reader:
         if reach is None:
             return False
         return reach.is_everything or (self._is_own and reach.collections.issuperset(self._behind))
+
+
+def _searched(answer: Answer) -> dict[str, Any] | None:
+    """What was searched for an answer that is being written, here or in another process."""
+    run = RUNS.get(answer.pk)
+    events: list[Any] = list(run.events) if run is not None else []
+    if not events:
+        events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempt, name="searched"))
+    return next((event.payload for event in events if event.name == "searched"), None)
 
 
 def _reach_of(user_pk: int | None, *, fresh: bool) -> _Reach | None:

@@ -256,6 +256,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
                     file,
                     language=form.cleaned_data["language"],
                     metadata=form.cleaned_data["metadata"],
+                    may_replace=self.has_change_permission(request),
                 )
             except DocumentRejected as error:
                 # The admin capitalises a message's first letter, which must not be that of the file's name.

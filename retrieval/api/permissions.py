@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from django.conf import settings
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
+
+from retrieval.access import is_staff_with
 
 
 class MayAsk(BasePermission):
@@ -13,8 +17,32 @@ class MayAsk(BasePermission):
         return not settings.CHAT_REQUIRES_LOGIN or bool(request.user and request.user.is_authenticated)
 
 
-class MayAskStaffMayWrite(MayAsk):
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        if request.method in ("GET", "HEAD", "OPTIONS"):
-            return super().has_permission(request, view)
-        return bool(request.user and request.user.is_staff)
+class StaffWithPermission(BasePermission):
+    """Staff whom Django's model permissions allow what the method does; the model is that of the view's queryset."""
+
+    message = "Your account may not do this: ask an administrator for the permission."
+    actions: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(SAFE_METHODS, "view"),
+        "POST": "add",
+        "PUT": "change",
+        "PATCH": "change",
+        "DELETE": "delete",
+    }
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        action = self.actions.get(request.method or "")
+        # A method that no action stands for is refused by the view, as 405.
+        return action is None or is_staff_with(request.user, permission_to(action, view.queryset.model))
+
+
+class MayAskStaffMayWrite(StaffWithPermission):
+    """Reading is for whoever may ask, writing for staff with the permission."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if request.method in SAFE_METHODS:
+            return MayAsk().has_permission(request, view)
+        return super().has_permission(request, view)
+
+
+def permission_to(action: str, model: Any) -> str:
+    return f"{model._meta.app_label}.{action}_{model._meta.model_name}"

@@ -11,16 +11,15 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import generics, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import MultiPartParser
-from rest_framework.permissions import IsAdminUser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from retrieval import disk
-from retrieval.access import filters_for
+from retrieval.access import filters_for, is_staff_with
 from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
-from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
+from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite, StaffWithPermission
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
@@ -84,8 +83,9 @@ class SearchView(ApiView):
             "timings_ms": timings_as_json(trace),
         }
         if asked["explain"]:
+            may_see_errors = is_staff_with(request.user, "retrieval.view_searchprofile")
             explained = with_word_matches(trace_as_json(trace))
-            answer["trace"] = explained if request.user.is_staff else without_errors(explained)
+            answer["trace"] = explained if may_see_errors else without_errors(explained)
         return Response(answer)
 
 
@@ -104,12 +104,15 @@ class DocumentViewSet(
     viewsets.GenericViewSet[Document],
     ApiView,
 ):
-    """Documents, for staff. Deleting one removes its passages, its file, and nothing of the answers that cited it."""
+    """Documents, for staff with Django's permissions for them.
+
+    Deleting one removes its passages, its file, and nothing of the answers that cited it.
+    """
 
     queryset = Document.objects.select_related("collection").order_by("pk")
     lookup_value_converter = "int"
     serializer_class = DocumentSerializer
-    permission_classes = [IsAdminUser]
+    permission_classes = [StaffWithPermission]
     parser_classes = [MultiPartParser]
     pagination_class = Pagination
 
@@ -163,6 +166,7 @@ class DocumentViewSet(
                     url=fields.get("url", ""),
                     language=fields.get("language", ""),
                     metadata=fields.get("metadata"),
+                    may_replace=request.user.has_perm("retrieval.change_document"),
                 )
             except (DocumentRejected, DiskFull) as error:
                 is_full = is_full or isinstance(error, DiskFull)
@@ -198,7 +202,7 @@ class _DocumentFilters(serializers.Serializer[Any]):
 
 
 class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
-    """The collections in service that the caller may ask; staff may add one."""
+    """The collections in service that the caller may ask; staff with the permission may add one."""
 
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 
@@ -135,6 +135,9 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     Chunk.objects.filter(document__source="pump.md").update(content="A secret that was added later.")
     Collection.objects.update(is_public=False)
     assert "secret" in client_of(staff).get(path).content.decode()
+    # Whoever may not read the sources any more does not see how they were found either.
+    assert client_of(visitor="browser-1").get(path).status_code == 404
+    Answer.objects.filter(pk=answer.pk).update(sources=[], source_collections=[])
     closed = client_of(visitor="browser-1").get(path).content.decode()
     assert "secret" not in closed
     candidates = text_of(closed[closed.index('class="candidate-list"') : closed.index('class="replay"')])
@@ -232,6 +235,7 @@ def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: U
     assert "It is red. – 0.10 ✕ not supported it names no source its words are not in the source" in told
     assert f"start={start}&amp;end={start + 10}#passage" in page
     clerk = User.objects.create_user("clerk", password="a long enough one", is_staff=True)
+    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
     assert "/admin/retrieval/" not in client_of(clerk).get(f"/answers/{answer.pk}/debug/").content.decode()
 
 

@@ -1,0 +1,161 @@
+"""Every address of the API and every kind of caller: who may call it. An address without a row here fails."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.core.cache import cache
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from rest_framework.test import APIClient
+
+from chat.models import Answer, Conversation
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db
+
+# Who asked is "asker"; the two of staff have not asked.
+CALLERS = ["anonymous", "other", "staff without", "staff with", "superuser", "asker"]
+ALL_PERMISSIONS = ["view_document", "add_document", "delete_document", "add_collection", "view_answer", "change_answer"]
+
+
+def same(code: int) -> list[int]:
+    return [code] * 6
+
+
+OWN = [404, 404, 404, 404, 404, 204]
+# Name of the address and method: what each of CALLERS gets.
+EXPECTED: dict[tuple[str, str], list[int]] = {
+    ("schema", "GET"): same(200),
+    ("api_docs", "GET"): same(200),
+    ("retrieval_api:search", "POST"): same(400),
+    ("retrieval_api:collections", "GET"): same(200),
+    ("retrieval_api:collections", "POST"): [401, 403, 403, 400, 400, 403],
+    ("retrieval_api:document-list", "GET"): [401, 403, 403, 200, 200, 403],
+    ("retrieval_api:document-list", "POST"): [401, 403, 403, 202, 202, 403],
+    ("retrieval_api:document-detail", "GET"): [401, 403, 403, 200, 200, 403],
+    ("retrieval_api:document-detail", "DELETE"): [401, 403, 403, 204, 204, 403],
+    ("chat_api:ask", "POST"): same(400),
+    ("chat_api:answer", "GET"): [404, 404, 404, 200, 200, 200],
+    ("chat_api:answer_stream", "GET"): [404, 404, 404, 200, 200, 200],
+    ("chat_api:stop", "POST"): [404, 404, 404, 204, 204, 204],
+    ("chat_api:feedback", "POST"): [404, 404, 404, 404, 404, 201],
+    ("chat_api:conversations", "GET"): same(200),
+    ("chat_api:conversation", "GET"): [404, 404, 404, 404, 404, 200],
+    ("chat_api:conversation", "PATCH"): [404, 404, 404, 404, 404, 200],
+    ("chat_api:conversation", "DELETE"): OWN,
+    ("chat_api:share", "POST"): [404, 404, 404, 404, 404, 200],
+    ("chat_api:share", "DELETE"): OWN,
+    ("openai_api:completions", "POST"): same(400),
+    ("openai_api:models", "GET"): same(200),
+    ("openai_api:model", "GET"): same(200),
+    # Whatever the method.
+    ("openai_api:not_offered", "GET"): same(404),
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "chat_api:feedback": {"helpful": True},
+    "chat_api:conversation": {"title": "Another title"},
+}
+
+
+def addresses() -> dict[str, set[str]]:
+    """The names of all the API's addresses, with the methods that they offer."""
+    found: dict[str, set[str]] = {}
+
+    def walk(patterns: list[Any], route: str, namespace: str) -> None:
+        for pattern in patterns:
+            here = route + str(pattern.pattern)
+            if isinstance(pattern, URLResolver):
+                inner = f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace
+                walk(pattern.url_patterns, here, inner)
+            elif isinstance(pattern, URLPattern) and here.startswith(("api/", "v1/")):
+                view = pattern.callback
+                offered = getattr(view, "actions", None) or {
+                    method: "" for method in ("get", "post", "put", "patch", "delete") if hasattr(view.cls, method)
+                }
+                found.setdefault(f"{namespace}{pattern.name}", set()).update(method.upper() for method in offered)
+
+    walk(get_resolver().url_patterns, "", "")
+    return found
+
+
+def test_every_address_and_method_has_its_row() -> None:
+    offered = {(name, method) for name, methods in addresses().items() for method in methods}
+    assert "openai_api:not_offered" in addresses()
+    assert offered | {("openai_api:not_offered", "GET")} == set(EXPECTED)
+
+
+@pytest.fixture
+def people() -> dict[str, Any]:
+    made = {
+        "anonymous": AnonymousUser(),
+        "other": User.objects.create_user("other"),
+        "staff without": User.objects.create_user("without", is_staff=True),
+        "staff with": User.objects.create_user("with", is_staff=True),
+        "superuser": User.objects.create_superuser("boss"),
+        "asker": User.objects.create_user("asker"),
+    }
+    made["staff with"].user_permissions.add(*Permission.objects.filter(codename__in=ALL_PERMISSIONS))
+    return made
+
+
+@pytest.mark.parametrize(("name", "method"), EXPECTED, ids=lambda part: part)
+def test_who_may_call_it(name: str, method: str, people: dict[str, Any], collection: Collection) -> None:
+    cache.clear()
+    got = []
+    for caller in CALLERS:
+        conversation = Conversation.objects.create(owner=people["asker"], title="Mine")
+        answer = Answer.objects.create(
+            conversation=conversation, question="Why?", text="So.", status=Answer.Status.COMPLETED
+        )
+        document = Document.objects.create(collection=collection, source=f"{uuid.uuid4()}.md")
+        arguments = {
+            "retrieval_api:document-detail": [document.pk],
+            "openai_api:model": ["ragsite"],
+            "openai_api:not_offered": ["elsewhere"],
+            "chat_api:conversation": [conversation.pk],
+            "chat_api:share": [conversation.pk],
+        }.get(name, [answer.pk] if name.startswith("chat_api:") and "{" not in name else [])
+        if name in ("chat_api:ask", "chat_api:conversations"):
+            arguments = []
+        client = APIClient(raise_request_exception=False)
+        if caller != "anonymous":
+            client.force_authenticate(people[caller])
+        address = reverse(name, args=arguments)
+        if name == "retrieval_api:document-list" and method == "POST":
+            body = {"file": SimpleUploadedFile("a.md", b"# A\n\nWords."), "collection": collection.slug}
+            response = client.post(address, body, format="multipart")
+        else:
+            sent = BODIES.get(name, {}) if method != "GET" else None
+            response = (
+                client.generic(method, address)
+                if sent is None
+                else getattr(client, method.lower())(address, sent, format="json")
+            )
+        got.append(response.status_code)
+        if response.status_code == 403:
+            assert response.json() == {
+                "detail": "Your account may not do this: ask an administrator for the permission."
+            }
+    assert dict(zip(CALLERS, got, strict=True)) == dict(zip(CALLERS, EXPECTED[name, method], strict=True))
+
+
+def test_who_may_add_and_not_change_does_not_replace(collection: Collection) -> None:
+    adder = User.objects.create_user("adder", is_staff=True)
+    adder.user_permissions.add(Permission.objects.get(codename="add_document"))
+    client = APIClient()
+    client.force_authenticate(adder)
+
+    def upload(data: bytes) -> Any:
+        body = {"file": SimpleUploadedFile("a.md", data), "collection": collection.slug}
+        return client.post("/api/v1/documents/", body, format="multipart")
+
+    assert upload(b"# A\n\nWords.").status_code == 202
+    refused = upload(b"# A\n\nOther words.")
+    assert refused.status_code == 400
+    [rejected] = refused.json()["rejected"]
+    assert rejected["error"] == "a.md is there already, and your account may not change documents."
+    assert Document.objects.get().file.read() == b"# A\n\nWords."

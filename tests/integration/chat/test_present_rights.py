@@ -1,0 +1,444 @@
+"""What somebody may read now decides what is shown of old answers, and of one that is being written."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.apps import apps
+from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.db import connection
+from django.test import AsyncClient, Client
+from rest_framework.authtoken.models import Token
+from rest_framework.exceptions import PermissionDenied
+
+from chat import asking, conf, rights
+from chat.api.ask import finished
+from chat.conversations import mentioning
+from chat.history import collections_behind, turns_before
+from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
+from chat.streaming import readers, streams
+from chat.streaming.runs import RUNS
+from chat.types import Source
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db
+
+Ingest = Callable[..., Document]
+SECRET = "3450 grams"
+SENTENCE = "This answer came from documents that you may no longer read."
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
+
+
+def answered(conversation: Conversation, document: Document, question: str = "How heavy?", **others: Any) -> Answer:
+    """As it is saved: with its sources, citation, events and trace."""
+    source = {
+        "marker": 1,
+        "chunk_id": 1,
+        "document": {"id": document.pk, "title": "Sheet", "url": ""},
+        "section": "",
+        "page": None,
+        "content": f"The pump weighs {SECRET}.",
+        "start": 0,
+        "end": 27,
+        "instructions": False,
+    }
+    answer = Answer.objects.create(
+        conversation=conversation,
+        question=question,
+        **{
+            "text": f"It weighs {SECRET} [1].",
+            "status": Answer.Status.COMPLETED,
+            "attempt": 1,
+            "search_method": "lexical",
+            "sources": [source],
+            "source_collections": [document.collection_id],
+            **others,
+        },
+    )
+    Citation.objects.create(
+        answer=answer, marker=1, document=document, document_title="Sheet", quote=SECRET, start=0, end=8
+    )
+    searched = {"sources": [source], "degraded": [], "search_method": "lexical"}
+    token = {"text": answer.text}
+    whole = {"text": answer.text, "citations": [], "repeats": None, "usage": {}, "notice": "", "conversation": ""}
+    for number, (name, payload) in enumerate([("searched", searched), ("token", token), ("completed", whole)], 1):
+        StreamedEvent.objects.create(answer=answer, attempt=1, sequence=number, name=name, payload=payload)
+    return answer
+
+
+@pytest.fixture
+def owner() -> User:
+    return User.objects.create_user("owner")
+
+
+@pytest.fixture
+def document(collection: Collection) -> Document:
+    return Document.objects.create(collection=collection, source="sheet.md", title="Sheet")
+
+
+@pytest.fixture
+def conversation(owner: User) -> Conversation:
+    return Conversation.objects.create(owner=owner, title="Weights")
+
+
+@pytest.fixture
+def answer(conversation: Conversation, document: Document) -> Answer:
+    return answered(conversation, document)
+
+
+@pytest.fixture
+def mine(owner: User) -> Client:
+    client = Client()
+    client.force_login(owner)
+    return client
+
+
+def made_private(document: Document) -> None:
+    Collection.objects.update(is_public=False)
+
+
+def collection_deleted(document: Document) -> None:
+    document.collection.delete()
+
+
+def document_moved(document: Document) -> None:
+    document.collection = Collection.objects.create(slug="closed", name="Closed", is_public=False)
+    document.save()
+
+
+LOSSES = [made_private, collection_deleted, document_moved]
+
+
+def surfaces(answer: Answer) -> list[str]:
+    """All addresses that show something of an answer to its asker."""
+    one, whole = f"/api/v1/answers/{answer.pk}/", f"/api/v1/conversations/{answer.conversation_id}/"
+    return [
+        f"/c/{answer.conversation_id}/",
+        f"/answers/{answer.pk}/debug/",
+        f"/answers/{answer.pk}/debug/scores/",
+        f"/answers/{answer.pk}/replay/",
+        one,
+        whole,
+    ]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_after_a_loss_no_address_shows_the_text_and_every_one_that_shows_the_question_says_why(
+    answer: Answer, document: Document, mine: Client, settings: Any, lose: Callable[[Document], None]
+) -> None:
+    settings.CHAT_DEBUG_FOR_EVERYONE = True
+    before = {address: mine.get(address).content.decode() for address in surfaces(answer) if "scores" not in address}
+    assert [address for address, body in before.items() if SECRET not in body] == [
+        f"/answers/{answer.pk}/debug/",
+        f"/answers/{answer.pk}/replay/",
+    ]
+    lose(document)
+    for address in surfaces(answer):
+        response = mine.get(address)
+        body = response.content.decode()
+        assert SECRET not in body, address
+        if "debug" in address or "replay" in address:
+            assert response.status_code == 404, address
+        else:
+            assert response.status_code == 200, address
+            assert SENTENCE in body, address
+            assert "Sheet" not in body, address
+    assert "How heavy?" in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    told = mine.get(f"/api/v1/answers/{answer.pk}/").json()
+    assert (told["question"], told["answer"], told["citations"], told["withheld"]) == ("How heavy?", "", [], True)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_after_a_loss_no_stream_tells_the_text_again(answer: Answer, document: Document, owner: User) -> None:
+    async def told(address: str) -> str:
+        client = AsyncClient()
+        await client.aforce_login(owner)
+        response = await client.get(address)
+        return b"".join([part async for part in response.streaming_content]).decode()
+
+    addresses = [f"/answers/{answer.pk}/stream/", f"/api/v1/answers/{answer.pk}/stream/"]
+    for address in addresses:
+        assert SECRET in await told(address)
+    await sync_to_async(made_private)(document)
+    for address in addresses:
+        body = await told(address)
+        assert SECRET not in body, address
+        assert "Sheet" not in body, address
+        assert SENTENCE in body, address
+
+
+def test_what_may_be_read_is_not_withheld(answer: Answer, mine: Client) -> None:
+    told = mine.get(f"/api/v1/answers/{answer.pk}/").json()
+    assert (told["withheld"], SECRET in told["answer"]) == (False, True)
+
+
+def test_a_document_that_is_gone_withholds_nothing_from_the_asker(
+    answer: Answer, document: Document, mine: Client
+) -> None:
+    document.delete()
+    assert SECRET in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+
+
+def test_the_right_that_comes_back_shows_the_text_again(answer: Answer, mine: Client) -> None:
+    Collection.objects.update(is_public=False)
+    assert SECRET not in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    Collection.objects.update(is_public=True)
+    assert SECRET in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+
+
+def test_whoever_is_staff_no_more_reads_as_others_do(answer: Answer, owner: User, mine: Client) -> None:
+    Collection.objects.update(is_public=False)
+    User.objects.filter(pk=owner.pk).update(is_staff=True)
+    assert SECRET in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    User.objects.filter(pk=owner.pk).update(is_staff=False)
+    assert SECRET not in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+
+
+def test_a_deactivated_user_reads_nothing(answer: Answer, owner: User, mine: Client) -> None:
+    key = Token.objects.create(user=owner).key
+    User.objects.update(is_active=False)
+    assert mine.get(f"/c/{answer.conversation_id}/").status_code == 404
+    headers = {"Authorization": f"Token {key}"}
+    assert Client().get(f"/api/v1/answers/{answer.pk}/", headers=headers).status_code == 401
+
+
+def test_staff_with_the_permission_read_all_and_others_only_their_own(
+    answer: Answer, document: Document, settings: Any
+) -> None:
+    collection_deleted(document)
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    desk = Client()
+    desk.force_login(clerk)
+    assert desk.get(f"/api/v1/answers/{answer.pk}/").status_code == 404
+    assert desk.get(f"/answers/{answer.pk}/debug/").status_code == 404
+    clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
+    assert SECRET in desk.get(f"/api/v1/answers/{answer.pk}/").content.decode()
+    assert desk.get(f"/answers/{answer.pk}/debug/").status_code == 200
+
+
+def test_lost_words_are_not_found_by_searching_for_them(answer: Answer, owner: User, mine: Client) -> None:
+    own = Conversation.objects.of(owner, "")
+    assert mentioning(own, owner, "3450").count() == 1
+    Collection.objects.update(is_public=False)
+    assert mentioning(own, owner, "3450").count() == 0
+    assert mentioning(own, owner, "heavy").count() == 1
+    assert mine.get("/api/v1/conversations/?q=3450").json()["count"] == 0
+
+
+def test_a_follow_up_is_not_told_what_the_asker_lost(answer: Answer, conversation: Conversation) -> None:
+    second = Answer.objects.create(conversation=conversation, question="And how long?")
+    assert SECRET in turns_before(second)[0].answer
+    Collection.objects.update(is_public=False)
+    [turn] = turns_before(second)
+    assert (turn.question, turn.answer) == ("How heavy?", "")
+
+
+def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
+    answer: Answer, conversation: Conversation, mine: Client
+) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    sheet = Document.objects.create(collection=other, source="x.md", title="X")
+    second = answered(conversation, sheet, "And that in pounds?", source_collections=[], prompt_version=3)
+    second.source_collections = collections_behind(second)
+    second.save()
+    assert second.source_collections == sorted([answer.source_collections[0], other.pk])
+    Collection.objects.exclude(pk=other.pk).update(is_public=False)
+    assert mine.get(f"/api/v1/answers/{second.pk}/").json()["withheld"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_that_is_written_remembers_its_collections(collection: Collection, ingest: Ingest) -> None:
+    ingest(collection, "pump.md", PUMP)
+    asked = asking.begin("How heavy is the MX-9920-W?", user=AnonymousUser(), visitor="browser-1")
+    async_to_sync(streams.finish)(asked.pk)
+    asked.refresh_from_db()
+    assert asked.sources
+    assert asked.source_collections == [collection.pk]
+
+
+def test_whoever_waited_for_an_answer_and_lost_the_right_meanwhile_is_refused(answer: Answer, owner: User) -> None:
+    Collection.objects.update(is_public=False)
+    assert not readers.may_still_read(answer, owner)
+    assert readers.may_still_read(answer, User.objects.create_superuser("boss"))
+
+
+def test_feedback_on_a_lost_answer_shows_no_word_of_it(answer: Answer, mine: Client) -> None:
+    Collection.objects.update(is_public=False)
+    address = f"/answers/{answer.pk}/feedback/"
+    refused = mine.post(address, {"verdict": "no", "reason": "nonsense", "has_details": "1"})
+    assert SECRET not in refused.content.decode()
+    assert SECRET not in mine.post(address, {"verdict": "no"}, headers={"HX-Request": "true"}).content.decode()
+
+
+class EndlessGenerator:
+    """Writes one word and then waits to be cancelled."""
+
+    name = "endless"
+
+    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+        yield f"{SECRET} "
+        await asyncio.Event().wait()
+        yield "never"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("loss", ["private", "deactivated"])
+async def test_a_running_stream_ends_when_the_right_is_lost(
+    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    monkeypatch.setattr(conf, "generator", EndlessGenerator)
+    monkeypatch.setattr(readers, "RECHECK_SECONDS", 0.05)
+    owner = await sync_to_async(User.objects.create_user)("owner")
+    await sync_to_async(ingest)(collection, "pump.md", PUMP)
+    begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=owner, visitor="")
+    events: list[streams.StreamEvent] = []
+    async with asyncio.timeout(30):
+        async for event in readers.follow(begun.pk, owner):
+            events.append(event)
+            if event.name == "token":
+                if loss == "private":
+                    await Collection.objects.aupdate(is_public=False)
+                else:
+                    await User.objects.aupdate(is_active=False)
+    assert [event.name for event in events if event.name != "ping"] == ["searched", "token", "failed"]
+    assert events[-1].payload == {"message": SENTENCE, "withheld": True}
+    # A reader who comes back gets nothing either, from this process or from another.
+    again = [event.name async for event in readers.follow(begun.pk, owner, "1-1")]
+    assert again == ["failed"]
+    await streams.stop(begun.pk)
+    async with asyncio.timeout(30):
+        await streams.finish(begun.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_reader_who_leaves_lets_go_of_the_stream(
+    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "generator", EndlessGenerator)
+    await sync_to_async(ingest)(collection, "pump.md", PUMP)
+    begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=AnonymousUser(), visitor="b")
+
+    async def read() -> None:
+        async for _event in readers.follow(begun.pk, AnonymousUser()):
+            pass
+
+    reader = asyncio.create_task(read())
+    async with asyncio.timeout(30):
+        while begun.pk not in RUNS or not RUNS[begun.pk].followers:
+            await asyncio.sleep(0.01)
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        assert RUNS[begun.pk].followers == 0
+        await streams.stop(begun.pk)
+        await streams.finish(begun.pk)
+
+
+def test_answers_from_before_are_given_their_collections(
+    answer: Answer, conversation: Conversation, document: Document
+) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    sheet = Document.objects.create(collection=other, source="x.md", title="X")
+    retold = answered(conversation, sheet, "And in pounds?", completed_question="How heavy in pounds?")
+    gone = Document.objects.create(collection=other, source="gone.md", title="Gone")
+    lost = answered(Conversation.objects.create(owner=conversation.owner), gone)
+    named = answered(Conversation.objects.create(owner=conversation.owner, collection=other), gone)
+    gone.delete()
+    none = Answer.objects.create(conversation=conversation, question="Nothing?", status=Answer.Status.FAILED)
+    Answer.objects.update(source_collections=[])
+    migration = importlib.import_module("chat.migrations.0009_answer_source_collections")
+    with connection.schema_editor() as editor:
+        migration.fill(apps, editor)
+    kept = dict(Answer.objects.values_list("pk", "source_collections"))
+    assert kept == {
+        answer.pk: [document.collection_id],
+        retold.pk: sorted([document.collection_id, other.pk]),
+        lost.pk: [rights.UNKNOWN_COLLECTION],
+        named.pk: [other.pk],
+        none.pk: [],
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(
+    collection: Collection, ingest: Ingest, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(collection, "pump.md", PUMP)
+    asked = asking.begin("How heavy is the MX-9920-W?", user=owner, visitor="")
+    async_to_sync(streams.finish)(asked.pk)
+    Collection.objects.update(is_public=False)
+    with pytest.raises(PermissionDenied, match="no longer read"):
+        finished(asked, owner)
+
+
+# An answer's actions --------------------------------------------------------------------------------------------------
+
+
+def client_of(name: str, *permissions: str, **flags: Any) -> Client:
+    user = User.objects.create_user(name, **flags)
+    user.user_permissions.add(*Permission.objects.filter(codename__in=permissions))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def strangers() -> dict[str, Client]:
+    return {
+        "visitor": Client(),
+        "other": client_of("other"),
+        "staff": client_of("staff", is_staff=True),
+        "reader of all": client_of("auditor", "view_answer", is_staff=True),
+    }
+
+
+def test_nobody_but_the_asker_rates_an_answer(answer: Answer, mine: Client) -> None:
+    address = f"/api/v1/answers/{answer.pk}/feedback/"
+    said = json.dumps({"helpful": True, "comment": "mine"})
+    assert mine.post(address, said, content_type="application/json").status_code == 201
+    boss = client_of("boss", is_staff=True, is_superuser=True)
+    for name, client in {**strangers(), "superuser": boss}.items():
+        refused = client.post(address, json.dumps({"helpful": False}), content_type="application/json")
+        assert refused.status_code == 404, name
+        assert client.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404, name
+    assert [(one.helpful, one.comment) for one in Feedback.objects.all()] == [(True, "mine")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation: Conversation, mine: Client) -> None:
+    def stop(client: Client, kind: str) -> tuple[int, str]:
+        begun = Answer.objects.create(conversation=conversation, question="How heavy?")
+        code = client.post(f"{kind}/answers/{begun.pk}/stop/").status_code
+        begun.refresh_from_db()
+        return code, begun.status
+
+    for kind, done in (("/api/v1", 204), ("", 302)):
+        for name, client in strangers().items():
+            assert stop(client, kind) == (404, "pending"), name
+            User.objects.exclude(username="owner").delete()
+        assert stop(mine, kind) == (done, "stopped")
+        assert stop(client_of(f"mender{done}", "change_answer", is_staff=True), kind) == (done, "stopped")
+
+
+def test_an_answer_of_a_program_without_an_account_is_not_rated_by_people_with_one(document: Document) -> None:
+    nobodys = answered(Conversation.objects.create(), document)
+    address = f"/api/v1/answers/{nobodys.pk}/feedback/"
+    said = json.dumps({"helpful": True})
+    assert Client().post(address, said, content_type="application/json").status_code == 201
+    refused = client_of("other").post(address, json.dumps({"helpful": False}), content_type="application/json")
+    assert refused.status_code == 404
+    assert Feedback.objects.get().helpful
+
+
+def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document: Document) -> None:
+    nobodys = answered(Conversation.objects.create(title="Weights"), document)
+    shared = Client().post(f"/api/v1/conversations/{nobodys.conversation_id}/share/").json()["share_url"]
+    page = Client().get(shared).content.decode()
+    assert SECRET in page
+    assert str(nobodys.pk) not in page
+    assert str(nobodys.conversation_id) not in page
