@@ -354,7 +354,7 @@ def text_utf16_zeros(count: int = 1_000_000) -> bytes:
 
 
 def text_combining(count: int = 300_000) -> bytes:
-    return "The pump hums. a".encode() + "\u0301\u0316".encode() * count
+    return b"The pump hums. a" + "\u0301\u0316".encode() * count
 
 
 def text_invalid(count: int = 2_000_000) -> bytes:
