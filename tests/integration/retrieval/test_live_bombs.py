@@ -55,6 +55,9 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
     address = saved(collection, "bomb.pdf", bombs.pdf_nested_forms(levels=6))
     innocent = saved(collection, "plain.pdf", bombs.pdf(bombs.page(bombs.WORDS)))
     viewer = innocent.replace("pages/1/", "")
+    # What is loaded at the first question only is loaded.
+    other = saved(collection, "other.pdf", bombs.pdf(bombs.page(bombs.WORDS * 2)))
+    assert httpx2.get(server.url + other.replace("pages/1/", ""), timeout=60).status_code == 200
     slowest = 0.0
     with ThreadPoolExecutor(30) as askers:
         asked = [askers.submit(httpx2.get, server.url + address, timeout=60) for _ in range(30)]
