@@ -40,6 +40,9 @@ PAGES_NOT_DRAWN = Counter(
     " cancelled.",
     ["reason"],
 )
+CODE_NOT_COLOURED = Counter(
+    "ragsite_code_not_coloured", "Source code shown without colours, because colouring it failed or took too long."
+)
 FILES_BEYOND_LIMITS = Counter(
     "ragsite_ingest_files_beyond_limits",
     "Files rejected for what reading them took: time, memory, output or crash.",

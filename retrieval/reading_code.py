@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from html import escape
 from itertools import pairwise
@@ -21,23 +21,28 @@ logger = logging.getLogger(__name__)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LINES_IN_PART = 200
 # A lexer takes about a second for each million characters, and much longer for some odd ones.
-_COLOURED_CHARACTERS = 200_000
+COLOURED_CHARACTERS = 200_000
 _KINDS = (
     (Comment, "c"), (Keyword, "k"), (String, "s"), (Number, "n"), (Name.Function, "f"), (Name.Class, "f"),
     (Name.Tag, "k"), (Name.Attribute, "f"), (Name.Decorator, "f"), (Name.Builtin, "k"),
 )  # fmt: skip
 
+KINDS = frozenset(kind for _token, kind in _KINDS)
+
 Run = tuple[int, int, str]
 """A stretch of one kind: start, end, class."""
+Colour = Callable[[str, str], Sequence[Run]]
 
 
-def numbered_lines(text: str, filename: str, passage: tuple[int, int] | None, line_label: str = "{}") -> list[str]:
+def numbered_lines(
+    text: str, filename: str, passage: tuple[int, int] | None, line_label: str = "{}", colour: Colour | None = None
+) -> list[str]:
     """The HTML of the lines, in parts of 200. Line n has the id ``Ln``, and the first marked words have ``passage``.
 
-    ``line_label`` names a line for those who hear it. A line's end belongs to it, so the words of all parts are
-    ``text``.
+    ``line_label`` names a line for those who hear it; ``colour`` stands for :func:`coloured`. A line's end belongs to
+    it, so the words of all parts are ``text``.
     """
-    runs = coloured(text, filename)
+    runs = (colour or coloured)(text, filename)
     start, end = passage or (0, 0)
     parts: list[str] = []
     lines: list[str] = []
@@ -78,7 +83,7 @@ def _piece(text: str, start: int, end: int, kind: str, passage: tuple[int, int])
 def coloured(text: str, filename: str) -> Sequence[Run]:
     """The text in runs of one kind, in order; one run without a kind when its language is unknown or it is long."""
     plain = [(0, len(text), "")]
-    if len(text) > _COLOURED_CHARACTERS:
+    if len(text) > COLOURED_CHARACTERS:
         return plain
     try:
         lexer = get_lexer_for_filename(filename, text[:2000])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -16,6 +17,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from retrieval import pdf_pages, reading, reading_code, reading_markdown
+from retrieval.code_colours import coloured_in_sandbox
 from retrieval.ingest.extraction.detection import CSV, DOCX, HTML, JSON, JSON_LINES, MARKDOWN, PDF, PLAIN, RST, TSV
 from retrieval.ingest.extraction.markdown import front_matter
 from retrieval.models import Document, DocumentText
@@ -29,8 +31,10 @@ _TABULAR = frozenset({CSV, TSV, JSON, JSON_LINES})
 _PROSE = _MARKDOWN | {"", PLAIN, RST, PDF}
 _HARD_WRAPPED = frozenset({PDF, PLAIN})
 _OUTLINE_ENTRIES = 150
-# Half a second for each million characters.
+# Half a second for each million characters of prose; what may be markup costs a hundred times as much.
 _RENDERED_CHARACTERS = 1_000_000
+_RENDERED_MARKS = 50_000
+_MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
 
 
 def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> dict[str, Any]:
@@ -60,7 +64,8 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     if kind in _MARKDOWN:
         context |= _markdown(document, text, passage, wants_text=query.get("view") == "text")
     if is_code:
-        parts = reading_code.numbered_lines(text, PurePath(document.source).name, passage, _("Line {}"))
+        name = PurePath(document.source).name
+        parts = reading_code.numbered_lines(text, name, passage, _("Line {}"), coloured_in_sandbox)
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
     elif "rendered_parts" not in context:
         if kind in _HARD_WRAPPED:
@@ -103,7 +108,7 @@ def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *,
     }
     if wants_text:
         return context
-    if len(text) > _RENDERED_CHARACTERS:
+    if len(text) > _RENDERED_CHARACTERS or sum(1 for _mark in _MARKS.finditer(text)) > _RENDERED_MARKS:
         return {"not_rendered": _("This document is too long to be laid out; this is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:

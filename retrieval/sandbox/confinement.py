@@ -26,7 +26,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _OPEN_FILES = 64
-_NICENESS = 10
+_NICENESS = 5
 
 # Name: number on x86_64, on aarch64; None where the architecture does not have the call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {

@@ -9,11 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from ragsite.celery import app
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,12 +74,30 @@ class SiteProcess:
         self._file.close()
 
 
-def start_worker(log: Path) -> SiteProcess:
-    """A Celery worker with one child, as the Procfile starts it."""
-    options = ["--loglevel", "INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
-    worker = SiteProcess(["celery", "--app", "ragsite", "worker", *options], log)
+def start_worker(log: Path, concurrency: int = 1, **environment: str) -> SiteProcess:
+    """A Celery worker with one child or more, as the Procfile starts it."""
+    options = ["--loglevel", "INFO", "--concurrency", str(concurrency), "--without-gossip", "--without-mingle"]
+    worker = SiteProcess(["celery", "--app", "ragsite", "worker", *options], log, **environment)
     wait_until(lambda: b" ready." in log.read_bytes(), 60, "the worker")
     return worker
+
+
+@contextmanager
+def real_queue() -> Iterator[None]:
+    """The queue that a worker reads, in the test database, empty."""
+    previous = app.conf.broker_transport_options
+    app.conf.broker_transport_options = {
+        **previous,
+        "conn_string": make_conninfo(**conninfo_to_dict(database_url())),
+    }
+    app._pool = app.amqp._producer_pool = None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
+        if cursor.fetchone()[0]:
+            cursor.execute("SELECT pgmq.purge_queue('celery')")
+    yield
+    app.conf.broker_transport_options = previous
+    app._pool = app.amqp._producer_pool = None
 
 
 def free_port() -> int:

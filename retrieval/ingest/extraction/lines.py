@@ -7,14 +7,14 @@ from pathlib import PurePosixPath
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"<[^<>]{1,300}>")
-_ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
+_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[#.:][^{}]*+\}\s*+$")
 _EMPHASIS = (
     re.compile(r"(\*{1,3}|~~)(?=\S)([^*~]+?)(?<=\S)\1"),
-    re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_]+(?:\w_\w[^_]*)*?)(?<=\S)\1(?!\w)"),
+    re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_]++(?:(?<=\w)_(?=\w)[^_]*+)*?)(?<=\S)\1(?!\w)"),
 )
-_VERBATIM = re.compile(r"(`+)([^`]+)\1|\\([!-/:-@\[-`{-~])")
-_CLOSING_HASHES = re.compile(r"\s+#+\s*$")
-_ROLE = re.compile(r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_VERBATIM = re.compile(r"(?<!`)(`++)([^`]++)\1|\\([!-/:-@\[-`{-~])")
+_CLOSING_HASHES = re.compile(r"(?<!\s)\s++#++\s*+$")
+_ROLE = re.compile(r"(?<![\w:+-]):[\w:+-]+:`~?([^`<]*?)(?:\s*<[^`>]*>)?`")
 _ORDERING = re.compile(r"\d{1,3}[\s_.-]+(?=[^\W\d])")
 MAX_TITLE_CHARS = 200
 
@@ -30,7 +30,7 @@ def line_starts(text: str) -> list[int]:
 
 def plain_title(source: str) -> str:
     """A heading's words without Markdown or reStructuredText markup, on one line, at most ``MAX_TITLE_CHARS`` long."""
-    title = _ROLE.sub(r"`\1`", source[: 10 * MAX_TITLE_CHARS])
+    title = _ROLE.sub(r"`\1`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
 

@@ -12,7 +12,7 @@ from retrieval.ingest.extraction.lines import line_starts, plain_title, title_fr
 from retrieval.ingest.extraction.types import ExtractedText, Section, Span
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
-_ENTRY = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*[:=][ \t]*(\S.*?)[ \t]*$", re.M)
+_ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)
 _BLOCKS = frozenset({"fence", "code_block", "table_open", "html_block"})
 
 
@@ -45,6 +45,7 @@ def front_matter(text: str) -> tuple[dict[str, str], int]:
         return {}, 0
     metadata = {}
     for key, value in _ENTRY.findall(match[2]):
+        value = value.rstrip(" \t")
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
         metadata[key.lower()] = value[1:-1] if quoted else value
     return metadata, match.end()

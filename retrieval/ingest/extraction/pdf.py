@@ -17,7 +17,7 @@ from retrieval.ingest.extraction.types import ExtractedText, Page, Section
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # pdfium writes U+FFFE or U+0002 where it recognised a hyphen at a line end.
 _MARKED_HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?")
-_CUT_WORD = re.compile(r"([^\W\d_]+)-\n([^\W\d_A-Z]\w*)")
+_CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-\n([^\W\d_A-Z]\w*)")
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 _EDGE_LINES = 2
 _MIN_PAGES_FOR_FURNITURE = 4
@@ -39,7 +39,7 @@ def extract_pdf(data: bytes, filename: str, media_type: str, limits: ExtractionL
             f"{filename} has fonts whose text cannot be read: run text recognition (OCR) on it and upload the result."
         )
     pages_text = _without_furniture([_clean(page) for page in raw_pages])
-    compounds = set(re.findall(r"[^\W\d_]+-[^\W\d_]\w*", "\n".join(pages_text)))
+    compounds = set(re.findall(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+", "\n".join(pages_text)))
     text, pages = _joined([_CUT_WORD.sub(lambda match: _mended(match, compounds), page) for page in pages_text])
     return ExtractedText(
         text=text,
@@ -173,7 +173,9 @@ def _sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
         if not 0 <= index < len(pages):
             continue
         page = pages[index]
-        pattern = re.compile(r"^[ \t]*(?:[\dA-Z][\d.]*\s+)?" + r"\s+".join(map(re.escape, title.split())), re.M | re.I)
+        pattern = re.compile(
+            r"^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?" + r"\s++".join(map(re.escape, title.split())), re.M | re.I
+        )
         match = pattern.search(text, max(page.start, after), page.end)
         if match:
             sections.append(Section(match.start(), level, title))

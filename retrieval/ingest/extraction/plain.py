@@ -17,7 +17,8 @@ _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})
 _LEGAL = re.compile(
     r"(?:Artikel|Article|Hoofdstuk|Chapter|Section|Paragraaf|Bijlage|Appendix)\s+[\dA-Z][\w.]{0,6}(?:[ .:–-].{0,80})?"
 )
-_CAPITALS = re.compile(r"[^a-z]*[A-Z]{3}[^a-z]*")
+_SMALL = re.compile("[a-z]")
+_CAPITALS = re.compile("[A-Z]{3}")
 _RANKS = {"hoofdstuk": 1, "chapter": 1, "bijlage": 1, "appendix": 1}
 
 
@@ -83,7 +84,9 @@ def _legal(alone: list[tuple[int, str]]) -> list[Section]:
 
 def _capitals(alone: list[tuple[int, str]]) -> list[Section]:
     found = [
-        (start, line) for start, line in alone if len(line) <= 60 and _CAPITALS.fullmatch(line) and "|" not in line
+        (start, line)
+        for start, line in alone
+        if len(line) <= 60 and _CAPITALS.search(line) and not _SMALL.search(line) and "|" not in line
     ]
     return [Section(start, 1, plain_title(line)) for start, line in found] if len(found) >= 2 else []
 

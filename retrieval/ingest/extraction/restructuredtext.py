@@ -9,7 +9,7 @@ from retrieval.ingest.extraction.lines import line_starts, plain_title
 from retrieval.ingest.extraction.types import Section, Span
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
-_SIGNALS = re.compile(r"^\.\. |::\s*$|:[\w:-]{1,60}:`|``[^`\n]+``|`[^`\n]+`_", re.M)
+_SIGNALS = re.compile(r"^\.\. |::[^\S\n]*+$|:[\w:-]{1,60}:`|(?<!`)``[^`\n]++``|(?<!`)`[^`\n]++`_", re.M)
 _CODE = re.compile(
     r"\s*\.\. (?:code-block|code|sourcecode|parsed-literal|console|highlight|math|csv-table|list-table|table|prompt)::"
 )

@@ -16,7 +16,7 @@ from retrieval.ingest.extraction.types import ExtractedText, Span
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
-_VALUE = re.compile(r"[-+€$£]?\s*[\d.,]+\s*[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\S+@\S+|https?://.*")
+_VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
 
 
 def extract_table(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:

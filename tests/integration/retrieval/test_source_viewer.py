@@ -15,8 +15,10 @@ from django.core.files.base import ContentFile
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
+from retrieval import pdf_pages
 from retrieval.models import Collection, Document, DocumentText
 from retrieval.reading_page import page_pictures
+from retrieval.shared_work import SharedWork
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -103,6 +105,14 @@ def test_a_passage_that_is_not_visible_is_shown_in_the_text(
     assert '<mark id="passage">https://example.org/x</mark>' in html
 
 
+def test_a_document_of_markup_alone_is_shown_as_its_text(
+    client: Client, collection: Collection, ingest: Ingest
+) -> None:
+    """Laying it out takes the web process a hundred times as long as prose."""
+    document = ingest(collection, "a.md", "# One\n\nSome words.\n" + "*_ " * 30_000)
+    assert "This document is too long to be laid out; this is its text." in page(client, viewer(document))
+
+
 def test_code_has_numbered_lines_and_the_passage_on_its_own(
     client: Client, collection: Collection, ingest: Ingest
 ) -> None:
@@ -168,6 +178,20 @@ def test_a_page_that_cannot_be_drawn_is_told_and_logged(
     assert (picture.status_code, picture["Content-Type"]) == (422, "image/svg+xml")
     assert b"This page cannot be shown as a picture." in picture.content
     assert [record.message for record in caplog.records].count("page not drawn") == 2
+
+
+def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
+    client: Client, manual: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf_pages, "_drawing", SharedWork(1, 0, 0))
+    monkeypatch.setattr(pdf_pages, "_measuring", SharedWork(1, 0, 0))
+    picture = client.get(reverse("retrieval:page_picture", args=[manual.pk, 3]))
+    assert (picture.status_code, picture["Retry-After"], picture["Content-Type"]) == (503, "5", "image/svg+xml")
+    html = page(client, viewer(manual, "never down, so that"))
+    assert "Many pages are being drawn." in html
+    assert "<img" not in html
+    monkeypatch.undo()
+    assert client.get(reverse("retrieval:page_picture", args=[manual.pk, 3])).status_code == 200
 
 
 def test_pages_of_a_newer_file_are_not_shown_beside_the_older_text(client: Client, manual: Document) -> None:

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrieval import code_colours
+from retrieval.code_colours import coloured_in_sandbox
 from retrieval.reading_code import coloured, numbered_lines
+from retrieval.sandbox import Limits
 
 PYTHON = '''def f(x):
     """Doc <b>
@@ -66,3 +69,9 @@ def test_long_code_has_no_colours_and_comes_in_parts() -> None:
     parts = numbered_lines(text, "x.py", None)
     assert len(parts) == 300
     assert "".join(map(text_of, parts)) == text
+
+
+def test_colours_come_from_the_sandbox_as_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert coloured_in_sandbox(PYTHON, "x.py") == coloured(PYTHON, "x.py")
+    monkeypatch.setattr(code_colours, "LIMITS", Limits(memory_mib=256, seconds=0.0, output_bytes=10**6))
+    assert coloured_in_sandbox(PYTHON, "x.py") == [(0, len(PYTHON), "")]

@@ -1,4 +1,4 @@
-"""Pages of PDF files that take for ever to draw, asked for by many: a real web server stays awake."""
+"""Hostile files against a real web server and a real worker, which go on with what others ask of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx2
 import pytest
 from django.core.files.base import ContentFile
 
+from retrieval.ingest import submission
 from retrieval.models import Collection, Document, DocumentText
 from tests.support import bombs
-from tests.support.site import WebServer, wait_until
+from tests.support.site import WebServer, real_queue, start_worker, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
@@ -53,6 +55,9 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
     address = saved(collection, "bomb.pdf", bombs.pdf_nested_forms(levels=6))
     innocent = saved(collection, "plain.pdf", bombs.pdf(bombs.page(bombs.WORDS)))
     viewer = innocent.replace("pages/1/", "")
+    # What is loaded at the first question only is loaded.
+    other = saved(collection, "other.pdf", bombs.pdf(bombs.page(bombs.WORDS * 2)))
+    assert httpx2.get(server.url + other.replace("pages/1/", ""), timeout=60).status_code == 200
     slowest = 0.0
     with ThreadPoolExecutor(30) as askers:
         asked = [askers.submit(httpx2.get, server.url + address, timeout=60) for _ in range(30)]
@@ -85,3 +90,32 @@ def test_drawing_stops_when_the_last_visitor_leaves(collection: Collection, serv
     visitors[1].close()
     # Not at the end of its time: nobody waits for it any more.
     wait_until(lambda: not_drawn(server).get("cancelled") == 1, DRAWING_SECONDS - 1, "the end of the drawing")
+
+
+def test_two_bombs_do_not_keep_a_worker_of_two_slots_from_an_innocent_file(
+    collection: Collection, server: WebServer, tmp_path: Path
+) -> None:
+    limits = {"EXTRACTION_SECONDS": "40", "QUICK_SECONDS": "1"}
+    with real_queue():
+        worker = start_worker(tmp_path / "worker.log", concurrency=2, **limits)
+        try:
+            # Both children have loaded what they need to read a file.
+            for name in ("first.md", "second.md"):
+                submission.submit(collection, name, b"# Pump\n\nIt hums.")
+            wait_until(lambda: Document.objects.filter(status="ready").count() == 2, 60, "two plain files")
+            bomb = bombs.pdf_nested_forms()
+            for name in ("bomb1.pdf", "bomb2.pdf", "bomb3.pdf"):
+                submission.submit(collection, name, bomb)
+            wait_until(lambda: Document.objects.filter(status="processing").exists(), 30, "the first bomb")
+            innocent = submission.submit(collection, "innocent.md", b"# Valve\n\nIt closes.").document
+            started = time.monotonic()
+            while Document.objects.get(pk=innocent.pk).status != "ready":
+                # Ten seconds on a machine that does nothing else; one bomb alone takes forty.
+                assert time.monotonic() - started < 30
+                assert httpx2.get(f"{server.url}/healthz", timeout=20).status_code == 200
+                time.sleep(0.2)
+            states = Document.objects.filter(source__startswith="bomb")
+            assert not states.filter(status="ready").exists()
+            assert states.filter(status="processing").count() == 1
+        finally:
+            worker.stop()
