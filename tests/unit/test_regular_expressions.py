@@ -136,19 +136,17 @@ def test_every_pattern_is_known() -> None:
     assert sum(len(place.patterns) for place in places()) > 300
 
 
-ELSEWHERE = ("retrieval/ingest/extraction/", "chat/injection")
+# These are being rewritten: without the mark when they are.
+REWRITTEN = pytest.mark.xfail(reason="still superlinear", strict=False)
+AREAS = ("retrieval/ingest/extraction/", "chat/injection")
 
 
-@pytest.mark.parametrize("area", ["", *(pytest.param(area, marks=pytest.mark.slow_patterns) for area in ELSEWHERE)])
+@pytest.mark.parametrize("area", ["", *(pytest.param(area, marks=REWRITTEN) for area in AREAS)])
 def test_every_pattern_takes_linear_time(area: str) -> None:
     slow = {}
     tried = set()
     for place in places():
-        if (
-            place.name in LOOPED
-            or not place.path.startswith(area or "")
-            or (not area and place.path.startswith(ELSEWHERE))
-        ):
+        if place.name in LOOPED or area != next(filter(place.path.startswith, AREAS), ""):
             continue
         for pattern in _patterns_of(place):
             if (pattern, place.method) not in tried:

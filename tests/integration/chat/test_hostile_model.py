@@ -67,7 +67,7 @@ async def ask() -> tuple[Answer, str, float]:
 @pytest.mark.parametrize(
     "pieces",
     [
-        [" " * 100] * 400,
+        [*[" " * 100] * 400, "x"],
         ["\n\na"] * 3000,
         ["\n| a | b |"] * 1500,
         ["[" * 50] * 200,
