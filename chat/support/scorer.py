@@ -17,6 +17,7 @@ from chat.support.similarity import Comparison, Encodings, closest, compare, com
 if TYPE_CHECKING:
     from chat.support.similarity import EncodeAll
 
+_WORD = re.compile(r"\w")
 _EDGES = " \t\n*_`#>-•"
 
 
@@ -138,7 +139,16 @@ class SupportScorer:
 
 def _verbatim_place(claim: Claim, scope: Sequence[EvidencePassage], evidence: Evidence) -> Place | None:
     """Where a claim stands word for word, but for white space and markup at its ends; None where it does not."""
-    words = claim.text.strip(_EDGES).split()
-    pattern = re.compile(r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)")
-    holders = [passage for passage in scope if pattern.search(passage.text)]
+    words = " ".join(claim.text.strip(_EDGES).split())
+    holders = [passage for passage in scope if _holds(" ".join(passage.text.split()), words)]
     return next(iter(ranked_places(claim, holders, evidence)), None)
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether the words stand in the text, not as parts of longer ones."""
+    at = text.find(words)
+    while at >= 0:
+        if not _WORD.match(text[at - 1 : at]) and not _WORD.match(text, at + len(words)):
+            return True
+        at = text.find(words, at + 1)
+    return False

@@ -83,4 +83,4 @@ def _spans(quote: str, text: str) -> list[tuple[int, int]]:
     words = quote.split()
     if not words:
         return []
-    return [match.span() for match in re.finditer(r"\s+".join(map(re.escape, words)), text)]
+    return [match.span() for match in re.finditer(r"\s++".join(map(re.escape, words)), text)]

@@ -70,7 +70,8 @@ _LEADING = (
     r"mag ik (?:u|je) (?:iets )?vragen[:,]?\s+(?:of\s+)?",
 )
 _PLEASE = re.compile(
-    r"(?:,\s*|(?<!\bthey)(?<!\byou)(?<!\bwe)(?<!\bto)(?<!\bsay)(?<!\bmean)(?<!\bword)(?<!\bzeggen)(?<!\bwoord)\s+)"
+    r"(?:,\s*+|(?<!\s)(?<!\bthey)(?<!\byou)(?<!\bwe)(?<!\bto)(?<!\bsay)(?<!\bmean)(?<!\bword)(?<!\bzeggen)"
+    r"(?<!\bwoord)\s++)"
     r"(?:please|pls|plz|alstublieft|alsjeblieft|aub|a\.u\.b\.|svp|s\.v\.p\.)(?=[\s?.!]*$)",
     re.I,
 )
@@ -78,7 +79,7 @@ _THANKS = re.compile(
     r"(?<=[,.!?;–-])\s*(?:(?:many |alvast |hartelijk )?(?:thanks|thank you|thx|bedankt|dank (?:u|je)(?: wel)?|dankjewel"
     r"|dankuwel|cheers)(?: (?:a lot|very much|so much|in advance|again|alvast|for (?:your|the|any) help"
     r"|voor (?:uw|je|de) (?:hulp|antwoord|reactie)))*"
-    r"|(?:(?:kind |best |warm )?regards|met vriendelijke groet(?:en)?|groet(?:en|jes)?|mvg)(?:[\s,]+[\w .'’-]{0,40})?)"
+    r"|(?:(?:kind |best |warm )?regards|met vriendelijke groet(?:en)?|groet(?:en|jes)?|mvg)(?:[\s,]++[\w .'’-]{0,40})?)"
     r"[\s.!]*$",
     re.I,
 )

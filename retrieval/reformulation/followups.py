@@ -61,10 +61,10 @@ _BARE = re.compile(
 )
 # "What is it called when ...", "hoe laat is het", "is it possible to ...": the pronoun points forward, or nowhere.
 _FORWARD = re.compile(
-    r"\b(?:it|this|that)\b(?:(?! and | but )[^,;.?!])*?\b(?:to|that|when|if|whether|for|like|who|which)\b"
+    r"\b(?:it|this|that)\b(?:(?! and | but )[^,;.?!]){0,80}?\b(?:to|that|when|if|whether|for|like|who|which)\b"
     r"|\bwhat (?:time|day|date|year) (?:is|was) it\b|\bit\s+(?:rains?|snows?|seems|takes? \w+ to)\b"
     r"|\bis it (?:raining|snowing)\b"
-    r"|\b(?:het|dat|er\w*)\b(?:(?! en | maar )[^,;.?!])*?\b(?:om|dat|als|wanneer|of|indien)\b"
+    r"|\b(?:het|dat|er\w*+)\b(?:(?! en | maar )[^,;.?!]){0,80}?\b(?:om|dat|als|wanneer|of|indien)\b"
     r"|\bhoe (?:laat is|gaat) het\b|\b(?:regent|sneeuwt) het\b",
     re.I,
 )
@@ -287,5 +287,7 @@ def _joined(question: str, fragment: str, lexicon: Lexicon) -> str:
     bare = question.rstrip(" ?.!")
     first = fragment.split()[0]
     if first.lower() in lexicon.prepositions:
-        bare = re.sub(rf"\s+{re.escape(first)}\s+[^,;]*$", "", bare, flags=re.I) or bare
+        clause = max(bare.rfind(","), bare.rfind(";")) + 1
+        same = re.compile(rf"(?<!\s)\s++{re.escape(first)}\s", re.I).search(bare, clause)
+        bare = bare[: same.start()] if same and same.start() else bare
     return f"{bare} {fragment}?"

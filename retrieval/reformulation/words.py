@@ -137,7 +137,8 @@ DUTCH = Lexicon(
         beter waar waterdicht gemaakt bereikbaar"""
     ),
     attributes=re.compile(
-        r"(?:prijs|prijzen|kosten|tarieven|tarief|gewicht|grootte|lengte|hoogte|breedte|\w*tijden|\w*uren|\w*adres|\w*nummer|naam|datum"
+        r"(?:prijs|prijzen|kosten|tarieven|tarief|gewicht|grootte|lengte|hoogte|breedte|(?<!\w)\w*(?:tijden|uren|adres|nummer)"
+        r"|naam|datum"
         r"|doel|betekenis|hoofdstad|definitie|versie|kleur|leeftijd|snelheid|capaciteit|duur|temperatuur"
         r"|maximum|minimum|aantal|voordelen|nadelen|voorwaarden|vereisten|gebruik|rol|waarde|locatie|functie"
         r"|functies|effecten|symptomen|oorzaken|oorzaak|soorten|onderdelen|verschil|verschillen|stappen|limiet)",

@@ -23,7 +23,7 @@ GENERIC = (
     ">", "{", "=", "/", "a ", "A ", "0 ", "a\n", "a\n\n", "a.", "a. ", "0.", "a-", "- ", "> ", "| ", "|-", "[1", "[1]",
     "[1 ", "[a](", "<a ", "<!---->", "**a", "**a ", "*a ", "_a_", "`a", "`a ", "``` ", "```\n", "\n ", "a b\n", "1. ", "e\u0301", "😀", "\u00ad", "“a",
 )  # fmt: skip
-ENDINGS = ("", "\x00", "\n", "!a", "\n\x00a")
+ENDINGS = ("", "\x00", "\n!a")
 
 _REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT}
 _ONE_CHARACTER = {_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _constants.IN}
@@ -110,8 +110,8 @@ class _Derivation:
         if op is _constants.ASSERT_NOT or op is _constants.AT:
             return []
         if op is _constants.ASSERT:
-            # What a look ahead or back wants to see is mostly read, or was read, by what stands beside it.
-            return []
+            # What a look ahead wants to see is mostly read by what stands behind it.
+            return [unit for unit in self._units(argument[1])] if argument[0] < 0 else []
         return [unit for child in _children(op, argument) for unit in self._units(child)]
 
 

@@ -1,0 +1,98 @@
+"""What a model streams cannot hold up the process: others are answered while it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+
+from chat import asking
+from chat.generators.openai_compatible import CHARACTERS_PER_TOKEN
+from chat.models import Answer
+from retrieval.models import Collection, Document
+from tests.support.model_server import ModelServer, model_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+# What the thread of all streams may work between two answers to others. Quadratic patterns took minutes.
+LONGEST_HOLD_SECONDS = 2.0
+ANSWER_TOKENS = 3000
+SAID = "The zeppelin weighs 215 tonnes [1]"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "zeppelin.md", "# The zeppelin\n\nThe zeppelin is filled with hydrogen and weighs 215 tonnes.")
+    return collection
+
+
+@pytest.fixture
+def model(settings: LazySettings) -> Iterator[ModelServer]:
+    with model_server() as server:
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "hostile"
+        settings.OPENAI_MAX_TOKENS, settings.OPENAI_CONTEXT_TOKENS = ANSWER_TOKENS, 16000
+        yield server
+
+
+async def _longest_hold(done: asyncio.Event) -> float:
+    """The most time of the processor that this thread has spent until /healthz answered."""
+    longest, client = 0.0, AsyncClient()
+    while not done.is_set():
+        begun = time.thread_time()
+        assert (await client.get("/healthz")).status_code == 200
+        longest = max(longest, time.thread_time() - begun)
+    return longest
+
+
+async def ask() -> tuple[Answer, str, float]:
+    """The answer, the page's stream of it, and how long another reader had to wait meanwhile."""
+    asker = await User.objects.acreate_user("asker")
+    begun = await sync_to_async(asking.begin)("What does the zeppelin weigh?", user=asker, visitor="")
+    client, done = AsyncClient(), asyncio.Event()
+    await client.aforce_login(asker)
+    other_reader = asyncio.create_task(_longest_hold(done))
+    response = await client.get(f"/answers/{begun.pk}/stream/")
+    page = b"".join([part async for part in response.streaming_content]).decode()  # type: ignore[attr-defined]
+    done.set()
+    return await Answer.objects.aget(pk=begun.pk), page, await other_reader
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [*[" " * 100] * 400, "x"],
+        ["\n\na"] * 3000,
+        ["\n| a | b |"] * 1500,
+        ["[" * 50] * 200,
+        ["\n- a"] * 3000,
+        [" **a"] * 3000,
+    ],
+    ids=["blanks", "paragraphs", "rows", "brackets", "items", "emphasis"],
+)
+async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read(
+    library: Collection, model: ModelServer, pieces: Sequence[str]
+) -> None:
+    model.pieces = [SAID, *pieces]
+    answer, page, hold_seconds = await ask()
+    assert hold_seconds < LONGEST_HOLD_SECONDS
+    assert answer.text == "".join(model.pieces).strip()
+    assert answer.status == Answer.Status.COMPLETED
+    assert page.rstrip().endswith("event: done\ndata:")
+
+
+async def test_an_answer_without_an_end_is_cut_off_and_the_reader_is_told(
+    library: Collection, model: ModelServer
+) -> None:
+    model.pieces = [SAID, *(["."] * 40 + [" more" * 1000]) * 20]
+    answer, _, _ = await ask()
+    assert len(answer.text) <= CHARACTERS_PER_TOKEN * ANSWER_TOKENS
+    assert answer.text.startswith(SAID)
+    assert "This answer was cut off" in answer.notice
+    assert model.closed_early.wait(10), "the rest is not read"

@@ -1,0 +1,174 @@
+"""Every regular expression of the product takes linear time, whatever it is given.
+
+The patterns are found by reading the source: a new one is tried without being named here. One that is composed while
+the product runs has to be given an example in ``COMPOSED``.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from tests.support.attacks import Pattern, attacks
+from tests.support.patterns import Place, places
+
+# Patterns made of what is known only at run time, as the place makes them.
+COMPOSED: dict[str, tuple[str, ...]] = {
+    "chat/injection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
+        "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
+    ),
+    "retrieval/ingest/extraction/pdf.py: re.compile('^[ \\\\t]*(?:[\\\\dA-Z][\\\\d.]*\\\\s+)?' + "
+    "'\\\\s+'.join(map(re.escape, title.split())), re.M | re.I)": (r"(?im)^[ \t]*(?:[\dA-Z][\d.]*\s+)?The\s+pump",),
+    "retrieval/ingest/questions.py: re.search(f'\\\\b{re.escape(lowered)}\\\\b', text)": (r"\bpump\b",),
+    "retrieval/ingest/questions.py: re.search(f'[a-z,] {re.escape(word)}\\\\b', text)": (r"[a-z,] Pump\b",),
+    "retrieval/reformulation/followups.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
+        r"(?i)(?<!\s)\s++in\s",
+    ),
+    "evaluation/altered.py: re.sub(f'(?<!\\\\w){re.escape(answer)}(?!\\\\w)', lambda _: other, sentence)": (
+        r"(?<!\w)3450\ grams(?!\w)",
+    ),
+    "evaluation/reporting.py: re.compile(f'{re.escape(start)}.*{re.escape(end)}', re.DOTALL)": (),  # docs, by us
+    "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
+}
+# Made while their module is imported, where the collected patterns hold them.
+LOOPED = {
+    "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
+    "chat/injection_rules.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
+    "retrieval/ranking/classification.py: re.compile('|'.join(alternatives))",
+    "retrieval/reformulation/fillers.py: re.compile(pattern, re.I)",
+}
+# Patterns that only ever see this many characters of a text.
+SEEN_CHARACTERS = {
+    "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
+    "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
+}
+
+SCREENED_CHARACTERS = 2_000
+CHARACTERS = 10_000
+MANY_CHARACTERS = 100_000
+# A quadratic pattern takes a hundred times as long as this at the larger sizes.
+SLOW_SECONDS_A_CHARACTER = 5e-6
+# Less than this cannot be told from the work of the clock.
+SCREENED_SECONDS = 0.008
+
+
+class _TookTooLong(BaseException):
+    pass
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[None]:
+    """Ends the work after so much time of the processor: an exponential pattern would never end."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise _TookTooLong
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _seconds(pattern: Pattern, method: str, text: str) -> float:
+    subject = text if isinstance(pattern.pattern, str) else text.encode("utf-8", "replace")
+    begun = time.process_time()
+    if method in ("match", "fullmatch"):
+        getattr(pattern, method)(subject)
+    else:
+        for _found in pattern.finditer(subject):  # type: ignore[arg-type]
+            pass
+    return time.process_time() - begun
+
+
+def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARACTERS) -> str:
+    """The text on which the pattern takes longer than linear time; empty when there is none."""
+    slowest = (0.0, 0)
+    for number, text in enumerate(attacks(pattern, min(seen_characters, SCREENED_CHARACTERS))):
+        begun = time.process_time()
+        try:
+            with _stopped_after(1):
+                _seconds(pattern, method, text)
+        except _TookTooLong:
+            return text
+        took = time.process_time() - begun
+        slowest = max(slowest, (took, number))
+        if took > SCREENED_SECONDS and _is_slow(pattern, method, number, min(seen_characters, CHARACTERS)):
+            return text
+    if seen_characters < MANY_CHARACTERS or not _is_slow(pattern, method, slowest[1], MANY_CHARACTERS):
+        return ""
+    return _attack(pattern, slowest[1], MANY_CHARACTERS)
+
+
+def _attack(pattern: Pattern, number: int, characters: int) -> str:
+    return next(text for at, text in enumerate(attacks(pattern, characters)) if at == number)
+
+
+def _is_slow(pattern: Pattern, method: str, number: int, characters: int) -> bool:
+    """Whether it is slow each of three times: other work on the machine slows one."""
+    text = _attack(pattern, number, characters)
+    limit = SLOW_SECONDS_A_CHARACTER * characters
+    for _attempt in range(3):
+        try:
+            with _stopped_after(20 * limit):
+                if _seconds(pattern, method, text) < limit:
+                    return False
+        except _TookTooLong:
+            continue
+    return True
+
+
+def _patterns_of(place: Place) -> tuple[Pattern, ...]:
+    return place.patterns or tuple(map(re.compile, COMPOSED[place.name]))
+
+
+def test_every_pattern_is_known() -> None:
+    unknown = {place.name for place in places() if not place.patterns} - LOOPED
+    assert unknown == set(COMPOSED), "a pattern that is composed at run time needs an example in COMPOSED"
+    assert sum(len(place.patterns) for place in places()) > 300
+
+
+# These are being rewritten: without the mark when they are.
+REWRITTEN = pytest.mark.xfail(reason="still superlinear", strict=False)
+AREAS = ("retrieval/ingest/extraction/", "chat/injection")
+
+
+@pytest.mark.parametrize("area", ["", *(pytest.param(area, marks=REWRITTEN) for area in AREAS)])
+def test_every_pattern_takes_linear_time(area: str) -> None:
+    slow = {}
+    tried = set()
+    for place in places():
+        if place.name in LOOPED or area != next(filter(place.path.startswith, AREAS), ""):
+            continue
+        for pattern in _patterns_of(place):
+            if (pattern, place.method) not in tried:
+                tried.add((pattern, place.method))
+                if text := _slow_text(pattern, place.method, SEEN_CHARACTERS.get(place.path, MANY_CHARACTERS)):
+                    slow[f"{place.path}:{place.line} {pattern.pattern!r:.120}"] = f"{text[:30]!r}..{text[-5:]!r}"
+    assert not slow, "\n".join(f"{name}\n    on {text}" for name, text in slow.items())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method", "is_slow"),
+    [
+        (rb"\s*(?:<!--.{0,2000}?-->\s*)*<html", "match", True),
+        (r"[ \t]*\[\d+\]", "finditer", True),
+        (r"[ \t]*\[\d+\]", "match", False),
+        (r"(?<![ \t])[ \t]*+\[\d+\]", "finditer", False),
+        (r"\s+#+\s*$", "finditer", True),
+        (r"(\w+\s?)*$", "match", True),
+        (r"<[^>]*>", "finditer", True),
+        (r"(?<=-)\s*(?:regards[\s,]+[\w ]{0,40})[\s.!]*$", "finditer", True),
+        (r"`[^`\n]{1,200}`", "finditer", False),
+    ],
+)
+def test_slow_patterns_are_told_from_others(pattern: str | bytes, method: str, is_slow: bool) -> None:
+    assert bool(_slow_text(re.compile(pattern), method)) is is_slow
