@@ -25,6 +25,7 @@ from ragsite.processes import RestartsFile, Supervisor, parse_procfile
 from ragsite.watchdog import Watchdog, answers
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import migrate
 from retrieval.profiles import active_profile
 from retrieval.ranking.plans import NO_RERANKER
 
@@ -48,7 +49,7 @@ class Command(BaseCommand):
             embedded.acquire()
         self._say("Preparing the database …")
         call_command("check")
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate()
         self._prepare_model()
         credentials = self._first_admin()
         load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
