@@ -1,4 +1,4 @@
-"""The scheduler hangs. The death of a worker in the midst of work: `test_killed.py`; one that hangs: `test_health.py`."""
+"""The scheduler hangs. A worker that dies in the midst of work: `test_killed.py`; one that hangs: `test_health.py`."""
 
 from __future__ import annotations
 
