@@ -60,7 +60,7 @@ class Round:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> None:
-        self.connection = connections["default"] = dedicated_connection()  # type: ignore[assignment]
+        self.connection = connections["default"] = dedicated_connection()
         try:
             for name, check in self.checks.items():
                 if self.findings.get("database", Finding()).state is State.FAILED:

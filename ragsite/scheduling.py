@@ -41,6 +41,7 @@ class _InMemory(dict[str, Any]):
 class Scheduler(PersistentScheduler):
     """Celery's own, which goes on without its file when that cannot be written."""
 
+    schedule_filename: str
     _seen_at = 0.0
 
     def setup_schedule(self) -> None:

@@ -26,7 +26,9 @@ from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatis
 from retrieval.protocols import TokenEmbedder
 
 # Files are stored before the row that names them is committed: a young one may be about to get its row.
-ORPHANED_AFTER = timedelta(hours=24)
+ORPHANED_AFTER = timedelta(hours=1)
+# No upload is empty, so that an empty file is what a full disk left; being written, it is empty for a moment.
+EMPTY_AFTER = timedelta(minutes=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
 # Sums of the same lengths in another order.
@@ -48,6 +50,7 @@ class Kind(StrEnum):
     EMPTY_DOCUMENTS = "empty_documents"
     CHUNK_COUNTS = "chunk_counts"
     MISSING_FILES = "missing_files"
+    DAMAGED_FILES = "damaged_files"
     ORPHANED_FILES = "orphaned_files"
 
 
@@ -64,6 +67,7 @@ DESCRIPTIONS: dict[Kind, str] = {
     Kind.EMPTY_DOCUMENTS: _("ready documents without a passage"),
     Kind.CHUNK_COUNTS: _("documents with more or fewer passages than were written"),
     Kind.MISSING_FILES: _("documents whose file is gone from the storage"),
+    Kind.DAMAGED_FILES: _("documents whose file has another size than was uploaded"),
     Kind.ORPHANED_FILES: _("stored files that no document names"),
 }
 
@@ -125,6 +129,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[Inco
         rows(Kind.EMPTY_DOCUMENTS, empty_documents(documents)),
         rows(Kind.CHUNK_COUNTS, miscounted_documents(documents)),
         _listed(Kind.MISSING_FILES, collection.slug, _missing_files(documents)),
+        _listed(Kind.DAMAGED_FILES, collection.slug, _damaged_files(documents)),
     ]
     return (one for one in found if one.count)
 
@@ -228,6 +233,22 @@ def _missing_files(documents: QuerySet[Document]) -> list[str]:
     return [str(document.pk) for document in named if not document.file.storage.exists(str(document.file.name))]
 
 
+def _damaged_files(documents: QuerySet[Document]) -> list[str]:
+    """Ids of the documents whose file is empty, cut off, or otherwise not as long as what was uploaded."""
+    named = documents.exclude(file="").order_by("pk").only("pk", "file", "size_bytes")
+    return [
+        str(document.pk)
+        for document in named
+        if document.file.storage.exists(str(document.file.name)) and not has_whole_file(document)
+    ]
+
+
+def has_whole_file(document: Document) -> bool:
+    """Whether the document's file is there, as long as it was when it was uploaded."""
+    storage, name = document.file.storage, str(document.file.name)
+    return bool(name) and storage.exists(name) and storage.size(name) == document.size_bytes
+
+
 def _orphaned_files(storage: Storage) -> Iterator[Inconsistency]:
     names = orphaned_files(storage)
     if names:
@@ -235,15 +256,20 @@ def _orphaned_files(storage: Storage) -> Iterator[Inconsistency]:
 
 
 def orphaned_files(storage: Storage) -> list[str]:
-    """Names of stored uploads, a day old or more, that no document names; sorted."""
+    """Names of stored uploads that no document names, sorted: an hour old or more, or empty."""
     try:
         _, stored = storage.listdir(UPLOAD_FOLDER)
     except FileNotFoundError:
         return []
     named = set(Document.objects.values_list("file", flat=True))
-    oldest = timezone.now() - ORPHANED_AFTER
+    now = timezone.now()
     unnamed = sorted({f"{UPLOAD_FOLDER}/{name}" for name in stored} - named)
-    return [name for name in unnamed if storage.get_modified_time(name) < oldest]
+
+    def is_left(name: str) -> bool:
+        age = now - storage.get_modified_time(name)
+        return age >= ORPHANED_AFTER or (age >= EMPTY_AFTER and storage.size(name) == 0)
+
+    return [name for name in unnamed if is_left(name)]
 
 
 def _listed(kind: Kind, collection: str, names: list[str]) -> Inconsistency:

@@ -21,6 +21,7 @@ from retrieval.reconciliation.checks import (
     Kind,
     counted,
     empty_documents,
+    has_whole_file,
     miscounted_documents,
     orphaned_files,
     settled,
@@ -143,12 +144,12 @@ def _read_again(collection: Collection) -> None:
             document = settled(of_collection).select_for_update().filter(pk=pk).first()
             if document is None:
                 continue
-            if document.file and document.file.storage.exists(str(document.file.name)):
+            if has_whole_file(document):
                 # Without its recipe no passage of it is taken for unchanged.
                 DocumentText.objects.filter(pk=pk).update(recipe="")
                 submission.requeue(document)
                 continue
-            logger.warning("Document %s cannot be read again, because its file is gone: upload it again.", pk)
+            logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
             # What is there is what can be served.
             document.chunk_count = document.chunks.count()
             document.save(update_fields=["chunk_count"])

@@ -8,13 +8,14 @@ from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat import answering, payloads
 from chat.asking import InvalidQuestion, checked
 from chat.types import Completed, Failed, Searched, Token
 from retrieval.access import everything
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchFilters
 
 
@@ -25,7 +26,7 @@ class Outcome:
     end: Completed | Failed | None = None
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = "Ask the documents a question and print the cited answer."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

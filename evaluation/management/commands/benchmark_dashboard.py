@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from evaluation.arguments import positive
 from evaluation.dashboard_benchmark import DashboardRun, run
@@ -18,9 +18,10 @@ from evaluation.reporting import replace_section, table
 from evaluation.synthetic_answer_rows import remove
 from evaluation.synthetic_answers import load
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Make up N answers of the last 90 days with their scores, marks, citations and an experiment, time the "
         "admin's pages of figures and the scheduled tasks over them, and delete them. Until then they are seen in the "

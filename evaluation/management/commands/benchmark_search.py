@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from evaluation import metrics
 from evaluation.arguments import positive
@@ -18,11 +18,12 @@ from evaluation.exceptions import EvaluationError
 from evaluation.progress import ProgressBar
 from evaluation.reporting import replace_section, table
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 
 RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Make up a corpus of N passages in a collection of its own, time every part of a search over it beside ts_rank "
         "and a comparison of all vectors, and delete it. Run it beside an otherwise idle site."

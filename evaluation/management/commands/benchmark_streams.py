@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from evaluation.arguments import positive
 from evaluation.exceptions import EvaluationError
@@ -17,11 +17,12 @@ from evaluation.metrics import percentile
 from evaluation.reporting import replace_section, table
 from evaluation.stream_benchmark import Load, StreamRun, run
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 
 MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "first_token": "first word", "completed": "end"}
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Start a web process with a model that writes slowly, read N answers at once over HTTP, then let N readers "
         "vanish together; print memory, database connections and times. Run it on an otherwise idle machine."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from evaluation.answer_runs import AnswerRun, document_name_in, load_folders, run
 from evaluation.answer_sets import Kind, Question, off_topic, read_beir_questions, read_question_file, spread
@@ -22,6 +22,7 @@ from evaluation.metrics import Interval
 from evaluation.progress import ProgressBar
 from evaluation.reporting import figure, replace_section, table
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 
 SECTION = "answers"
 FIGURES = {
@@ -41,7 +42,7 @@ FIGURES = {
 LATENCIES = {"first_token": "first token", "last_token": "last token", "refusal": "refusal"}
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Ask questions with known answers, and questions without one, as users ask them, and print how often the "
         "citations hold the answer, how often what has no answer is refused, and milliseconds to the first and last "

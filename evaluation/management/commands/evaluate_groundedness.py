@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.support.scoring import Reason
 from evaluation.altered import altered_statements, areas
@@ -28,6 +28,7 @@ from evaluation.metrics import auroc, auroc_interval
 from evaluation.progress import ProgressBar
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ DIGITS = 4
 LONGEST_EXAMPLE = 160
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Judge answers that people have labelled, and print the area under the ROC curve (AUROC) of their groundedness "
         "with a 95 % bootstrap interval, beside that of the share of answer words found in the passages."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from evaluation import metrics
 from evaluation.arguments import positive
@@ -22,13 +22,14 @@ from evaluation.progress import ProgressBar
 from evaluation.reporting import figure, interval, replace_section, table
 from evaluation.retrieval_runs import DEFAULT, METHODS, METRICS, MethodRun, SetRun, check_depth, rerankers, run
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
 # What every method is compared with, question by question: what almost every product ships.
 BASELINE = SearchMethod.RRF.value
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Load test sets in BEIR's form, each into a collection of its own, and print how well each method ranks them: "
         "means over the queries with 95 % bootstrap intervals, and milliseconds per stage."

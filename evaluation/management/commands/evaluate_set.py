@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
@@ -19,6 +19,7 @@ from evaluation.runs import execution, queue
 from evaluation.runs.measures import MEASURES, NOTHING_TO_MEASURE
 from evaluation.runs.results import interval_of
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 from retrieval.ranking.profile import ImproperProfile
@@ -26,7 +27,7 @@ from retrieval.ranking.profile import ImproperProfile
 WAIT_SECONDS = 1.0
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Run an evaluation set with a search profile, as the button in the admin does, and print the figures with 95 % "
         "bootstrap intervals. The run is kept, and shows in the admin. A run of the same that a worker is busy with is "

@@ -7,16 +7,17 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils.text import slugify
 
 from evaluation.exceptions import EvaluationError
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES
 from evaluation.sets.importing import import_beir
+from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Make an evaluation set of the queries and judgements in a folder in BEIR's form. The judged documents are "
         "named by their source and must be in the collection; all of the set is imported, or nothing."

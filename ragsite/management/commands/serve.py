@@ -19,12 +19,14 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from ragsite.ballast import Ballast
 from ragsite.demo import load_demo
 from ragsite.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.processes import RestartsFile, Supervisor, parse_procfile
 from ragsite.watchdog import Watchdog, answers
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import migrate
 from retrieval.profiles import active_profile
 from retrieval.ranking.plans import NO_RERANKER
 
@@ -48,7 +50,7 @@ class Command(BaseCommand):
             embedded.acquire()
         self._say("Preparing the database …")
         call_command("check")
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate()
         self._prepare_model()
         credentials = self._first_admin()
         load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
@@ -64,6 +66,7 @@ class Command(BaseCommand):
         self._restarts = RestartsFile(settings.DATA_DIR, processes)
         self._ready = False
         self._database_at = 0.0
+        self._ballast = Ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         self._credentials = credentials
         self._say("Starting web server, worker and scheduler …")
         supervisor.run(self._tick)
@@ -78,6 +81,7 @@ class Command(BaseCommand):
             self._announce()
 
     def _tend_database(self, embedded: EmbeddedPostgres) -> None:
+        self._ballast.keep_up()
         if time.monotonic() < self._database_at:
             return
         try:

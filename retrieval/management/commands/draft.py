@@ -8,14 +8,15 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from retrieval import drafts, gates
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Document, Draft
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Begin, look at, publish or discard the draft of a collection. Documents are put into it with "
         "`manage.py ingest --collection` and the short name of its working copy. No worker is needed."

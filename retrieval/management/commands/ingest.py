@@ -7,14 +7,15 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from retrieval.exceptions import RetrievalError
 from retrieval.ingest.folders import ingest_paths
+from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = "Read documents into a collection: files, folders, or the corpus.jsonl of a BEIR set."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Document
 from retrieval.reconciliation.checks import DESCRIPTIONS, Inconsistency
 from retrieval.reconciliation.runs import reconcile
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Check that passages, vectors, statistics, documents and files agree. The exit status is 1 when something "
         "disagrees and was not mended. Safe while the site runs."

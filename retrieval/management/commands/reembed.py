@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = (
         "Embed all passages with the embedder that the settings name, then search its vectors. Run it with the new "
         "settings while the site runs with the old ones; restart the site when it is done."

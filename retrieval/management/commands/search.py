@@ -7,18 +7,19 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from retrieval.access import everything
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.explanation import hit_as_json, trace_as_json
+from retrieval.management.prepared import PreparedCommand
 from retrieval.metadata import date_range, validated_any_of
 from retrieval.reranking import with_word_matches
 from retrieval.search import search
 from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
 
 
-class Command(BaseCommand):
+class Command(PreparedCommand):
     help = "Search the documents and explain the ranking."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

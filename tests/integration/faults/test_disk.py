@@ -27,6 +27,7 @@ from chat.models import Answer, Conversation
 from chat.streaming import runs, streams
 from chat.types import Source
 from ragsite import scheduling
+from ragsite.ballast import Ballast
 from ragsite.celery import app as celery_app
 from retrieval import disk
 from retrieval.ingest import pipeline, submission
@@ -297,6 +298,25 @@ def test_the_schedule_goes_on_in_memory(tmp_path: Path, settings: LazySettings) 
         again.tick()
         again.close()
         assert scheduling.seconds_since_last_look() is not None
+
+
+def test_the_database_keeps_some_room_for_itself(tmp_path: Path) -> None:
+    said: list[str] = []
+    mib = 2**20
+    with small_disk(tmp_path / "data", "64m") as small:
+        ballast = Ballast(small.path, 8 * mib, said.append, size_bytes=20 * mib)
+        ballast.keep_up()
+        assert shutil.disk_usage(small.path).free == 44 * mib
+        small.fill()
+        ballast.keep_up()
+        assert shutil.disk_usage(small.path).free == 20 * mib
+        assert said == ["The disk is full: 20 MiB were kept for this. Make room."]
+        ballast.keep_up()
+        assert shutil.disk_usage(small.path).free == 20 * mib
+        small.make_room()
+        ballast.keep_up()
+        assert shutil.disk_usage(small.path).free == 44 * mib
+        assert len(said) == 1
 
 
 def test_errors_of_a_full_disk_are_recognised() -> None:

@@ -248,6 +248,36 @@ def test_a_file_that_is_gone_cannot_be_mended_and_its_document_goes_on_serving(l
     assert document.chunks.exists()
 
 
+def test_a_file_that_was_cut_off_is_found_and_not_read_again(library: Collection) -> None:
+    document = Document.objects.get(source="0.md")
+    with open(document.file.path, "r+b") as file:
+        file.truncate(5)
+    alter_a_passage()
+    found = reconcile(repair=True)
+    assert [(one.kind, one.repaired) for one in found] == [
+        (Kind.UNREADABLE_OFFSETS, False),
+        (Kind.DAMAGED_FILES, False),
+    ]
+    document.refresh_from_db()
+    assert document.status == Document.Status.READY
+
+
+@pytest.mark.parametrize(
+    ("content", "age_seconds", "is_left"), [(b"", 90, True), (b"a", 90, False), (b"a", 4000, True)]
+)
+def test_what_a_failed_upload_left_is_deleted(
+    library: Collection, content: bytes, age_seconds: int, is_left: bool
+) -> None:
+    storage = Document.file.field.storage
+    name = storage.save("documents/left.md", ContentFile(content))
+    then = time.time() - age_seconds
+    os.utime(storage.path(name), (then, then))
+    assert kinds() == ({Kind.ORPHANED_FILES} if is_left else set())
+    reconcile(repair=True)
+    assert storage.exists(name) is not is_left
+    storage.delete(name)
+
+
 def test_a_young_file_may_be_about_to_get_its_row(library: Collection) -> None:
     storage = Document.file.field.storage
     name = storage.save("documents/young.md", ContentFile(b"young"))

@@ -1,0 +1,49 @@
+"""Commands that need the site's tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+# Any number: what matters is that all commands ask for the same lock.
+_PREPARING_LOCK = 7_263_515
+
+
+class PreparedCommand(BaseCommand):
+    """A command that finds the database as it needs it, also before the site was started for the first time."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        self._prepare()
+        return super().execute(*args, **options)
+
+    def _prepare(self) -> None:
+        """Bring the embedded database up to date. Raises: CommandError when another one is not."""
+        if not _unapplied():
+            return
+        if settings.EMBEDDED_POSTGRES is None:
+            raise CommandError(
+                f"{_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
+            )
+        # Not to standard output, which may be read by a program.
+        self.stderr.write("Preparing the database …", self.style.NOTICE)
+        migrate()
+
+
+def migrate() -> None:
+    """Apply all migrations, while other processes that would do the same wait."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [_PREPARING_LOCK])
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [_PREPARING_LOCK])
+
+
+def _unapplied() -> int:
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

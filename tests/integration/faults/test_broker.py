@@ -1,0 +1,71 @@
+"""The broker is away, hangs, or speaks another language: uploads are kept, and read when the schedule comes round."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from ragsite import checks
+from ragsite.celery import app
+from retrieval.ingest import pipeline, submission
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SOON_SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered(_broker_in_memory: None) -> Iterator[None]:
+    checks.CHECKS["broker"].finding = None  # type: ignore[attr-defined]
+    yield
+    app._pool = app.amqp._producer_pool = None
+
+
+def serve(kind: str) -> tuple[socket.socket, int]:
+    """A port behind which there is nobody, one who says nothing, or one who says what no broker says."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    if kind == "away":
+        return listener, listener.getsockname()[1]
+    listener.listen(16)
+
+    def answer() -> None:
+        while True:
+            try:
+                link, _ = listener.accept()
+                link.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            except OSError:
+                return
+
+    if kind == "garbage":
+        threading.Thread(target=answer, daemon=True).start()
+    return listener, listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("kind", ["away", "silent", "garbage"])
+def test_a_broker_that_does_not_work_loses_no_upload(
+    client: Client, collection: Collection, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener, port = serve(kind)
+    with listener:
+        app.conf.broker_url = f"redis://127.0.0.1:{port}/0"
+        app.conf.broker_transport_options = {"socket_connect_timeout": 1, "socket_timeout": 1}
+        started = time.monotonic()
+        ready = client.get("/readyz")
+        assert ready.status_code == 200
+        assert "broker" in ready.json()["degraded"]
+        document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
+        assert time.monotonic() - started < SOON_SECONDS
+        document.refresh_from_db()
+        assert document.status == Document.Status.PENDING
+    # The schedule finds the row, whatever became of the message.
+    app.conf.broker_url, app.conf.broker_transport_options = "memory://", {}
+    app._pool = app.amqp._producer_pool = None
+    Document.objects.update(updated_at=document.updated_at - 2 * pipeline.HEARTBEAT_LOST_AFTER)
+    assert pipeline.resume() == 1

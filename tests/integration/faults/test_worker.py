@@ -1,0 +1,51 @@
+"""The scheduler hangs. A worker that dies in the midst of work: `test_killed.py`; one that hangs: `test_health.py`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from ragsite import checks, probes, scheduling
+from tests.support.site import SiteProcess, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
+
+
+def degraded(client: Client) -> list[str]:
+    for check in checks.CHECKS.values():
+        if isinstance(check, checks.Remembered):
+            check.finding = None
+    found: list[str] = client.get("/readyz").json()["degraded"]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
+
+
+def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
+    seen = Path(settings.DATA_DIR) / scheduling.SEEN_FILE
+    beat = SiteProcess(
+        ["celery", "--quiet", "--app", "ragsite", "beat", "--loglevel", "WARNING"], tmp_path / "beat.log"
+    )
+    try:
+        wait_until(seen.exists, 60, "the scheduler")
+        assert "scheduler" not in degraded(client)
+        beat.popen.send_signal(signal.SIGSTOP)
+        os.utime(seen, (0, 0))  # time passes
+        assert "scheduler" in degraded(client)
+        beat.popen.send_signal(signal.SIGCONT)
+        wait_until(lambda: "scheduler" not in degraded(client), 60, "the scheduler again")
+    finally:
+        beat.popen.send_signal(signal.SIGCONT)
+        beat.stop()
+        seen.unlink(missing_ok=True)
