@@ -19,6 +19,7 @@ from retrieval.api.serializers import ProblemSerializer
 INVALID = "InvalidRequest"
 _TEXT = {"type": "string"}
 _ANY_TEXT = r"^[^\u0000]+$"  # beside the empty text, which drf-spectacular adds
+ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 # One server-sent event; lines that begin with a colon are comments.
 EVENT: dict[str, Any] = {
