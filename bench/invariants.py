@@ -67,7 +67,7 @@ def _answers(ledger: Ledger) -> list[str]:
         f"The question {row['question'][:60]!r} was asked once and is there {row['rows']} times." for row in doubled
     ]
     for model, fields in ((Judgement, ("answer", "judge")), (Score, ("judgement", "metric"))):
-        rows = model.objects.order_by().values(*fields).annotate(rows=Count("pk")).filter(rows__gt=1)  # type: ignore[attr-defined]
+        rows = model.objects.order_by().values(*fields).annotate(rows=Count("pk")).filter(rows__gt=1)
         found += [f"{model.__name__} {row} is there {row['rows']} times." for row in rows]
     return found
 

@@ -187,7 +187,6 @@ def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
 def _connect(site: RunningSite) -> None:
     # By its address, so that the bench never starts the server: that it comes back is the site's business.
     os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
     import django
 
     django.setup()
