@@ -6,10 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connections
 from django.db.models import Count
 
-from bench.load import DRAFTED, UPLOADED, Ledger
+from bench.load import DRAFTED, UPLOADED, Ledger, fresh_connection
 from chat.models import Answer
 from evaluation.models import Judgement, Score
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
@@ -17,17 +16,16 @@ from retrieval.reconciliation import checks
 from retrieval.reconciliation.runs import reconcile
 
 
+@fresh_connection()
 def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
     """A sentence each. While work is under way only what holds at any moment is looked at."""
-    try:
-        found = [*_documents(ledger), *_answers(ledger), *_agreement()]
-        if at_rest:
-            found += [*_unfinished(), *_counts()]
-        return found
-    finally:
-        connections.close_all()
+    found = [*_documents(ledger), *_answers(ledger), *_agreement()]
+    if at_rest:
+        found += [*_unfinished(), *_counts()]
+    return found
 
 
+@fresh_connection()
 def files_left_behind() -> tuple[int, int]:
     """Files that no document has, and how many of them are left after a repair that takes none of them for too young.
 
@@ -39,7 +37,6 @@ def files_left_behind() -> tuple[int, int]:
         reconcile(repair=True)
     finally:
         checks.ORPHANED_AFTER = young
-        connections.close_all()
     return before, len(_files() - _named())
 
 
@@ -111,17 +108,15 @@ def _files() -> set[str]:
     return {str(path.relative_to(media)) for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else set()
 
 
+@fresh_connection()
 def totals() -> dict[str, int]:
     """How much was at stake."""
-    try:
-        return {
-            "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
-            "passages": Chunk.objects.count(),
-            "answers": Answer.objects.count(),
-            "completed answers": Answer.objects.filter(status="completed").count(),
-            "failed answers": Answer.objects.filter(status="failed").count(),
-            "scores": Score.objects.count(),
-            "published drafts": Draft.objects.filter(status="published").count(),
-        }
-    finally:
-        connections.close_all()
+    return {
+        "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
+        "passages": Chunk.objects.count(),
+        "answers": Answer.objects.count(),
+        "completed answers": Answer.objects.filter(status="completed").count(),
+        "failed answers": Answer.objects.filter(status="failed").count(),
+        "scores": Score.objects.count(),
+        "published drafts": Draft.objects.filter(status="published").count(),
+    }

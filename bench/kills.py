@@ -145,7 +145,7 @@ def main() -> None:
         load.start()
         recoveries, found = run(site, load, given.kills, Random(given.seed))
         load.stop()
-        rest = site.wait(lambda: not open_work(), REST_SECONDS)
+        rest = site.wait(lambda: site.is_ready() and not open_work(), REST_SECONDS)
         found += [*load.ledger.violations, *violations(load.ledger, at_rest=True)]
         left_behind, left_after = files_left_behind()
         if left_after:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
@@ -43,6 +44,16 @@ class Ledger:
     violations: list[str] = field(default_factory=list)
 
 
+@contextmanager
+def fresh_connection() -> Iterator[None]:
+    """For this thread: the one before may have died with a server that was killed."""
+    connections.close_all()
+    try:
+        yield
+    finally:
+        connections.close_all()
+
+
 class Load:
     """Threads that work a site until :meth:`stop`."""
 
@@ -64,6 +75,7 @@ class Load:
             )
         ]
 
+    @fresh_connection()
     def start(self) -> None:
         for slug in (UPLOADED, DRAFTED):
             Collection.objects.get_or_create(slug=slug, defaults={"name": slug, "is_public": True})
@@ -80,11 +92,10 @@ class Load:
     def _repeat(self, step: Callable[[], None], pause_seconds: float) -> None:
         while not self._stopped.wait(pause_seconds):
             try:
-                step()
+                with fresh_connection():
+                    step()
             except _PASSING:
                 self._stopped.wait(1.0)
-            finally:
-                connections.close_all()
 
     def _text(self, paragraphs: int) -> bytes:
         words = [f"pump{self._random.randrange(5000)}" for _ in range(paragraphs)]
@@ -163,18 +174,16 @@ def contents(collection: Collection) -> dict[str, str]:
     return dict(Document.objects.filter(collection=collection).values_list("source", "content_hash"))
 
 
+@fresh_connection()
 def open_work() -> dict[str, int]:
     """What is not finished yet, by kind; nothing when the site is at rest."""
     from evaluation.models import Judgement
 
-    try:
-        counts = {
-            "documents": Document.objects.filter(status__in=["pending", "processing"]).count(),
-            "answers": Answer.objects.filter(status__in=["pending", "generating"]).count(),
-            "judgements": Judgement.objects.filter(status__in=["queued", "running"]).count(),
-            "unjudged answers": Answer.objects.filter(status="completed", judgements=None).count(),
-            "drafts": Draft.objects.filter(status__in=["copying", "publishing"]).count(),
-        }
-    finally:
-        connections.close_all()
+    counts = {
+        "documents": Document.objects.filter(status__in=["pending", "processing"]).count(),
+        "answers": Answer.objects.filter(status__in=["pending", "generating"]).count(),
+        "judgements": Judgement.objects.filter(status__in=["queued", "running"]).count(),
+        "unjudged answers": Answer.objects.filter(status="completed", judgements=None).count(),
+        "drafts": Draft.objects.filter(status__in=["copying", "publishing"]).count(),
+    }
     return {kind: number for kind, number in counts.items() if number}
