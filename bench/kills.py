@@ -61,10 +61,12 @@ class Killer:
         """`serve` again, as a supervisor of the machine would start it; what it left behind has to go by itself."""
         if self._site.serve is not None:
             self._site.serve.wait(10)
-        if self._site.wait(lambda: not self._site.find("web") and not self._site.find("worker"), 60) is None:
-            return False
+        ended = self._site.wait(lambda: not self._site.find("web") and not self._site.find("worker"), 60)
+        if ended is None:
+            # It counts against the site; the rest of the run goes on without what it left.
+            self._site.kill_everything()
         self._site.start()
-        return True
+        return ended is not None
 
     def _is_back(self, kind: str, victim: psutil.Process, killed_at: float) -> bool:
         if all(process.pid == victim.pid for process in self._site.find(kind)):
