@@ -6,12 +6,15 @@ BENCH_LIMIT ?= 500
 BENCH_CHUNKS ?= 100000
 BENCH_STREAMS ?= 200
 TEST_PROCESSES ?= 3
+SOAK_KILLS ?= 300
+SOAK_ANSWERS ?= 2000
+SOAK_ASKERS ?= 128
 VENV := .venv
 BIN := $(VENV)/bin
 export PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard clean
+.PHONY: help setup run test lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard soak fuzz-api clean
 
 help:  ## list these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +60,15 @@ bench-dashboard: $(VENV)/.site
 
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
+
+soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers (about two hours)
+	$(BIN)/python -m bench.kills --kills $(SOAK_KILLS)
+	$(BIN)/python -m bench.endurance --answers $(SOAK_ANSWERS)
+	$(BIN)/python -m bench.ramp --most $(SOAK_ASKERS)
+
+fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesis, in an environment of its own)
+	@test -x $(VENV)-fuzz/bin/schemathesis || { $(PYTHON) -m venv $(VENV)-fuzz && $(VENV)-fuzz/bin/pip install --quiet schemathesis==4.32.5; }
+	$(BIN)/python -m bench.fuzz_api --schemathesis $(VENV)-fuzz/bin/schemathesis
 
 messages: $(VENV)/.dev  ## bring the translators' catalogues up to date
 	RAGSITE_DOTENV=false DATA_DIR=$${DATA_DIR:-$$(mktemp -d)} $(BIN)/python -m tests.support.catalogue

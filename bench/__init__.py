@@ -6,3 +6,8 @@
 
 Each starts a site of its own with `manage.py serve`, on a fresh data directory and a loopback port, and stops it.
 """
+
+import os
+
+# Before anything of the site is imported: its Celery application looks for it when it is made.
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")

@@ -100,8 +100,7 @@ class RunningSite:
             return self._postmasters()
         if role == "worker child":
             return [child for worker in self.find("worker") for child in _children(worker)]
-        mark = f"DATA_DIR={self.data_dir}"
-        found = [process for process in psutil.process_iter() if _is(process, _ROLES[role], mark)]
+        found = [process for process in psutil.process_iter() if _is(process, _ROLES[role], str(self.data_dir))]
         ids = {process.pid for process in found}
         # A worker's children have its command line.
         return [process for process in found if _parent_id(process) not in ids]
@@ -187,15 +186,14 @@ def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
 def _connect(site: RunningSite) -> None:
     # By its address, so that the bench never starts the server: that it comes back is the site's business.
     os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
     import django
 
     django.setup()
 
 
-def _is(process: psutil.Process, words: str, mark: str) -> bool:
+def _is(process: psutil.Process, words: str, data_dir: str) -> bool:
     try:
-        return words in f"{' '.join(process.cmdline())} " and mark in (f"DATA_DIR={process.environ().get('DATA_DIR')}")
+        return words in f"{' '.join(process.cmdline())} " and process.environ().get("DATA_DIR") == data_dir
     except psutil.Error:
         return False
 

@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 
 
 class _Handler(ASGIHandler):
-    def create_request(self, scope: Scope, body_file: IO[bytes]) -> Any:
+    def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
         return super().create_request(with_length(scope, body_file), body_file)
 
 

@@ -55,7 +55,7 @@ def limited(headers: Iterable[Header], receive: Receive) -> Receive:
     return receive_within_limit
 
 
-def with_length(scope: dict[str, Any], body: IO[bytes]) -> dict[str, Any]:
+def with_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
     """``scope`` with the length of ``body`` among its headers, when it came in chunks and therefore named none."""
     if not _value(scope["headers"], b"transfer-encoding"):
         return scope

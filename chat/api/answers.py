@@ -63,9 +63,11 @@ class AnswerStreamView(ApiView):
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
         """The rest of an answer's stream, from any of the site's processes. Nothing is generated a second time."""
-        after = request.query_params.get("after") or request.headers.get("Last-Event-ID", "")
-        if after and not EVENT_ID.fullmatch(after):
-            raise ValidationError({"after": ["This is not the id of an event, such as 1-12."]})
+        named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
+        for name, event_id in named.items():
+            if event_id and not EVENT_ID.fullmatch(event_id):
+                raise ValidationError({name: ["This is not the id of an event, such as 1-12."]})
+        after = named["after"] or named["Last-Event-ID"] or ""
         return event_stream(answer_within_reach(request, answer_id), request.user, after)
 
 

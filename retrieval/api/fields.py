@@ -103,7 +103,10 @@ class AnyOfField(serializers.Field[dict[str, list[object]], Any, Any, Any]):
                 "from": {"type": "string", "format": "date", "nullable": True},
                 "to": {"type": "string", "format": "date", "nullable": True},
             },
-            "anyOf": [{"required": ["from"]}, {"required": ["to"]}],
+            "anyOf": [
+                {"required": ["from"], "properties": {"from": {"type": "string"}}},
+                {"required": ["to"], "properties": {"to": {"type": "string"}}},
+            ],
         },
     }
 )

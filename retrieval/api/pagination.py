@@ -29,6 +29,8 @@ class Pagination(LimitOffsetPagination):
         limit, offset = parameters
         limit["schema"] |= {"minimum": 1, "description": f"At most {self.max_limit} are returned."}
         offset["schema"] |= {"minimum": 0, "maximum": LARGEST_OFFSET}
+        for parameter in parameters:
+            parameter["allowEmptyValue"] = True
         return parameters
 
 

@@ -5,7 +5,7 @@ A view names the form of its refusals as ``problem_serializer``; without one it 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from drf_spectacular.openapi import AutoSchema
@@ -16,9 +16,11 @@ from retrieval.api.fields import TextField
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
 from retrieval.api.serializers import ProblemSerializer
 
+Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"
 _TEXT = {"type": "string"}
 _ANY_TEXT = r"^[^\u0000]+$"  # beside the empty text, which drf-spectacular adds
+ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 # One server-sent event; lines that begin with a colon are comments.
 EVENT: dict[str, Any] = {
@@ -50,7 +52,7 @@ _WRITING: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-class SchemaWithProblems(AutoSchema):  # type: ignore[misc]
+class SchemaWithProblems(AutoSchema):
     """The operation as drf-spectacular reads it, and the refusals that it has in common with all others."""
 
     def get_auth(self) -> list[dict[str, Any]]:
@@ -61,7 +63,7 @@ class SchemaWithProblems(AutoSchema):  # type: ignore[misc]
         )
         return [*auth, {}] if open_to_all else auth
 
-    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
+    def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         responses: dict[str, Any] = super()._get_response_bodies(direction)
         form = getattr(self.view, "problem_serializer", ProblemSerializer)
         problem = self.resolve_serializer(form(), direction).ref
@@ -80,9 +82,9 @@ class SchemaWithProblems(AutoSchema):  # type: ignore[misc]
             }
         return dict(sorted(responses.items()))
 
-    def _map_serializer_field(self, field: Any, direction: str, bypass_extensions: bool = False) -> Any:
+    def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
         """The field as drf-spectacular describes it, and what it does not see: texts are stripped and hold no NUL."""
-        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}
         if isinstance(field, TextField) and not field.read_only and "pattern" not in schema:
@@ -108,7 +110,7 @@ class SchemaWithProblems(AutoSchema):  # type: ignore[misc]
                 ]
             },
         }
-        component = ResolvedComponent(
+        component = ResolvedComponent(  # type: ignore[no-untyped-call]
             name=INVALID,
             type=ResolvedComponent.SCHEMA,
             object=INVALID,

@@ -20,6 +20,7 @@ from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite, StaffWithPermission
+from retrieval.api.schema import ANY_TEXT
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
@@ -92,9 +93,9 @@ class SearchView(ApiView):
 @extend_schema_view(
     list=extend_schema(
         parameters=[
-            OpenApiParameter("collection", str, description="Short name of a collection."),
+            OpenApiParameter("collection", ANY_TEXT, description="Short name of a collection."),
             OpenApiParameter("status", str, enum=[*Document.Status.values, ""]),
-            OpenApiParameter("source", str, description="Exactly this source."),
+            OpenApiParameter("source", ANY_TEXT, description="Exactly this source."),
         ]
     )
 )

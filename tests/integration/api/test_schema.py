@@ -187,3 +187,12 @@ def test_no_reason_may_be_given_as_an_empty_one(staff_api: APIClient, answer: An
     response = staff_api.post(url, {"helpful": False, "reason": ""}, format="json")
     assert response.status_code == 200
     assert response.json()["reason"] == ""
+
+
+def test_both_names_of_the_last_event_are_looked_at(
+    staff_api: APIClient, schema: dict[str, Any], answer: Answer
+) -> None:
+    url = f"/api/v1/answers/{answer.pk}/stream/?after=1-2"
+    response = staff_api.get(url, headers={"Last-Event-ID": "the last"})
+    assert (response.status_code, list(response.json())) == (400, ["Last-Event-ID"])
+    assert_told(schema, "/api/v1/answers/{answer_id}/stream/", response)
