@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('retrieval', '0011_drafts'),
+        ('retrieval', '0012_slow_documents'),
     ]
 
     operations = [
