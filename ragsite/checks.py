@@ -20,7 +20,7 @@ from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.probes import Check, Finding, Group, State
 from ragsite.queues import queues
-from retrieval import conf, disk
+from retrieval import breaker, conf, disk, sandbox
 from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
 from retrieval.profiles import active_profile
@@ -183,6 +183,24 @@ def scheduler() -> Finding:
     return Finding()
 
 
+def breakers() -> Finding:
+    """Which servers this process leaves alone, because they failed repeatedly."""
+    alone = [part for part, state in breaker.states().items() if state != breaker.State.CLOSED]
+    if alone:
+        return Finding(State.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(alone)}.")
+    return Finding()
+
+
+def file_sandbox() -> Finding:
+    """Whether the processes that read files and draw pages can be started, and what this machine cannot offer them."""
+    state = sandbox.state()
+    if state.failure:
+        return Finding(State.DEGRADED, "The process that reads files could not be started; the log says why.")
+    if state.missing_guards:
+        return Finding(detail=f"Without these guards, which this machine lacks: {', '.join(state.missing_guards)}.")
+    return Finding()
+
+
 def indexes() -> Finding:
     """Whether passages, vectors and statistics agreed when they were last checked."""
     if sum(last_counts().values()):
@@ -235,17 +253,13 @@ CHECKS: dict[str, Check] = {
     "broker": Remembered(broker),
     "disk": disk_space,
     "scheduler": scheduler,
+    "breakers": breakers,
+    "sandbox": file_sandbox,
 }
 # Each group may hang without keeping the others from answering.
 GROUPS = [
     Group(CHECKS, ("database", "migrations", "pgvector", "search_profile", "worker", "queue", "indexes")),
     Group(CHECKS, ("embedder",), hung=lambda: State.FAILED if _VECTORS_ALONE.is_set() else State.DEGRADED),
     Group(CHECKS, ("broker",), hung=lambda: State.DEGRADED),
-    Group(CHECKS, ("disk", "scheduler"), hung=lambda: State.DEGRADED),
+    Group(CHECKS, ("disk", "scheduler", "breakers", "sandbox"), hung=lambda: State.DEGRADED),
 ]
-
-
-def plug(name: str, check: Check) -> None:
-    """Have `/readyz` ask one more check, which needs no database."""
-    CHECKS[name] = check
-    GROUPS.append(Group(CHECKS, (name,), hung=lambda: State.DEGRADED))
