@@ -16,7 +16,7 @@ from tests.support.attacks import Pattern
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("chat", "retrieval", "evaluation", "ragsite")
-FUNCTIONS = frozenset("compile sub subn search match fullmatch split findall finditer".split())
+FUNCTIONS = frozenset(["compile", "sub", "subn", "search", "match", "fullmatch", "split", "findall", "finditer"])
 SEARCHING = "finditer"
 
 
