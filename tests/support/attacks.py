@@ -19,9 +19,11 @@ MANY = 20
 REPRESENTATIVES = 3
 ALPHABET = "aAzé09 \t\n.,;:!?-_'\"`~*+#|/\\()[]{}<>=@&$%^•–“”‘’«»⟦⟧。\x00\u00ad\u0301😀"
 GENERIC = (
-    " ", "\n", "\t", " \n", "a", "A", "é", "0", ".", ",", "-", "_", "'", '"', "`", "*", "#", "|", ":", "[", "]", "(", "<",
+    " ", "\n", "\t", " \n", "a", "A", "é", "0", ".", ",", "-", "_", "'", '"', "`", "*", "#", "|", ":", "[", "]", "(",
+    "<",
     ">", "{", "=", "/", "a ", "A ", "0 ", "a\n", "a\n\n", "a.", "a. ", "0.", "a-", "- ", "> ", "| ", "|-", "[1", "[1]",
-    "[1 ", "[a](", "<a ", "<!---->", "**a", "**a ", "*a ", "_a_", "`a", "`a ", "``` ", "```\n", "\n ", "a b\n", "1. ", "e\u0301", "😀", "\u00ad", "“a",
+    "[1 ", "[a](", "<a ", "<!---->", "**a", "**a ", "*a ", "_a_", "`a", "`a ", "``` ", "```\n", "\n ", "a b\n", "1. ",
+    "e\u0301", "😀", "\u00ad", "“a",
 )  # fmt: skip
 ENDINGS = ("", "\x00", "\n!a")
 
@@ -111,7 +113,7 @@ class _Derivation:
             return []
         if op is _constants.ASSERT:
             # What a look ahead wants to see is mostly read by what stands behind it.
-            return [unit for unit in self._units(argument[1])] if argument[0] < 0 else []
+            return self._units(argument[1]) if argument[0] < 0 else []
         return [unit for child in _children(op, argument) for unit in self._units(child)]
 
 
