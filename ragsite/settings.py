@@ -397,7 +397,7 @@ CONTEXT_BUDGET_TOKENS = env.integer("CONTEXT_BUDGET_TOKENS", 4000)
 QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)
 # Answers written at once: by one web process, and by all of them together (0: no such bound). More wait, up to
 # ANSWERS_WAITING in each process; what is asked then is refused.
-ANSWERS_AT_ONCE = env.integer("ANSWERS_AT_ONCE", 8)
+ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if _HAS_MODEL else 8))
 ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
 ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)

@@ -248,7 +248,7 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
 ) -> None:
     completed = {"text": "Twenty-five.", "notice": "", "citations": [], "usage": {}, "refused": False, "repeats": None}
 
-    async def interrupted(answer_id: Any, after: str = "") -> Any:
+    async def interrupted(answer_id: Any, after: str = "", **_options: object) -> Any:
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
             yield streams.StreamEvent("", name, payload)
         yield streams.StreamEvent("", "ping", {})
