@@ -58,7 +58,7 @@ class SchemaWithProblems(AutoSchema):
     def get_auth(self) -> list[dict[str, Any]]:
         auth: list[dict[str, Any]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
-            isinstance(permission, MayAsk) and (self.method == "GET" or not isinstance(permission, MayAskStaffMayWrite))
+            isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))
             for permission in self.view.get_permissions()
         )
         return [*auth, {}] if open_to_all else auth
