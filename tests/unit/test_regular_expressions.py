@@ -6,6 +6,7 @@ the product runs has to be given an example in ``COMPOSED``.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import signal
@@ -108,13 +109,17 @@ def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARAC
     slowest = (0.0, Attack("", "a", ""))
     for attack in attacks(pattern):
         text = attack.text(screened)
-        begun = time.perf_counter()
-        try:
-            with _stopped_after(1):
-                _seconds(pattern, method, text)
-        except _TookTooLong:
-            return text
-        took = time.perf_counter() - begun
+        took = math.inf
+        for _attempt in range(2):
+            begun = time.perf_counter()
+            try:
+                with _stopped_after(1):
+                    _seconds(pattern, method, text)
+            except _TookTooLong:
+                return text
+            took = min(took, time.perf_counter() - begun)
+            if took <= SCREENED_SECONDS_A_CHARACTER * screened:
+                break
         slowest = max(slowest, (took, attack), key=operator.itemgetter(0))
         if took > SCREENED_SECONDS_A_CHARACTER * screened and _is_slow(
             pattern, method, attack, min(seen_characters, CHARACTERS)
