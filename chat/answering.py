@@ -60,7 +60,7 @@ async def answer(
     the whole replacement and says so in its notice.
     """
     draft = draft if draft is not None else Draft()
-    if rule := instruction(question):
+    if rule := await in_thread(instruction)(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
         yield Completed(text=_instruction_refusal(), citations=(), refused=True, generator="")

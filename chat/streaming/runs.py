@@ -259,7 +259,7 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Repe
     if not claim.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    is_instruction = bool(answering.instruction(claim.answer.question))
+    is_instruction = bool(await answering.in_thread(answering.instruction)(claim.answer.question))
     if not is_instruction:
         record.cache_key, repeated = await in_database(_look_up)(claim)
         if repeated is not None:

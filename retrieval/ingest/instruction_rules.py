@@ -41,11 +41,11 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         rf"\b{_MODEL}\b.{{0,25}}\b(?:must|should|shall|has\s+to|have\s+to|are\s+to|is\s+to|please|need\s+to|moet(?:en)?"
         rf"|dien(?:t|en)\s+te)\s+(?:\w+\s+){{0,2}}?{_SAY}\b",
         rf"(?:^|[.]\s{{1,4}})\W{{0,4}}(?:note|message|instructions?|attention|important|notice|hey|dear|hello|to|hint|let\s+op"
-        rf"|aan|beste|hallo|opmerking|bericht)\b[\s,]*(?:\w+\s+){{0,3}}?(?:to|for|voor|aan)?\s*(?:all\s+|any\s+|the\s+|alle\s+"
+        rf"|aan|beste|hallo|opmerking|bericht)\b[\s,]*+(?:\w++\s++){{0,3}}?(?:to|for|voor|aan)?\s*(?:all\s+|any\s+|the\s+|alle\s+"
         rf"|de\s+)?{_MODEL}\b\s*[:,!-]",
         rf"\b(?:if|als)\s+(?:you|je|u)\s+(?:are|ben(?:t)?)\s+(?:an?\s+|een\s+)?{_MODEL}\b",
         rf"\b(?:any|every|each|elk|ieder)\s+{_MODEL}\s+(?:that|which|reading|who|dat|die)\b",
-        r"\byou\s*,?\s+(?:the\s+)?(?:ai|assistant|chatbot|language\s+model)\s*,",
+        r"\byou(?:\s*+,)?\s++(?:the\s++)?(?:ai|assistant|chatbot|language\s+model)\s*,",
     ),
     # What an answer is to hold.
     "answer": (

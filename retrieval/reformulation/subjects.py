@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from retrieval.reformulation.words import Lexicon
 
 _TOKEN = re.compile(
-    r'"[^"]+"|“[^”]+”|«[^»]+»|`[^`]+`'  # a quotation or code is one token, whatever it holds
+    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token, whatever it holds
     r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
     r"|[^\w\s]"
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -31,15 +32,21 @@ _REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_
 _ONE_CHARACTER = {_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _constants.IN}
 
 
-def attacks(pattern: Pattern, characters: int) -> Iterator[str]:
-    """Different texts of about that many characters, those that the pattern itself gives first."""
-    seen = set()
-    for prefix, pump in [*_Derivation(pattern).pumps(), *(("", pump) for pump in GENERIC)]:
-        body = prefix + pump * max(1, (characters - len(prefix)) // len(pump))
-        for ending in ENDINGS:
-            if (text := body + ending) not in seen:
-                seen.add(text)
-                yield text
+@dataclass(frozen=True)
+class Attack:
+    prefix: str
+    pump: str
+    ending: str
+
+    def text(self, characters: int) -> str:
+        """About that many characters."""
+        return self.prefix + self.pump * max(1, (characters - len(self.prefix)) // len(self.pump)) + self.ending
+
+
+def attacks(pattern: Pattern) -> list[Attack]:
+    """Different attacks, those that the pattern itself gives first."""
+    pumped = [*_Derivation(pattern).pumps(), *(("", pump) for pump in GENERIC)]
+    return [Attack(prefix, pump, ending) for prefix, pump in dict.fromkeys(pumped) for ending in ENDINGS]
 
 
 class _Derivation:

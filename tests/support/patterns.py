@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("chat", "retrieval", "evaluation", "ragsite")
 FUNCTIONS = frozenset(["compile", "sub", "subn", "search", "match", "fullmatch", "split", "findall", "finditer"])
 SEARCHING = "finditer"
+_LOOPED = "looped over"
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,9 @@ def places() -> tuple[Place, ...]:
 
 
 def _places_in(path: Path) -> Iterator[Place]:
-    text = path.read_text()
-    if "re" not in {alias.asname or alias.name for alias in _imports(text)}:
+    if not re.search(r"^\s*import re$", path.read_text(), re.MULTILINE):
         return
-    tree = ast.parse(text)
+    tree = _tree(path)
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
     reachable = tuple(_patterns_of(module))
     found = []
@@ -81,8 +81,9 @@ def _places_in(path: Path) -> Iterator[Place]:
         yield Place(str(path.relative_to(ROOT)), 0, "composed while it is imported", SEARCHING, rest)
 
 
-def _imports(text: str) -> list[ast.alias]:
-    return [alias for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names]
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def _evaluated(call: ast.Call, module: ModuleType) -> Pattern | None:
@@ -118,25 +119,36 @@ def _method_of(path: Path, tree: ast.Module, call: ast.Call) -> str:
     )
     if not name:
         return SEARCHING
-    used = set()
-    for text in [path.read_text()] if name.startswith("_") else _sources_naming(name):
-        parsed = ast.parse(text)
-        called = {
-            id(_indexed(node.func.value)): node.func.attr
-            for node in ast.walk(parsed)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        }
-        looped = {id(node.iter) for node in ast.walk(parsed) if isinstance(node, ast.comprehension | ast.For)}
-        compared = {id(each) for node in ast.walk(parsed) if isinstance(node, ast.Compare) for each in node.comparators}
-        for node in ast.walk(parsed):
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                is_key = id(node) in compared or (id(node) in looped and _is_mapping(tree, name))
-                used.update(() if is_key else (called.get(id(node), SEARCHING),))
+    users = [path] if name.startswith("_") else [user for user, text in _sources().items() if name in text]
+    used = {method for user in users for method in _uses(user).get(name, ())}
+    if _is_mapping(tree, name):
+        used.discard(_LOOPED)  # Looping over a dictionary gives its keys.
+    if _LOOPED in used:
+        return SEARCHING
     if not used:
         return SEARCHING
     if used <= {"fullmatch"}:
         return "fullmatch"
     return "match" if used <= {"match", "fullmatch"} else SEARCHING
+
+
+@cache
+def _uses(path: Path) -> dict[str, set[str]]:
+    """How the source uses each name: the method that it calls on it, or ``SEARCHING``."""
+    nodes = list(ast.walk(_tree(path)))
+    called = {
+        id(_indexed(node.func.value)): node.func.attr
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    looped = {id(node.iter) for node in nodes if isinstance(node, ast.comprehension | ast.For)}
+    compared = {id(each) for node in nodes if isinstance(node, ast.Compare) for each in node.comparators}
+    uses: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in compared:
+            method = called.get(id(node), _LOOPED if id(node) in looped else SEARCHING)
+            uses.setdefault(node.id, set()).add(method)
+    return uses
 
 
 def _is_mapping(tree: ast.Module, name: str) -> bool:
@@ -154,13 +166,9 @@ def _indexed(expression: ast.expr) -> ast.expr:
     return expression.value if isinstance(expression, ast.Subscript) else expression
 
 
-def _sources_naming(name: str) -> list[str]:
-    return [text for text in _sources() if re.search(rf"\b{name}\b", text)]
-
-
 @cache
-def _sources() -> tuple[str, ...]:
-    return tuple(path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+def _sources() -> dict[Path, str]:
+    return {path: path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
 
 
 def _patterns_of(module: ModuleType) -> Iterator[Pattern]:

@@ -6,6 +6,8 @@ the product runs has to be given an example in ``COMPOSED``.
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 import signal
 import time
@@ -15,7 +17,7 @@ from types import FrameType
 
 import pytest
 
-from tests.support.attacks import Pattern, attacks
+from tests.support.attacks import Attack, Pattern, attacks
 from tests.support.patterns import Place, places
 
 # Patterns made of what is known only at run time, as the place makes them.
@@ -23,8 +25,10 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "chat/injection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
         "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
     ),
-    "retrieval/ingest/extraction/pdf.py: re.compile('^[ \\\\t]*(?:[\\\\dA-Z][\\\\d.]*\\\\s+)?' + "
-    "'\\\\s+'.join(map(re.escape, title.split())), re.M | re.I)": (r"(?im)^[ \t]*(?:[\dA-Z][\d.]*\s+)?The\s+pump",),
+    "retrieval/ingest/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
+    "'\\\\s++'.join(map(re.escape, title.split())), re.M | re.I)": (
+        r"(?im)^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?The\s++pump",
+    ),
     "retrieval/ingest/questions.py: re.search(f'\\\\b{re.escape(lowered)}\\\\b', text)": (r"\bpump\b",),
     "retrieval/ingest/questions.py: re.search(f'[a-z,] {re.escape(word)}\\\\b', text)": (r"[a-z,] Pump\b",),
     "retrieval/reformulation/followups.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
@@ -39,7 +43,10 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
     "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
+    "chat/injection_orders.py: re.compile(one, re.IGNORECASE | re.DOTALL)",
     "chat/injection_rules.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
+    "retrieval/ingest/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
+    "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/ranking/classification.py: re.compile('|'.join(alternatives))",
     "retrieval/reformulation/fillers.py: re.compile(pattern, re.I)",
 }
@@ -47,15 +54,22 @@ LOOPED = {
 SEEN_CHARACTERS = {
     "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
+    "retrieval/ingest/extraction/lines.py": 800,  # 4 * MAX_TITLE_CHARS
+    "retrieval/ingest/instruction_rules.py": 1_000,  # _LONGEST
 }
+# Read through a table: the reader of the source does not see that they are only matched.
+MATCHED = {"retrieval/ingest/extraction/source_code.py"}
 
 SCREENED_CHARACTERS = 2_000
 CHARACTERS = 10_000
 MANY_CHARACTERS = 100_000
-# A quadratic pattern takes a hundred times as long as this at the larger sizes.
+# A pattern is looked at again from here on: wall time, which other work on the machine makes longer, never shorter.
+SCREENED_SECONDS_A_CHARACTER = 1e-6
+# What is faster at 10 kB is no danger: at 100 kB a quadratic pattern takes a hundred times as long.
 SLOW_SECONDS_A_CHARACTER = 5e-6
-# Less than this cannot be told from the work of the clock.
-SCREENED_SECONDS = 0.008
+# Four times as much text takes four times as long in linear time, sixteen times as long in quadratic time.
+GROWN = 4
+SLOW_GROWTH = 9
 
 
 class _TookTooLong(BaseException):
@@ -91,39 +105,55 @@ def _seconds(pattern: Pattern, method: str, text: str) -> float:
 
 def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARACTERS) -> str:
     """The text on which the pattern takes longer than linear time; empty when there is none."""
-    slowest = (0.0, 0)
-    for number, text in enumerate(attacks(pattern, min(seen_characters, SCREENED_CHARACTERS))):
-        begun = time.process_time()
-        try:
-            with _stopped_after(1):
-                _seconds(pattern, method, text)
-        except _TookTooLong:
+    screened = min(seen_characters, SCREENED_CHARACTERS)
+    slowest = (0.0, Attack("", "a", ""))
+    for attack in attacks(pattern):
+        text = attack.text(screened)
+        took = math.inf
+        for _attempt in range(2):
+            begun = time.perf_counter()
+            try:
+                with _stopped_after(1):
+                    _seconds(pattern, method, text)
+            except _TookTooLong:
+                return text
+            took = min(took, time.perf_counter() - begun)
+            if took <= SCREENED_SECONDS_A_CHARACTER * screened:
+                break
+        slowest = max(slowest, (took, attack), key=operator.itemgetter(0))
+        if took > SCREENED_SECONDS_A_CHARACTER * screened and _is_slow(
+            pattern, method, attack, min(seen_characters, CHARACTERS)
+        ):
             return text
-        took = time.process_time() - begun
-        slowest = max(slowest, (took, number))
-        if took > SCREENED_SECONDS and _is_slow(pattern, method, number, min(seen_characters, CHARACTERS)):
-            return text
-    if seen_characters < MANY_CHARACTERS or not _is_slow(pattern, method, slowest[1], MANY_CHARACTERS):
-        return ""
-    return _attack(pattern, slowest[1], MANY_CHARACTERS)
+    if seen_characters == MANY_CHARACTERS and _is_slow(pattern, method, slowest[1], MANY_CHARACTERS // GROWN):
+        return slowest[1].text(screened)
+    return ""
 
 
-def _attack(pattern: Pattern, number: int, characters: int) -> str:
-    return next(text for at, text in enumerate(attacks(pattern, characters)) if at == number)
-
-
-def _is_slow(pattern: Pattern, method: str, number: int, characters: int) -> bool:
-    """Whether it is slow each of three times: other work on the machine slows one."""
-    text = _attack(pattern, number, characters)
+def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> bool:
+    """Whether it is slow, and slower still on more text, each of three times: other work on the machine slows one."""
     limit = SLOW_SECONDS_A_CHARACTER * characters
+    took = _least_seconds(pattern, method, attack.text(characters), limit, 20 * limit)
+    if took < limit:
+        return False
+    if characters < CHARACTERS or took >= 20 * limit:
+        return True
+    slow = SLOW_GROWTH * took
+    return _least_seconds(pattern, method, attack.text(GROWN * characters), slow, slow) >= slow
+
+
+def _least_seconds(pattern: Pattern, method: str, text: str, enough: float, stop: float) -> float:
+    """The least of three times, each at most ``stop``; the first below ``enough`` ends it."""
+    least = stop
     for _attempt in range(3):
         try:
-            with _stopped_after(20 * limit):
-                if _seconds(pattern, method, text) < limit:
-                    return False
+            with _stopped_after(stop):
+                least = min(least, _seconds(pattern, method, text))
         except _TookTooLong:
             continue
-    return True
+        if least < enough:
+            break
+    return least
 
 
 def _patterns_of(place: Place) -> tuple[Pattern, ...]:
@@ -136,23 +166,24 @@ def test_every_pattern_is_known() -> None:
     assert sum(len(place.patterns) for place in places()) > 300
 
 
-# These are being rewritten: without the mark when they are.
-REWRITTEN = pytest.mark.xfail(reason="still superlinear", strict=False)
-AREAS = ("retrieval/ingest/extraction/", "chat/injection")
+# One test for each of these beginnings of a path, the last for all others.
+AREAS = ("retrieval/ingest/extraction/", "retrieval/", "chat/injection", "chat/", "")
 
 
-@pytest.mark.parametrize("area", ["", *(pytest.param(area, marks=REWRITTEN) for area in AREAS)])
+@pytest.mark.parametrize("area", AREAS)
 def test_every_pattern_takes_linear_time(area: str) -> None:
     slow = {}
     tried = set()
     for place in places():
         if place.name in LOOPED or area != next(filter(place.path.startswith, AREAS), ""):
             continue
+        method = "match" if place.path in MATCHED else place.method
         for pattern in _patterns_of(place):
-            if (pattern, place.method) not in tried:
-                tried.add((pattern, place.method))
-                if text := _slow_text(pattern, place.method, SEEN_CHARACTERS.get(place.path, MANY_CHARACTERS)):
+            if (pattern, method) not in tried:
+                tried.add((pattern, method))
+                if text := _slow_text(pattern, method, SEEN_CHARACTERS.get(place.path, MANY_CHARACTERS)):
                     slow[f"{place.path}:{place.line} {pattern.pattern!r:.120}"] = f"{text[:30]!r}..{text[-5:]!r}"
+    assert tried
     assert not slow, "\n".join(f"{name}\n    on {text}" for name, text in slow.items())
 
 

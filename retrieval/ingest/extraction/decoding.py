@@ -19,7 +19,7 @@ _BOMS = (
 )
 _SAMPLE_BYTES = 200_000
 _HTML_CHARSET = re.compile(
-    rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*+=\s*+["']?\s*+([\w.:-]{1,40})""", re.I
+    rb"""<(?:meta|\?xml)[^<>]{0,200}?(?:charset|encoding)\s*+=\s*+["']?\s*+([\w.:-]{1,40})""", re.I
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")

@@ -14,7 +14,7 @@ _EMPHASIS = (
 )
 _VERBATIM = re.compile(r"(?<!`)(`++)([^`]++)\1|\\([!-/:-@\[-`{-~])")
 _CLOSING_HASHES = re.compile(r"(?<!\s)\s++#++\s*+$")
-_ROLE = re.compile(r"(?<![\w:+-]):[\w:+-]+:`~?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_ROLE = re.compile(r"(?<![\w:+-]):[\w:+-]+:`~?([^`<]*+)(?:<[^`>]*+>)?`")
 _ORDERING = re.compile(r"\d{1,3}[\s_.-]+(?=[^\W\d])")
 MAX_TITLE_CHARS = 200
 
@@ -30,7 +30,7 @@ def line_starts(text: str) -> list[int]:
 
 def plain_title(source: str) -> str:
     """A heading's words without Markdown or reStructuredText markup, on one line, at most ``MAX_TITLE_CHARS`` long."""
-    title = _ROLE.sub(r"`\1`", source[: 4 * MAX_TITLE_CHARS])
+    title = _ROLE.sub(lambda match: f"`{match[1].rstrip()}`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
 
