@@ -56,7 +56,8 @@ def extract(
             raise MemoryError from error
         # Parsers of untrusted files raise anything; each such file is one rejected file.
         raise DocumentRejected(
-            f"{name} could not be read as {kind} ({type(error).__name__}): save it again in its program and upload that."
+            f"{name} could not be read as {kind} ({type(error).__name__}): "
+            "save it again in its program and upload that."
         ) from error
     if not _WORD.search(extracted.text):
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
