@@ -167,7 +167,8 @@ def disk_space() -> Finding:
         return Finding()
     free = f"{short.free_bytes // 2**20} MiB are free"
     if short.free_bytes < settings.DISK_RESERVE_BYTES:
-        return Finding(State.DEGRADED, f"The disk is full ({free}): nothing is saved until there is room.")
+        reserve = f"{free}, less than DISK_RESERVE_MIB"
+        return Finding(State.DEGRADED, f"The disk is full ({reserve}): nothing is saved until there is room.")
     if short.free_bytes < 2 * settings.DISK_RESERVE_BYTES:
         return Finding(State.DEGRADED, f"The disk is nearly full ({free}): make room.")
     return Finding(detail=f"{free}.")

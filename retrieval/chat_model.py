@@ -52,7 +52,7 @@ class ChatModel:
             body["response_format"] = response_format
         try:
             content = json.loads(self._post(body))["choices"][0]["message"]["content"]
-        except (ValueError, KeyError, IndexError, TypeError):
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             raise ModelFailed("The model server sent something that is not a chat completion.") from None
         if not isinstance(content, str) or not content.strip():
             raise ModelFailed("The model ended without a word.")

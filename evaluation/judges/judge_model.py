@@ -72,7 +72,7 @@ class JudgeModel(ChatModel):
             content = choice["message"]["content"] or ""
         except ModelFailed as error:
             raise JudgeUnavailable(str(error)) from error
-        except (ValueError, KeyError, IndexError, TypeError):
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             raise JudgeUnavailable("The judge's server sent something that is not a chat completion.") from None
         meter.count(*_tokens(completion, _SYSTEM + prompt, str(content)))
         finish_reason = choice.get("finish_reason")

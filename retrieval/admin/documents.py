@@ -36,7 +36,7 @@ MOST_IDS = 500
 
 
 class HoldsInstructionsFilter(admin.SimpleListFilter):
-    title = _("contains instructions")
+    title = _("instructions to a model")
     parameter_name = "instructions"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
@@ -53,7 +53,7 @@ class HoldsInstructionsFilter(admin.SimpleListFilter):
 
 @admin.register(Document)
 class DocumentAdmin(GuardedDeletionAdmin):
-    list_display = ["name", "collection", "state", "passages", "size", "problem", "updated"]
+    list_display = ["name", "collection", "state", "problem", "passages", "size", "updated"]
     list_display_links = ["name"]
     list_filter = ["status", HoldsInstructionsFilter, "collection", "language", "media_type"]
     list_select_related = ["collection"]
@@ -185,8 +185,8 @@ class DocumentAdmin(GuardedDeletionAdmin):
             ((address, start, end, _excerpt(text.text[start:end])) for start, end, _rule in text.instructions),
         )
         said = ngettext(
-            "%d sentence speaks to a language model. A model is not told it; search and quotations still show it.",
-            "%d sentences speak to a language model. A model is not told them; search and quotations still show them.",
+            "%d sentence instructs a language model. No model is given it; search and quotations still show it.",
+            "%d sentences instruct a language model. No model is given them; search and quotations still show them.",
             document.instruction_count,
         )
         return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)

@@ -32,7 +32,8 @@ class JudgeServer:
     """``judged`` overrides the good answers by form; ``content`` is said in place of any of them.
 
     ``status`` other than 200 refuses; ``wait_seconds`` passes before each answer; ``is_open`` holds answers back while
-    it is cleared, but for the first ``free_requests``. ``without_usage`` leaves the tokens uncounted.
+    it is cleared, but for the first ``free_requests``. ``without_usage`` leaves the tokens uncounted. ``garbage`` is
+    sent in place of a completion; with ``breaks_off`` the connection ends in the middle of one.
     """
 
     judged: dict[str, Judged] = field(default_factory=dict)
@@ -41,6 +42,8 @@ class JudgeServer:
     status: int = 200
     wait_seconds: float = 0.0
     without_usage: bool = False
+    garbage: bytes | None = None
+    breaks_off: bool = False
     free_requests: int = 0
     is_open: threading.Event = field(default_factory=threading.Event)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -85,11 +88,13 @@ def judge_server() -> Iterator[JudgeServer]:
             if not state.without_usage:
                 completion["usage"] = {"prompt_tokens": 100, "completion_tokens": 10}
             raw = json.dumps(completion if state.status == 200 else {"error": {"message": "not now"}}).encode()
+            if state.garbage is not None:
+                raw = state.garbage
             try:
                 self.send_response(state.status)
                 self.send_header("Content-Length", str(len(raw)))
                 self.end_headers()
-                self.wfile.write(raw)
+                self.wfile.write(raw[: len(raw) // 2] if state.breaks_off else raw)
             except (BrokenPipeError, ConnectionResetError):
                 pass
 

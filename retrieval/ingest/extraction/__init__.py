@@ -49,14 +49,15 @@ def extract(
         raise
     except RecursionError as error:
         raise DocumentRejected(
-            f"{name} is nested more deeply than {kind} can be read: save it anew in its program and upload that."
+            f"{name} is nested more deeply than {kind} can be read: save it again in its program and upload that."
         ) from error
     except Exception as error:
         if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
             raise MemoryError from error
         # Parsers of untrusted files raise anything; each such file is one rejected file.
         raise DocumentRejected(
-            f"{name} could not be read as {kind} ({type(error).__name__}): save it anew in its program and upload that."
+            f"{name} could not be read as {kind} ({type(error).__name__}): "
+            "save it again in its program and upload that."
         ) from error
     if not _WORD.search(extracted.text):
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")

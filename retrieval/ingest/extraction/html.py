@@ -94,7 +94,8 @@ def _check_tags(source: str, filename: str) -> None:
             outside = _QUOTED.sub("", piece[opened.end() :])
             if len(outside) > _MOST_IN_TAG and len(_NAME.findall(outside)) > _MOST_IN_TAG:
                 raise DocumentRejected(
-                    f"{filename} holds a tag of more than {_MOST_IN_TAG:,} attributes: save it anew and upload that."
+                    f"{filename} has a tag with more than {_MOST_IN_TAG:,} attributes: "
+                    "save it again in its program and upload that."
                 )
 
 

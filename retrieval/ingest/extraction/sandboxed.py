@@ -50,15 +50,15 @@ def extract_in_sandbox(
     except sandbox.LimitExceeded as error:
         FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
         logger.warning("%s %s to be read", name, error)
-        raise DocumentRejected(f"{name} {_to_be_read(error)}: split it, or save it anew in its program.") from error
+        raise DocumentRejected(f"{name} {_to_be_read(error)}: split it, or save it again in its program.") from error
     except sandbox.JobCrashed as error:
         FILES_BEYOND_LIMITS.labels(limit="crash").inc()
         logger.warning("Reading %s %s", name, error)
-        raise DocumentRejected(f"{name} cannot be read: reading it {error}. Save it anew in its program.") from error
+        raise DocumentRejected(f"{name} cannot be read: reading it {error}. Save it again in its program.") from error
     except sandbox.JobFailed as error:
         if error.kind == DocumentRejected.__name__:
             raise DocumentRejected(str(error)) from None
-        raise DocumentRejected(f"{name} could not be read ({error.kind}): save it anew in its program.") from error
+        raise DocumentRejected(f"{name} could not be read ({error.kind}): save it again in its program.") from error
     try:
         return _rebuilt(head, text, limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -79,7 +79,7 @@ def _check_archive(data: bytes, filename: str, limits: ExtractionLimits) -> None
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in Word and upload that."
     )
-    entities = DocumentRejected(f"{filename} declares XML entities, as no Word file does: save it anew in Word.")
+    entities = DocumentRejected(f"{filename} declares XML entities, as no Word file does: save it again in Word.")
     allowed = min(limits.max_uncompressed_bytes, limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10))
     elements = 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -1,0 +1,86 @@
+"""A judge that errs, hangs, is slow, sends garbage or dies: an error is stored and shown, never a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from chat.models import Answer
+from evaluation import judgement_queue, judging
+from evaluation.models import Judgement, Score
+from ragsite.health import _judgements
+from tests.support.faults import FAULTS
+from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db
+
+SENTENCES = {
+    "error": "HTTP 503",
+    "hang": "did not answer within 0.3 s",
+    "garbage": "is not a chat completion",
+    "nested garbage": "is not a chat completion",
+    "dies": "could not be reached",
+}
+
+
+@pytest.fixture
+def server(settings: LazySettings) -> Iterator[JudgeServer]:
+    with judge_server() as state:
+        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL = state.url, "tiny-judge"
+        settings.EVALUATE_WITH_MODEL = True
+        yield state
+
+
+def break_it(server: JudgeServer, settings: LazySettings, fault: str) -> None:
+    server.status, server.wait_seconds, server.garbage, server.breaks_off = 200, 0.0, None, False
+    server.is_open.set()
+    settings.JUDGE_TIMEOUT_SECONDS = 0.3 if fault == "hang" else 20.0
+    match fault:
+        case "error":
+            server.status = 503
+        case "hang":
+            server.is_open.clear()
+        case "slow":
+            server.wait_seconds = 0.1
+        case "garbage":
+            server.garbage = b"<html>"
+        case "nested garbage":
+            server.garbage = b"[" * 100_000
+        case "dies":
+            server.breaks_off = True
+
+
+def scores_page(admin: Client, answer: Answer) -> str:
+    return admin.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "nested garbage"])
+def test_a_broken_judge_is_an_error_until_it_is_whole_again(
+    server: JudgeServer, settings: LazySettings, admin_client: Client, fault: str
+) -> None:
+    break_it(server, settings, fault)
+    answer = completed_answer()
+    (judgement,) = judgement_queue.request(answer, judges=["model"])
+    judging.judge(judgement.pk)
+    judgement.refresh_from_db()
+    if fault != "slow":
+        assert judgement.status == Judgement.Status.QUEUED
+        assert SENTENCES[fault] in judgement.error
+        assert not Score.objects.filter(score__isnull=False).exists()
+        assert SENTENCES[fault] in scores_page(admin_client, answer)
+        assert _judgements()["model", "queued"] == 1
+        break_it(server, settings, "")
+        Judgement.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
+        judging.judge(judgement.pk)
+        judgement.refresh_from_db()
+    assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
+    assert judgement.scores.get(metric="faithfulness").score == 0.5
+    assert "0.50" in scores_page(admin_client, answer)
+    assert _judgements()["model", "done"] == 1
