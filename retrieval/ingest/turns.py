@@ -16,7 +16,8 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet, Value
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, QuerySet, Value
+from django.db.models.functions import Least
 from django.utils import timezone
 
 from retrieval.exceptions import RetrievalError
@@ -28,8 +29,9 @@ HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 # Whoever ends a turn calls the next; this is for when nobody did.
 _ASKED_AGAIN_AFTER = timedelta(seconds=15)
-# A file of 1 MiB lets smaller ones pass that come up to 10 s later. Nothing starves: after 500 s the largest is first.
-_PASSED_PER_BYTE = timedelta(microseconds=10)
+# A file of 100 kB lets smaller ones pass that come up to 10 s later, the largest those of ten minutes: nothing starves.
+_PASSED_PER_BYTE = timedelta(microseconds=100)
+_PASSED_AT_MOST = timedelta(minutes=10)
 # A command submits and reads in two steps; no worker comes between them.
 _LEFT_TO_ITS_COMMAND = timedelta(seconds=1)
 _TURNS_LOCK = 7_214_605_330_118_274_901
@@ -84,7 +86,8 @@ def is_untried(document_id: int) -> bool:
 def first_in_line(document_id: int | None = None) -> int | None:
     """The id of the untried document to read next; ``document_id`` is the one that a worker was sent for."""
     left_alone = Q(updated_at__gte=timezone.now() - _LEFT_TO_ITS_COMMAND) & ~Q(pk=document_id)
-    order = ExpressionWrapper(F("updated_at") + F("size_bytes") * Value(_PASSED_PER_BYTE), DateTimeField())
+    passed = Least(F("size_bytes") * Value(_PASSED_PER_BYTE), Value(_PASSED_AT_MOST), output_field=DurationField())
+    order = ExpressionWrapper(F("updated_at") + passed, DateTimeField())
     return _untried().exclude(left_alone).order_by(order, "pk").values_list("pk", flat=True).first()
 
 
