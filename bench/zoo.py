@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-
-import docx
 
 from bench.questions import distinct_questions
 from bench.running_site import RunningSite, running_site
@@ -25,7 +22,8 @@ READY_WITHIN_SECONDS = 10.0
 PAGES_WITHIN_SECONDS = 1.0
 PROBE_SECONDS = 0.2
 UPLOADS_AT_ONCE = 4
-HEALTH, HOME, SEARCH = "/healthz", "/", "/api/v1/search/"
+SEARCH = "/api/v1/search/"
+PAGES = ("/healthz", "/", SEARCH)
 File = tuple[str, bytes]
 
 
@@ -33,16 +31,12 @@ def innocents(mark: str) -> list[File]:
     """A small file of each of the usual kinds, and a longer text."""
     words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
     page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
-    word = docx.Document()
-    word.add_heading(f"The {mark} valve", 1)
-    for _ in range(20):
-        word.add_paragraph(words)
-    saved = io.BytesIO()
-    word.save(saved)
+    # As large as the files that Word saves.
+    word = bombs.docx(bombs.paragraph(words.encode()) * 20, more={"word/media/photo.bin": os.urandom(36_000)})
     return [
         (f"{mark}.md", f"# Valve\n\n{words}".encode()),
         (f"{mark}.pdf", bombs.pdf(bombs.page(page))),
-        (f"{mark}.docx", saved.getvalue()),
+        (f"{mark}.docx", word),
         (f"{mark}-long.txt", "".join(f"Part {n}. {words}" for n in range(400)).encode()),
     ]
 
@@ -59,7 +53,7 @@ class Probes:
     def __init__(self, site: RunningSite) -> None:
         self._site = site
         self._ended = threading.Event()
-        self._threads = [threading.Thread(target=self._repeat, args=(path,)) for path in (HEALTH, HOME, SEARCH)]
+        self._threads = [threading.Thread(target=self._repeat, args=(path,)) for path in PAGES]
         self._questions = distinct_questions("zoo ")
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.failures: list[str] = []
