@@ -61,10 +61,11 @@ bench-dashboard: $(VENV)/.site
 bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
 
-soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers (about two hours)
+soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers, a zoo of hostile files (about two hours)
 	$(BIN)/python -m bench.kills --kills $(SOAK_KILLS)
 	$(BIN)/python -m bench.endurance --answers $(SOAK_ANSWERS)
 	$(BIN)/python -m bench.ramp --most $(SOAK_ASKERS)
+	$(BIN)/python -m bench.zoo
 
 fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesis, in an environment of its own)
 	@test -x $(VENV)-fuzz/bin/schemathesis || { $(PYTHON) -m venv $(VENV)-fuzz && $(VENV)-fuzz/bin/pip install --quiet schemathesis==4.32.5; }

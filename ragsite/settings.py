@@ -207,7 +207,7 @@ DISK_RESERVE_BYTES = env.integer("DISK_RESERVE_MIB", 200) * 2**20
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
 # One request with all its files: Django writes it to a temporary file before any view sees it.
 REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20
-DOCUMENT_MAX_PASSAGES = env.integer("DOCUMENT_MAX_PASSAGES", 20_000)
+DOCUMENT_MAX_PASSAGES = env.integer("DOCUMENT_MAX_PASSAGES", 50_000)
 # What reading one file may take in the process of its own in which it is read, and drawing one page of it.
 EXTRACTION_MEMORY_MIB = env.integer("EXTRACTION_MEMORY_MIB", 1024)
 EXTRACTION_SECONDS = env.number("EXTRACTION_SECONDS", 60.0)
@@ -215,7 +215,7 @@ DRAWING_MEMORY_MIB = env.integer("DRAWING_MEMORY_MIB", 512)
 DRAWING_SECONDS = env.number("DRAWING_SECONDS", 10.0)
 DRAWINGS_AT_ONCE = env.integer("DRAWINGS_AT_ONCE", 1)
 # Files that take longer than this are slow ones, of which so many are read at once: fewer than a worker has slots.
-QUICK_SECONDS = env.number("QUICK_SECONDS", 3.0)
+QUICK_SECONDS = env.number("QUICK_SECONDS", 1.0)
 SLOW_DOCUMENTS_AT_ONCE = env.integer("SLOW_DOCUMENTS_AT_ONCE", 1)
 
 # Language ------------------------------------------------------------------------------------------------------------

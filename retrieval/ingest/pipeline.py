@@ -49,9 +49,9 @@ MAX_ATTEMPTS = 5
 EMBEDDING_BATCH = 64
 # For embedders that could read more: longer passages say several things at once, and their vector none of them well.
 LARGEST_CHUNK_TOKENS = 350
-# More is not cut and embedded within QUICK_SECONDS.
-QUICK_CHARACTERS = 400_000
-QUICK_PASSAGES = 400
+# More takes more than a second or two to cut and to embed.
+QUICK_CHARACTERS = 100_000
+QUICK_PASSAGES = 64
 
 
 class Progress(Protocol):
@@ -65,12 +65,13 @@ class ClaimLost(RetrievalError):
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; None when there was nothing to claim.
 
-    With ``takes_turns``, which a worker asks for, a document that takes long waits for its turn among the slow ones.
+    With ``takes_turns``, which a worker asks for, another document may be read instead, if it is before this one in
+    line, and a document that takes long waits for its turn among the slow ones.
 
     Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
     with the time of the next one. The passages of the version before stay in service.
     """
-    document = _claim(document_id)
+    document = _claim_first(document_id) if takes_turns else _claim(document_id)
     if document is None:
         return None
     try:
@@ -78,6 +79,9 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
             _process(document, Turn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
         turns.postpone(document)
+        # Nothing was read for this message, and it may have been an untried document's before that became slow.
+        if document.is_slow and (untried := turns.first_in_line()) is not None:
+            tell_worker(untried)
     except ClaimLost:
         logger.info("Document %s was taken over by another worker or a newer upload.", document.pk)
         return None
@@ -117,6 +121,17 @@ def resume() -> int:
     for pk in ids:
         tell_worker(pk)
     return len(ids)
+
+
+def _claim_first(document_id: int) -> Document | None:
+    """The document itself when it was tried before; else whichever is first in line."""
+    if not turns.is_untried(document_id) and (claimed := _claim(document_id)) is not None:
+        return claimed
+    while (first := turns.first_in_line(document_id)) is not None:
+        # Another worker may have been quicker.
+        if (claimed := _claim(first)) is not None:
+            return claimed
+    return None
 
 
 def _claim(document_id: int) -> Document | None:

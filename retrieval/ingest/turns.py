@@ -1,4 +1,8 @@
-"""Slow documents take turns, so that a few of them never keep all workers from the quick ones.
+"""Which document a worker reads next, so that a few slow ones never keep all workers from the quick ones.
+
+Documents that nobody has tried yet stand in line by when they came and how large they are: a small file passes the
+large ones that came shortly before it. The workers' messages are interchangeable for them: each is for one document,
+and the worker takes whichever is first in line.
 
 A document is slow once reading it took longer than ``QUICK_SECONDS``, or when it holds very much text. At most
 ``SLOW_DOCUMENTS_AT_ONCE`` of those are read at the same time; the others wait as PENDING, without an attempt counted.
@@ -12,7 +16,8 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, QuerySet, Value
+from django.db.models.functions import Least
 from django.utils import timezone
 
 from retrieval.exceptions import RetrievalError
@@ -24,6 +29,11 @@ HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 # Whoever ends a turn calls the next; this is for when nobody did.
 _ASKED_AGAIN_AFTER = timedelta(seconds=15)
+# A file of 100 kB lets smaller ones pass that come up to 10 s later, the largest those of ten minutes: nothing starves.
+_PASSED_PER_BYTE = timedelta(microseconds=100)
+_PASSED_AT_MOST = timedelta(minutes=10)
+# A command submits and reads in two steps; no worker comes between them.
+_LEFT_TO_ITS_COMMAND = timedelta(seconds=1)
 _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
@@ -67,6 +77,23 @@ def postpone(document: Document) -> None:
         retry_at=now + _ASKED_AGAIN_AFTER,
         updated_at=now,
     )
+
+
+def is_untried(document_id: int) -> bool:
+    return _untried().filter(pk=document_id).exists()
+
+
+def first_in_line(document_id: int | None = None) -> int | None:
+    """The id of the untried document to read next; ``document_id`` is the one that a worker was sent for."""
+    left_alone = Q(updated_at__gte=timezone.now() - _LEFT_TO_ITS_COMMAND) & ~Q(pk=document_id)
+    passed = Least(F("size_bytes") * Value(_PASSED_PER_BYTE), Value(_PASSED_AT_MOST), output_field=DurationField())
+    order = ExpressionWrapper(F("updated_at") + passed, DateTimeField())
+    return _untried().exclude(left_alone).order_by(order, "pk").values_list("pk", flat=True).first()
+
+
+def _untried() -> QuerySet[Document]:
+    # What waits for room on the disk, or was interrupted, has an error or an attempt.
+    return Document.objects.filter(status=Document.Status.PENDING, is_slow=False, attempts=0, error="")
 
 
 def next_waiting() -> int | None:

@@ -104,3 +104,49 @@ def test_a_file_of_too_many_passages_is_rejected(collection: Collection, setting
     document = read(submit(collection, "long.md", b"# A\n\n" + b"Many words stand here. " * 300))
     assert document.status == Document.Status.FAILED
     assert "passages, and 2 is the most" in document.error
+
+
+def sent_for(document: Document, *, waiting_seconds: float = 10) -> str:
+    """The source of what a worker reads when it is sent for the document, all having waited so long."""
+    Document.objects.filter(status="pending").update(updated_at=timezone.now() - timedelta(seconds=waiting_seconds))
+    read = pipeline.ingest(document.pk, takes_turns=True)
+    return read.source if read is not None else ""
+
+
+def test_small_files_pass_large_ones(collection: Collection) -> None:
+    large = submit(collection, "large.txt", b"Many words stand here. " * 10_000)
+    middle = submit(collection, "middle.txt", b"Many words stand here. " * 10)
+    small = submit(collection, "small.txt", b"Few words.")
+    # Three messages read three documents, whichever they were for.
+    assert sent_for(large) == small.source
+    assert sent_for(small) == middle.source
+    assert sent_for(middle) == large.source
+    assert sent_for(large) == ""
+
+
+def test_a_large_file_that_waits_long_is_not_passed(collection: Collection) -> None:
+    large = submit(collection, "large.txt", b"Many words stand here. " * 10_000)
+    small = submit(collection, "small.txt", b"Few words.")
+    Document.objects.filter(pk=large.pk).update(updated_at=timezone.now() - timedelta(minutes=11))
+    Document.objects.filter(pk=small.pk).update(updated_at=timezone.now() - timedelta(seconds=5))
+    read = pipeline.ingest(small.pk, takes_turns=True)
+    assert read is not None
+    assert read.source == large.source
+
+
+def test_what_a_command_submits_is_left_to_it(collection: Collection) -> None:
+    large = submit(collection, "large.txt", b"Many words stand here. " * 1_000)
+    submit(collection, "small.txt", b"Few words.")
+    assert sent_for(large, waiting_seconds=0) == large.source
+
+
+def test_a_message_spent_on_waiting_calls_for_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(pipeline, "tell_worker", told.append)
+    another_is_slow(collection, seconds=1)
+    slow = submit(collection, "slow.md", b"# Slow\n\nWords.")
+    untried = submit(collection, "untried.md", b"# Untried\n\nWords.")
+    Document.objects.update(updated_at=timezone.now() - timedelta(seconds=10))
+    Document.objects.filter(pk=slow.pk).update(is_slow=True, error=turns.WAITING)
+    assert read(slow).status == Document.Status.PENDING
+    assert told == [untried.pk]
