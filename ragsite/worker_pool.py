@@ -26,7 +26,7 @@ class FileLock:
     """A lock between processes that are forked after it is made. Threads of one process do not exclude each other."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the lock is used
 
     def acquire(self) -> bool:
         fcntl.lockf(self._file, fcntl.LOCK_EX)
