@@ -1,6 +1,6 @@
 """Thousands of answers in a row, and what grows meanwhile: memory, open files, threads, database connections.
 
-.venv/bin/python -m bench.endurance [--answers 2000] [--port 8000]
+.venv/bin/python -m bench.endurance [--answers 2000] [--minutes 120] [--port 8233]
 """
 
 from __future__ import annotations
@@ -98,15 +98,20 @@ def _slope(points: list[tuple[int, float]]) -> float:
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
 
 
-def endure(site: RunningSite, answers: int) -> tuple[list[Growth], list[float], list[int], Counter[str]]:
+def endure(
+    site: RunningSite, answers: int, seconds_limit: float
+) -> tuple[list[Growth], list[float], list[int], Counter[str]]:
     """The growth of each role, the seconds of each answer, the database's connections, and what went wrong."""
     samples: dict[str, list[Sample]] = defaultdict(list)
     times: list[float] = []
     connections: list[int] = []
     errors: Counter[str] = Counter()
     questions = distinct_questions("endurance ")
+    began = time.monotonic()
     for number in range(1, answers + 1):
         started = time.monotonic()
+        if started - began > seconds_limit:
+            break
         reply = site.post("/api/v1/ask/", {"question": next(questions), "anew": True})
         times.append(time.monotonic() - started)
         if reply.status != 200:
@@ -117,7 +122,7 @@ def endure(site: RunningSite, answers: int) -> tuple[list[Growth], list[float], 
                     samples[role].append(found)
             connections.append(_connections(site))
             progress(number, answers, f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections")
-    return [growth(role, samples[role], answers) for role in ROLES if samples[role]], times, connections, errors
+    return [growth(role, samples[role], len(times)) for role in ROLES if samples[role]], times, connections, errors
 
 
 def _connections(site: RunningSite) -> int:
@@ -131,11 +136,12 @@ def _connections(site: RunningSite) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=int, default=2000)
+    parser.add_argument("--minutes", type=float, default=120.0, help="After which no more are asked.")
     parser.add_argument("--port", type=int, default=8233)
     parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
     given = parser.parse_args()
     with running_site(given.port) as site:
-        roles, times, connections, errors = endure(site, given.answers)
+        roles, times, connections, errors = endure(site, given.answers, given.minutes * 60)
     quarter = max(1, len(times) // 4)
     early, late = times[:quarter], times[-quarter:]
     if given.json:

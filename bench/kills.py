@@ -1,6 +1,6 @@
 """kill -9 at random points of reading, re-embedding, answering, judging and publishing, and what is lost by it.
 
-.venv/bin/python -m bench.kills [--kills 300] [--seed 1] [--port 8000]
+.venv/bin/python -m bench.kills [--kills 300] [--minutes 60] [--seed 1] [--port 8231]
 """
 
 from __future__ import annotations
@@ -8,75 +8,94 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
 import psutil
 import psycopg
 
-from bench.running_site import RunningSite, running_site
+from bench.running_site import RunningSite, SiteFailed, running_site
 from bench.tables import percentile, progress, seconds, table
 
 if TYPE_CHECKING:
     from bench.load import Load
 
 REEMBEDDING = "re-embedding"
-KINDS = ("worker child", "worker", "web", "scheduler", "postgres", "serve", REEMBEDDING)
-RECOVERY_SECONDS = 180.0
+# How often each is chosen: what is back within seconds more often than what stops everything for a minute.
+CHOICES = {"worker child": 30, "worker": 15, "web": 15, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 21}
+KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
+PAUSE_SECONDS = (0.2, 5.0)
+RECOVERY_SECONDS = 240.0
+REEMBED_SECONDS = 600.0
 REST_SECONDS = 1200.0
 CHECK_EVERY = 25
-# A passage of the command's life: from before it has connected to after its first batches.
-REEMBEDDING_SECONDS = (2.0, 20.0)
+CHECK_TRIES = 5
+MEASURE_EVERY = 10
+
+
+@dataclass(slots=True)
+class Result:
+    """``recoveries``: the seconds of those that were waited for, None where it did not come."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
+    violations: list[str] = field(default_factory=list)
+    checks: int = 0
+    seconds: float = 0.0
+
+    @property
+    def kills(self) -> int:
+        return self.counts.total()
 
 
 class Killer:
-    """Ends processes of a site, and waits until their work goes on."""
+    """Ends processes of a site. A sample is waited for; the others may meet a site that is still recovering."""
 
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
+        self._reembedding: subprocess.Popen[str] | None = None
+        self._other = False
+        # Those that were not killed, by their status.
+        self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
-        """Seconds until the site had recovered; None when it did not."""
+        """When something in that role was killed, by the clock; None when there was nothing to kill."""
         if kind == REEMBEDDING:
             return self._kill_reembedding()
         victims = self._site.find(kind)
         if not victims:
             return None
-        victim = self._random.choice(victims)
-        killed_at = time.time()
-        started = time.monotonic()
-        victim.kill()
-        if kind == "serve":
-            if not self._restart():
-                return None
-        elif self._site.wait(lambda: self._is_back(kind, victim, killed_at), RECOVERY_SECONDS) is None:
-            return None
-        return time.monotonic() - started
+        self._random.choice(victims).kill()
+        return time.time()
 
-    def _restart(self) -> bool:
-        """`serve` again, as a supervisor of the machine would start it; what it left behind has to go by itself."""
-        if self._site.serve is not None:
-            self._site.serve.wait(10)
-        ended = self._site.wait(lambda: not self._site.find("web") and not self._site.find("worker"), 60)
-        if ended is None:
-            # It counts against the site; the rest of the run goes on without what it left.
-            self._site.kill_everything()
-        self._site.start()
-        return ended is not None
+    def tend(self) -> None:
+        """Start `serve` again when it has ended, as a supervisor of the machine does; what it left ends by itself."""
+        if self._site.serve is not None and self._site.serve.poll() is not None:
+            self._site.launch()
 
-    def _is_back(self, kind: str, victim: psutil.Process, killed_at: float) -> bool:
-        if all(process.pid == victim.pid for process in self._site.find(kind)):
+    def recover(self, kind: str, killed_at: float) -> float | None:
+        """Seconds until what the role does was done again; None when it was not in time."""
+
+        def is_back() -> bool:
+            self.tend()
+            return self._is_back(kind, killed_at)
+
+        return self._site.wait(is_back, RECOVERY_SECONDS)
+
+    def _is_back(self, kind: str, killed_at: float) -> bool:
+        if not any(_started_after(process, killed_at) for process in self._site.find(kind)):
             return False
         match kind:
             case "web":
                 return self._site.is_alive()
             case "worker" | "worker child":
                 return self._read_since(killed_at)
-            case "postgres":
+            case "postgres" | "serve":
                 return self._read_since(killed_at) and self._site.is_ready()
         return True
 
@@ -92,48 +111,89 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """A switch to another embedder, killed on its way; one that was quicker is taken back."""
-        command = self._site.manage("reembed", EMBEDDING_PRECISION="fp32")
-        try:
-            command.communicate(timeout=self._random.uniform(*REEMBEDDING_SECONDS))
-        except subprocess.TimeoutExpired:
-            command.kill()
-            command.communicate()
-            return 0.0
-        started = time.monotonic()
+        """A switch to another embedder and back, begun by one call, and killed on its way by the next."""
+        running, self._reembedding = self._reembedding, None
+        if running is not None and running.poll() is None:
+            running.kill()
+            running.communicate()
+            return time.time()
+        if running is not None:
+            self.reembeddings[running.returncode] += 1
+            print(running.communicate()[0][-300:], file=sys.stderr)
+        self._other = not self._other
+        self._reembedding = self._site.manage("reembed", **({"EMBEDDING_PRECISION": "fp32"} if self._other else {}))
+        return None
+
+    def finish_reembedding(self) -> None:
+        """What is left of the command, and the embedder of the site again. Raises: SiteFailed."""
+        if self._reembedding is not None:
+            self._reembedding.kill()
+            self._reembedding.communicate()
         back = self._site.manage("reembed")
-        back.communicate(timeout=300)
-        return time.monotonic() - started if back.returncode == 0 else None
+        output, _ = back.communicate(timeout=REEMBED_SECONDS)
+        if back.returncode != 0:
+            raise SiteFailed(f"The command reembed failed: {output[-500:]}")
 
 
-def kinds(random: Random) -> Iterator[str]:
-    """Without end: every kind as often as any other, in random order, so that none is killed again at once."""
-    while True:
-        yield from random.sample(KINDS, len(KINDS))
+def _started_after(process: psutil.Process, moment: float) -> bool:
+    try:
+        # The kernel's clock ticks a hundred times a second.
+        return bool(process.create_time() > moment - 0.05)
+    except psutil.Error:
+        return False
 
 
-def run(site: RunningSite, load: Load, kills: int, random: Random) -> tuple[dict[str, list[float | None]], list[str]]:
-    """The seconds to recovery of each kill, and what did not hold meanwhile."""
+def run(site: RunningSite, load: Load, kills: int, random: Random, seconds_limit: float) -> Result:
+    """Kill so often, or for so long."""
+    result = Result()
+    killer = Killer(site, random)
+    began = time.monotonic()
+    while result.kills < kills and time.monotonic() - began < seconds_limit:
+        time.sleep(random.uniform(*PAUSE_SECONDS))
+        killer.tend()
+        kind = random.choices(KINDS, WEIGHTS)[0]
+        killed_at = killer.kill(kind)
+        if killed_at is None:
+            continue
+        result.counts[kind] += 1
+        what = kind
+        if result.kills % MEASURE_EVERY == 0 and kind != REEMBEDDING:
+            recovery = killer.recover(kind, killed_at)
+            result.recoveries[kind].append(recovery)
+            what = f"{kind}: {seconds(recovery)}"
+            if recovery is None:
+                result.violations.append(f"Kill {result.kills}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
+        if result.kills % CHECK_EVERY == 0:
+            result.checks += 1
+            found = checked(site, killer, load, at_rest=False)
+            result.violations += [f"After kill {result.kills}: {one}" for one in found]
+        progress(result.kills, kills, f"{what}, {len(result.violations)} violations")
+    result.seconds = time.monotonic() - began
+    killer.tend()
+    if site.wait(lambda: killer.tend() or site.is_ready(), RECOVERY_SECONDS) is None:
+        result.violations.append(f"The site was not ready {RECOVERY_SECONDS:g} s after the last kill.")
+    killer.finish_reembedding()
+    return result
+
+
+def checked(site: RunningSite, killer: Killer, load: Load, *, at_rest: bool) -> list[str]:
+    """What does not hold, when the database is there to be asked."""
+    from django.db import Error
+
     from bench.invariants import violations
 
-    recoveries: dict[str, list[float | None]] = defaultdict(list)
-    found: list[str] = []
-    killer = Killer(site, random)
-    for number, kind in zip(range(1, kills + 1), kinds(random), strict=False):
-        time.sleep(random.uniform(0.2, 4.0))
-        recovery = killer.kill(kind)
-        recoveries[kind].append(recovery)
-        if recovery is None:
-            found.append(f"Kill {number}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
-        if number % CHECK_EVERY == 0:
-            found += [f"After kill {number}: {one}" for one in violations(load.ledger, at_rest=False)]
-        progress(number, kills, f"{kind}: {seconds(recovery)}, {len(found)} violations")
-    return recoveries, found
+    for _ in range(CHECK_TRIES):
+        try:
+            return violations(load.ledger, at_rest=at_rest)
+        except Error:
+            site.wait(lambda: killer.tend() or site.is_ready(), RECOVERY_SECONDS)
+    return ["The database could not be asked."]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=60.0, help="After which no more are begun.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=8231)
     parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
@@ -145,36 +205,38 @@ def main() -> None:
         key = site.manage("drf_create_token", "admin").communicate(timeout=120)[0].split()[2]
         load = Load(site, key, given.seed)
         load.start()
-        recoveries, found = run(site, load, given.kills, Random(given.seed))
+        result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
         rest = site.wait(lambda: site.is_ready() and not open_work(), REST_SECONDS)
-        found += [*load.ledger.violations, *violations(load.ledger, at_rest=True)]
+        result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=True)]
         left_behind, left_after = files_left_behind()
         if left_after:
-            found.append(f"{left_after} files without a document are left after a repair.")
+            result.violations.append(f"{left_after} files without a document are left after a repair.")
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
     if given.json:
-        result = {"recoveries": recoveries, "violations": found, "rest_seconds": rest, "at_stake": at_stake}
-        print(json.dumps({**result, "files_left_behind": left_behind}))
+        print(json.dumps({**asdict(result), "rest_seconds": rest, "at_stake": at_stake, "files": left_behind}))
     else:
-        print(_table(recoveries))
-        print(f"\nAt rest {seconds(rest)} after the load ended. At stake: ", end="")
-        print(", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
+        print(_table(result))
+        print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
+        print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
+        print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
         print(f"Files without a document: {left_behind}, after a repair {left_after}.")
-        print(f"Violations: {len(found)}.")
-        for sentence, number in Counter(found).most_common(40):
+        print(f"What the load met: {dict(load.met.most_common(8))}.")
+        print(f"Violations: {len(result.violations)}.")
+        for sentence, number in Counter(result.violations).most_common(40):
             print(f"- {sentence}{f' ({number} times)' if number > 1 else ''}")
-    raise SystemExit(1 if found else 0)
+    raise SystemExit(1 if result.violations else 0)
 
 
-def _table(recoveries: dict[str, list[float | None]]) -> str:
+def _table(result: Result) -> str:
     rows = []
     for kind in KINDS:
-        times = [each for each in recoveries[kind] if each is not None]
-        lost = len(recoveries[kind]) - len(times)
-        rows.append([kind, len(recoveries[kind]), lost, seconds(percentile(times, 50)), seconds(percentile(times, 95))])
-    return table(["killed", "kills", "not recovered", "recovery p50", "recovery p95"], rows)
+        measured = result.recoveries[kind]
+        times = [each for each in measured if each is not None]
+        row = [kind, result.counts[kind], len(measured), len(measured) - len(times)]
+        rows.append([*row, seconds(percentile(times, 50)), seconds(max(times, default=None))])
+    return table(["killed", "kills", "waited for", "not recovered", "recovery p50", "longest"], rows)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from retrieval.models import Collection, Document, Draft
 
 UPLOADED, DRAFTED = "soak", "soak-drafts"
 SOURCES = 150
-UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 2.0, 0.5, 0.5
+UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 4.0, 1.0, 0.5
 # What went wrong between a request and its answer; the next round looks at the database, and goes on from there.
 _PASSING = (Error, RetrievalError, OSError)
 
@@ -59,6 +60,8 @@ class Load:
 
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
         self.ledger = Ledger()
+        # What the steps of the load ran into, for the report.
+        self.met: Counter[str] = Counter()
         self._site = site
         self._key = key
         self._random = Random(seed)
@@ -94,7 +97,8 @@ class Load:
             try:
                 with fresh_connection():
                     step()
-            except _PASSING:
+            except _PASSING as error:
+                self.met[f"{step.__name__.strip('_')}: {type(error).__name__}"] += 1
                 self._stopped.wait(1.0)
 
     def _text(self, paragraphs: int) -> bytes:
@@ -174,6 +178,7 @@ def contents(collection: Collection) -> dict[str, str]:
     return dict(Document.objects.filter(collection=collection).values_list("source", "content_hash"))
 
 
+@fresh_connection()
 @fresh_connection()
 def open_work() -> dict[str, int]:
     """What is not finished yet, by kind; nothing when the site is at rest."""

@@ -62,6 +62,11 @@ class RunningSite:
 
     def start(self) -> None:
         """Returns when questions can be asked. Raises: SiteFailed."""
+        self.launch()
+        if self.wait(self.is_ready, START_SECONDS) is None:
+            raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")
+
+    def launch(self) -> None:
         command = [sys.executable, "manage.py", "serve", "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.serve = subprocess.Popen(
@@ -73,8 +78,6 @@ class RunningSite:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        if self.wait(self.is_ready, START_SECONDS) is None:
-            raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")
 
     def stop(self) -> None:
         if self.serve is not None and self.serve.poll() is None:

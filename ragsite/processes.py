@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ragsite import memory
@@ -129,7 +130,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
                 start_new_session=True,
-                preexec_fn=_in_child if sys.platform == "linux" else None,
+                preexec_fn=partial(_in_child, os.getpid()) if sys.platform == "linux" else None,
             )
 
     def _kill_if_silent(self, process: Process) -> None:
@@ -198,7 +199,12 @@ def _signal_group(popen: subprocess.Popen[bytes], number: signal.Signals, *, onl
         return
 
 
-def _in_child() -> None:
-    """Have the kernel end this child when its parent is killed, so that no stray process keeps the port."""
+def _in_child(parent: int) -> None:
+    """Have the kernel kill this child when its parent is killed, so that no stray process keeps the port or a task.
+
+    Not ask it to end: a worker then waits for its tasks. What it was at is taken up again as after any kill.
+    """
     memory.go_before_others(memory.SITE_SCORE)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

@@ -23,7 +23,7 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 from ragsite.processes import Supervisor, parse_procfile
-processes = parse_procfile("sleeper: sleep 1000", os.environ)
+processes = parse_procfile(sys.argv[1] if sys.argv[1:] else "sleeper: sleep 1000", os.environ)
 supervisor = Supervisor(processes, os.environ, Path.cwd(), lambda line: print(line, flush=True))
 def tick():
     if processes[0].popen: print("child", processes[0].popen.pid, flush=True)
@@ -43,8 +43,8 @@ def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def start() -> tuple[subprocess.Popen[str], int]:
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+def start(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     return process, int(process.stdout.readline().split()[1])
 
@@ -100,11 +100,54 @@ def test_a_signal_stops_parent_and_child() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
-def test_children_do_not_outlive_a_killed_parent() -> None:
-    parent, child = start()
+@pytest.mark.parametrize("arguments", [(), ("deaf: sh -c \"trap '' TERM; while true; do sleep 0.1; done\"",)])
+def test_children_do_not_outlive_a_killed_parent(arguments: tuple[str, ...]) -> None:
+    parent, child = start(*arguments)
+    time.sleep(0.5)  # the shell sets its trap
     parent.kill()
     parent.wait(60)
     wait_until(lambda: not is_alive(child))
+
+
+POOL = """
+import os, signal, sys, time
+from celery.signals import worker_process_init
+from ragsite.worker_pool import TaskPool
+def initializer(): worker_process_init.send(sender=None)
+pool = TaskPool.BlockingPool(2, initializer=initializer)
+time.sleep(1)
+match sys.argv[1]:
+    case "idle":
+        # One of them holds the lock, and waits for the next task.
+        for each in list(pool._pool):
+            os.kill(each.pid, signal.SIGKILL)
+        time.sleep(1)
+        results = [pool.apply_async(abs, (-number,)) for number in range(5)]
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not all(each.ready() for each in results): time.sleep(0.1)
+        print([each.ready() and each.get() for each in results], flush=True)
+    case "busy":
+        pool.apply_async(time.sleep, (1000,))
+        time.sleep(1)
+        print(*(each.pid for each in pool._pool), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run_pool(what: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", POOL, what], stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False
+    ).stdout
+
+
+def test_a_killed_process_of_the_pool_takes_no_lock_with_it() -> None:
+    assert run_pool("idle") == "[0, 1, 2, 3, 4]\n"
+
+
+def test_a_busy_process_of_the_pool_does_not_outlive_its_worker() -> None:
+    pids = [int(pid) for pid in run_pool("busy").split()]
+    assert len(pids) == 2
+    wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_a_child_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""The worker's pool of processes, so that the death of one, or of the worker itself, does not stop the others.
+
+The processes of a pool take their tasks from one pipe, under a lock that a killed process would keep for ever: those
+that are left, and those that replace it, would wait for it, and the worker would not even end when told to. The locks
+here are the kernel's, which releases them with the process that holds them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import tempfile
+import threading
+import time
+from typing import Any
+
+from billiard.pool import Pool
+from celery.concurrency import prefork
+from celery.signals import worker_process_init
+
+LOOK_SECONDS = 1.0
+
+
+class FileLock:
+    """A lock between processes that are forked after it is made. Threads of one process do not exclude each other."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the lock is used
+
+    def acquire(self) -> bool:
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        return True
+
+    def release(self) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class LastingPool(Pool):
+    def _setup_queues(self) -> None:
+        super()._setup_queues()
+        for queue in (self._inqueue, self._outqueue):
+            queue._rlock, queue._wlock = FileLock(), FileLock()
+
+
+class TaskPool(prefork.TaskPool):
+    BlockingPool = LastingPool
+
+
+@worker_process_init.connect
+def _end_with_the_worker(**_: Any) -> None:
+    """Have this process of the pool killed when the worker is gone: nobody would take its results any more.
+
+    Not by PR_SET_PDEATHSIG, which also comes when only the thread has ended that this process was forked from.
+    """
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
