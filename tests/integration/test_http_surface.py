@@ -86,8 +86,8 @@ def test_no_cache_keeps_what_depends_on_who_asks(
     client.raise_request_exception = False
     kept, broken, seen = [], [], 0
     for address in addresses(values):
-        if address.endswith("/stream/"):
-            continue  # these close the test's own connection; tests of streams look at their headers
+        if address.endswith("/stream/") or "/pages/" in address:
+            continue  # these close the test's own connection; their own tests look at their headers
         response = client.get(address, headers={"HX-Current-URL": BROKEN_ADDRESS, "HX-Request": "true"})
         seen += 1
         if response.status_code >= 500 and address != "/readyz":

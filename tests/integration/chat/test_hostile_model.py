@@ -90,7 +90,8 @@ async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read
 async def test_an_answer_without_an_end_is_cut_off_and_the_reader_is_told(
     library: Collection, model: ModelServer
 ) -> None:
-    model.pieces = [SAID, *(["."] * 40 + [" more" * 1000]) * 20]
+    # More than the buffers of a connection hold, so that the server notices that nobody reads on.
+    model.pieces = [SAID, *(["."] * 40 + [" more" * 1000]) * 20, *[" more" * 10_000] * 400]
     answer, _, _ = await ask()
     assert len(answer.text) <= CHARACTERS_PER_TOKEN * ANSWER_TOKENS
     assert answer.text.startswith(SAID)
