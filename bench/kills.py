@@ -170,10 +170,15 @@ def run(site: RunningSite, load: Load, kills: int, random: Random, seconds_limit
         progress(result.kills, kills, f"{what}, {len(result.violations)} violations")
     result.seconds = time.monotonic() - began
     killer.tend()
-    if site.wait(lambda: killer.tend() or site.is_ready(), RECOVERY_SECONDS) is None:
+    if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:
         result.violations.append(f"The site was not ready {RECOVERY_SECONDS:g} s after the last kill.")
     killer.finish_reembedding()
     return result
+
+
+def _is_ready(site: RunningSite, killer: Killer) -> bool:
+    killer.tend()
+    return site.is_ready()
 
 
 def checked(site: RunningSite, killer: Killer, load: Load, *, at_rest: bool) -> list[str]:
@@ -186,7 +191,7 @@ def checked(site: RunningSite, killer: Killer, load: Load, *, at_rest: bool) -> 
         try:
             return violations(load.ledger, at_rest=at_rest)
         except Error:
-            site.wait(lambda: killer.tend() or site.is_ready(), RECOVERY_SECONDS)
+            site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS)
     return ["The database could not be asked."]
 
 

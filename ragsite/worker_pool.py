@@ -45,7 +45,7 @@ class FileLock:
 class LastingPool(Pool):
     def _setup_queues(self) -> None:
         super()._setup_queues()
-        for queue in (self._inqueue, self._outqueue):
+        for queue in (self._inqueue, self._outqueue):  # type: ignore[attr-defined]  # made by the line above
             queue._rlock, queue._wlock = FileLock(), FileLock()
 
 

@@ -243,7 +243,7 @@ def _extract(document: Document, turn: Turn) -> ExtractedText:
     with document.file.open("rb") as file:
         data = file.read()
     limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
-    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits)
+    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
     try:
         return extract_in_sandbox(data, document.source, limits=limits, within=within, still_wanted=turn.is_wanted)
     except JobCancelled as error:

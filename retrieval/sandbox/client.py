@@ -285,6 +285,8 @@ def _unpacked(frame: bytes, ended: dict[str, Any], limits: Limits) -> tuple[Any,
     memory = LimitExceeded("memory", f"needed more than {limits.memory_mib:,} MiB of memory")
     if frame == OUT_OF_MEMORY:
         raise memory
+    if code == -signal.SIGXCPU and limits.processor_seconds is not None:
+        raise LimitExceeded("time", f"needed more than {limits.processor_seconds:g} s of processor time")
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
         raise _too_slow(limits)
     if code == -signal.SIGKILL:

@@ -140,11 +140,12 @@ _REFUSE = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one job may use. ``seconds`` bounds processor time and wall time alike."""
+    """What one job may use. ``seconds`` is wall time; ``processor_seconds`` is as much, unless given."""
 
     memory_mib: int
     seconds: float
     output_bytes: int
+    processor_seconds: float | None = None
 
 
 def confine(limits: Limits, parent: int) -> list[str]:
@@ -158,7 +159,7 @@ def confine(limits: Limits, parent: int) -> list[str]:
     # If the machine runs out of memory all the same, this process is ended and no other.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-    seconds = max(1, round(limits.seconds))
+    seconds = max(1, round(limits.processor_seconds or limits.seconds))
     for kind, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, 0, 0),

@@ -19,11 +19,22 @@ _MOST_MARKS = 1_000_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
 _HEAD_BYTES = 64 << 20
+_LEAST_SECONDS = 10.0
+_SECONDS_PER_MIB = 10.0
 
 
-def sandbox_limits(memory_mib: int, seconds: float, limits: ExtractionLimits) -> sandbox.Limits:
-    """The limits of one extraction; its output is bounded by the text that may be in the file."""
-    return sandbox.Limits(memory_mib, seconds, limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES)
+def sandbox_limits(
+    memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
+) -> sandbox.Limits:
+    """The limits of one extraction; its output is bounded by the text that may be in the file.
+
+    A small file may take less processor time than a large one: it has no reason to take long, unless it is made to.
+    """
+    output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES
+    if size_bytes is None:
+        return sandbox.Limits(memory_mib, seconds, output_bytes)
+    processor_seconds = round(min(seconds, _LEAST_SECONDS + _SECONDS_PER_MIB * size_bytes / 2**20))
+    return sandbox.Limits(memory_mib, seconds, output_bytes, processor_seconds)
 
 
 def extract_in_sandbox(

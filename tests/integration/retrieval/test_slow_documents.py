@@ -45,7 +45,9 @@ def another_is_slow(collection: Collection, **heartbeat: float) -> Document:
 def test_a_file_past_its_time_is_rejected_at_the_first_attempt(collection: Collection) -> None:
     document = read(submit(collection, "bomb.pdf", bombs.pdf_nested_forms()))
     assert (document.status, document.attempts, document.is_slow) == (Document.Status.FAILED, 1, True)
-    assert document.error.startswith(("bomb.pdf took longer than 1 s to be read", "bomb.pdf needed more than 256 MiB"))
+    assert document.error.startswith(
+        ("bomb.pdf needed more than 1 s", "bomb.pdf took longer", "bomb.pdf needed more than 256 MiB")
+    )
 
 
 def test_a_file_past_its_memory_is_rejected_at_the_first_attempt(

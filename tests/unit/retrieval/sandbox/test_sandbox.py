@@ -8,12 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from retrieval import sandbox
+from retrieval.ingest.extraction.limits import ExtractionLimits
+from retrieval.ingest.extraction.sandboxed import sandbox_limits
 from retrieval.sandbox import Limits
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -143,3 +146,15 @@ def test_everything_ends_with_a_parent_that_is_killed() -> None:
     theirs = fork.children(recursive=True)
     fork.kill()
     assert not psutil.wait_procs(theirs, timeout=10)[1]
+
+
+def test_processor_time_may_be_less_than_wall_time() -> None:
+    limits = replace(SHORT, seconds=30.0, processor_seconds=1.0)
+    with pytest.raises(sandbox.LimitExceeded, match=r"needed more than 1 s of processor time"):
+        run("spin", limits)
+
+
+@pytest.mark.parametrize(("size_bytes", "seconds"), [(3_000, 10), (2**20, 20), (40 * 2**20, 60)])
+def test_a_small_file_may_take_less_processor_time(size_bytes: int, seconds: int) -> None:
+    limits = sandbox_limits(1024, 60.0, ExtractionLimits(), size_bytes)
+    assert (limits.seconds, limits.processor_seconds) == (60.0, seconds)
