@@ -44,8 +44,9 @@ class FileLock:
 
 class LastingPool(Pool):
     def _setup_queues(self) -> None:
-        super()._setup_queues()
-        for queue in (self._inqueue, self._outqueue):
+        # The stubs of billiard know only what is public.
+        super()._setup_queues()  # type: ignore[misc]
+        for queue in (self._inqueue, self._outqueue):  # type: ignore[attr-defined]
             queue._rlock, queue._wlock = FileLock(), FileLock()
 
 
