@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
 REEMBEDDING = "re-embedding"
 # How often each is chosen: what is back within seconds more often than what stops everything for a minute.
-CHOICES = {"worker child": 30, "worker": 15, "web": 15, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 21}
+CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 6, REEMBEDDING: 14}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
-PAUSE_SECONDS = (0.2, 5.0)
+PAUSE_SECONDS = (0.2, 4.0)
+# A process is killed at a random age below this, so that some work is done between the kills.
+MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
+AGE_SECONDS = 60.0
 RECOVERY_SECONDS = 240.0
 REEMBED_SECONDS = 600.0
 REST_SECONDS = 1200.0
@@ -67,23 +70,27 @@ class Killer:
         """When something in that role was killed, by the clock; None when there was nothing to kill."""
         if kind == REEMBEDDING:
             return self._kill_reembedding()
-        victims = self._site.find(kind)
+        before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
+        victims = [process for process in self._site.find(kind) if not _started_after(process, before)]
         if not victims:
             return None
-        self._random.choice(victims).kill()
+        try:
+            self._random.choice(victims).kill()
+        except psutil.NoSuchProcess:
+            return None
         return time.time()
 
-    def tend(self) -> None:
+    def tend(self) -> bool:
         """Start `serve` again when it has ended, as a supervisor of the machine does; what it left ends by itself."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
+        return True
 
     def recover(self, kind: str, killed_at: float) -> float | None:
         """Seconds until what the role does was done again; None when it was not in time."""
 
         def is_back() -> bool:
-            self.tend()
-            return self._is_back(kind, killed_at)
+            return self.tend() and self._is_back(kind, killed_at)
 
         return self._site.wait(is_back, RECOVERY_SECONDS)
 
@@ -170,7 +177,11 @@ def run(site: RunningSite, load: Load, kills: int, random: Random, seconds_limit
         progress(result.kills, kills, f"{what}, {len(result.violations)} violations")
     result.seconds = time.monotonic() - began
     killer.tend()
+<<<<<<< HEAD
     if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:
+=======
+    if site.wait(lambda: killer.tend() and site.is_ready(), RECOVERY_SECONDS) is None:
+>>>>>>> wt-k
         result.violations.append(f"The site was not ready {RECOVERY_SECONDS:g} s after the last kill.")
     killer.finish_reembedding()
     return result
@@ -191,7 +202,11 @@ def checked(site: RunningSite, killer: Killer, load: Load, *, at_rest: bool) -> 
         try:
             return violations(load.ledger, at_rest=at_rest)
         except Error:
+<<<<<<< HEAD
             site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS)
+=======
+            site.wait(lambda: killer.tend() and site.is_ready(), RECOVERY_SECONDS)
+>>>>>>> wt-k
     return ["The database could not be asked."]
 
 
