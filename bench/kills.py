@@ -177,11 +177,7 @@ def run(site: RunningSite, load: Load, kills: int, random: Random, seconds_limit
         progress(result.kills, kills, f"{what}, {len(result.violations)} violations")
     result.seconds = time.monotonic() - began
     killer.tend()
-<<<<<<< HEAD
     if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:
-=======
-    if site.wait(lambda: killer.tend() and site.is_ready(), RECOVERY_SECONDS) is None:
->>>>>>> wt-k
         result.violations.append(f"The site was not ready {RECOVERY_SECONDS:g} s after the last kill.")
     killer.finish_reembedding()
     return result
@@ -202,11 +198,7 @@ def checked(site: RunningSite, killer: Killer, load: Load, *, at_rest: bool) -> 
         try:
             return violations(load.ledger, at_rest=at_rest)
         except Error:
-<<<<<<< HEAD
             site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS)
-=======
-            site.wait(lambda: killer.tend() and site.is_ready(), RECOVERY_SECONDS)
->>>>>>> wt-k
     return ["The database could not be asked."]
 
 

@@ -44,14 +44,8 @@ class FileLock:
 
 class LastingPool(Pool):
     def _setup_queues(self) -> None:
-<<<<<<< HEAD
         super()._setup_queues()
         for queue in (self._inqueue, self._outqueue):  # type: ignore[attr-defined]  # made by the line above
-=======
-        # The stubs of billiard know only what is public.
-        super()._setup_queues()  # type: ignore[misc]
-        for queue in (self._inqueue, self._outqueue):  # type: ignore[attr-defined]
->>>>>>> wt-k
             queue._rlock, queue._wlock = FileLock(), FileLock()
 
 
