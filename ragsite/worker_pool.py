@@ -44,7 +44,7 @@ class FileLock:
 
 class LastingPool(Pool):
     def _setup_queues(self) -> None:
-        super()._setup_queues()
+        super()._setup_queues()  # type: ignore[misc]  # the stubs know only what is public
         for queue in (self._inqueue, self._outqueue):  # type: ignore[attr-defined]  # made by the line above
             queue._rlock, queue._wlock = FileLock(), FileLock()
 
