@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 
 REEMBEDDING = "re-embedding"
 # How often each is chosen: what is back within seconds more often than what stops everything for a minute.
-CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 6, REEMBEDDING: 14}
+CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
-PAUSE_SECONDS = (0.2, 4.0)
+PAUSE_SECONDS = (0.2, 3.0)
 # A process is killed at a random age below this, so that some work is done between the kills.
 MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
-AGE_SECONDS = 60.0
+AGE_SECONDS = 40.0
 RECOVERY_SECONDS = 240.0
 REEMBED_SECONDS = 600.0
-REST_SECONDS = 1200.0
 CHECK_EVERY = 25
 CHECK_TRIES = 5
 MEASURE_EVERY = 10
@@ -206,6 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=60.0, help="After which no more are begun.")
+    parser.add_argument("--rest", type=float, default=20.0, help="Minutes in which all work has to be finished.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=8231)
     parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
@@ -219,8 +219,10 @@ def main() -> None:
         load.start()
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
-        rest = site.wait(lambda: site.is_ready() and not open_work(), REST_SECONDS)
-        result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=True)]
+        rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+        if rest is None:
+            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
+        result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
         left_behind, left_after = files_left_behind()
         if left_after:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
