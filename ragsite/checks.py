@@ -118,18 +118,19 @@ def search_profile() -> Finding:
 
 
 def broker() -> Finding:
-    link = celery_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS)
     try:
-        link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
+        with celery_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
+            try:
+                link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
+            except Exception:
+                # The transport of pgmq leaves its pool open when its first query fails: four connections a probe.
+                client = getattr(link.transport, "_pgmq_client", None)
+                if client is not None:
+                    client.pool.close()
+                raise
     except Exception:  # each transport has its own errors
         logger.exception("The broker does not answer.")
-        # The transport of pgmq leaves its pool open when its first query fails: four connections at every probe.
-        client = getattr(link.transport, "_pgmq_client", None)
-        if client is not None:
-            client.pool.close()
         return Finding(State.DEGRADED, "The broker does not answer: new documents wait until it does.")
-    finally:
-        link.release()
     return Finding()
 
 
