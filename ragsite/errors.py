@@ -1,24 +1,32 @@
-"""Refusals by Django itself, in the form that the caller reads: JSON under /api/, OpenAI's under /v1/, else a page."""
+"""Refusals outside the API's views, in the form that the caller reads: JSON under /api/, OpenAI's under /v1/, else a
+page. API views give theirs that form themselves.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 from django.views import defaults
 
 from chat.openai_api.errors import error as openai_error
 from chat.openai_api.errors import kind_of
+from retrieval import disk
+
+INSUFFICIENT_STORAGE = 507
 
 
-def problem(path: str, status: int, sentence: str) -> dict[str, Any] | None:
-    """The JSON body of a refusal at ``path``; None where people read pages."""
+def problem(path: str, status: int, sentence: str, code: str = "") -> dict[str, Any] | None:
+    """The JSON body of a refusal at ``path``; None where people read pages. ``code`` is for OpenAI's form."""
     if path.startswith("/api/"):
         return {"detail": sentence}
     if path.startswith("/v1/"):
-        return openai_error(sentence, kind=kind_of(status))
+        return openai_error(sentence, kind=kind_of(status), code=code)
     return None
 
 
@@ -37,10 +45,36 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    if disk.is_disk_full(sys.exc_info()[1]):
+        # Met outside a view: by a session or an upload that could not be kept, say.
+        return disk_full(request)
     sentence = _("Something went wrong. The fault is ours, and it has been noted. Try again in a minute.")
     return _refusal(request, 500, sentence, lambda: defaults.server_error(request))
 
 
 def _refusal(request: HttpRequest, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    body = problem(request.path_info, status, sentence)
+    code = "insufficient_storage" if status == INSUFFICIENT_STORAGE else ""
+    body = problem(request.path_info, status, sentence, code)
     return page() if body is None else JsonResponse(body, status=status)
+
+
+class DiskFullMiddleware(MiddlewareMixin):
+    """Tells of a full disk that a page or the admin met; API views do so themselves."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return disk_full(request) if disk.is_disk_full(exception) else None
+
+
+def disk_full(request: HttpRequest) -> HttpResponse:
+    disk.DISK_FULL.labels(reason="error").inc()
+    sentence = disk.message()
+    return _refusal(request, INSUFFICIENT_STORAGE, sentence, lambda: _disk_full_page(request, sentence))
+
+
+def _disk_full_page(request: HttpRequest, sentence: str) -> HttpResponse:
+    if not request.headers.get("HX-Request"):
+        return render(request, "507.html", {"message": sentence}, status=INSUFFICIENT_STORAGE)
+    response = render(request, "chat/_question_error.html", {"error": sentence}, status=INSUFFICIENT_STORAGE)
+    response["HX-Retarget"] = "#question-error"
+    response["HX-Reswap"] = "outerHTML"
+    return response

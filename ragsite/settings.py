@@ -83,7 +83,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ragsite.disk_full.DiskFullMiddleware",
+    "ragsite.errors.DiskFullMiddleware",
 ]
 
 TEMPLATES = [

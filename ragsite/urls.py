@@ -12,8 +12,6 @@ admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"
 admin.site.index_title = _("Documents and answers")
 
-handler500 = "ragsite.disk_full.server_error"
-
 urlpatterns = [
     path("admin/", admin.site.urls),
     # The administration's own page signs in staff alone.

@@ -14,7 +14,7 @@ from chat import asking, rights
 from chat.api.events import answer_as_json, event_stream
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
-from chat.api.serializers import AnswerSerializer, AskRequestSerializer, ProblemSerializer
+from chat.api.serializers import AnswerSerializer, AskRequestSerializer
 from chat.models import Answer
 from chat.streaming import readers, saving, streams
 from retrieval.api.errors import ApiView, Busy, InsufficientStorage, Unavailable
@@ -36,8 +36,6 @@ class AskView(ApiView):
             (200, "text/event-stream"): OpenApiResponse(
                 EVENT, "With `stream`: the events `queued`, `searched`, `token`, and `completed` or `failed`."
             ),
-            503: ProblemSerializer,
-            507: ProblemSerializer,
         },
     )
     def post(self, request: Request) -> HttpResponseBase:

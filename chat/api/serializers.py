@@ -13,7 +13,6 @@ from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
 from chat.models import Answer, Conversation, Feedback
 from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
-from retrieval.api.serializers import ProblemSerializer as ProblemSerializer
 from retrieval.models import Collection
 from retrieval.types import SearchMethod
 

@@ -7,12 +7,11 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from rest_framework import status
 from rest_framework.authtoken.models import Token
 
-from chat.openai_api.errors import error
+from ragsite.errors import problem
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import too_many
 
-_OPENAI = "/v1/"
-_PREFIXES = ("/api/", _OPENAI)
+_PREFIXES = ("/api/", "/v1/")
 
 
 class SignInMiddleware:
@@ -62,11 +61,8 @@ def _refusal(request: HttpRequest, wait_seconds: int) -> HttpResponseBase:
     """In the form of the API that was called."""
     limits.REFUSALS.labels(reason="tokens").inc()
     sentence = too_many(wait_seconds)
-    body = (
-        error(sentence, kind="rate_limit_error", code="rate_limit_exceeded")
-        if request.path.startswith(_OPENAI)
-        else {"detail": sentence}
-    )
+    # Only callers of the APIs send tokens: for them there always is a body.
+    body = problem(request.path, status.HTTP_429_TOO_MANY_REQUESTS, sentence, "rate_limit_exceeded")
     response = JsonResponse(body, status=status.HTTP_429_TOO_MANY_REQUESTS)
     response["Retry-After"] = str(wait_seconds)
     return response

@@ -17,8 +17,8 @@ from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection
-from django.test import Client
-from django.urls import reverse
+from django.test import Client, RequestFactory
+from django.urls import get_resolver, reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -281,6 +281,19 @@ def test_a_session_that_cannot_be_saved_is_refused_as_a_page(tables: SmallDisk, 
     assert client.get("/admin/login/").status_code in (200, 302)
     tables.make_room()
     assert client.post("/admin/login/", {"username": "editor", "password": "a long password"}).status_code == 302
+
+
+@pytest.mark.parametrize("path", ["/api/v1/search/", "/v1/models", "/"])
+def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path: str) -> None:
+    request = RequestFactory().post(path)
+    handler = get_resolver().resolve_error_handler(500)
+    try:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    except OSError:
+        response = handler(request)
+    assert response.status_code == 507
+    assert "The disk of this site is full" in response.content.decode()
+    assert response.headers["Content-Type"].startswith("text/html" if path == "/" else "application/json")
 
 
 def test_the_schedule_goes_on_in_memory(tmp_path: Path, settings: LazySettings) -> None:
