@@ -72,8 +72,8 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "ragsite.sign_in.middleware.SignInMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
-    # Behind WhiteNoise: its files are public and stay cacheable.
+    "ragsite.static_files.StaticFilesMiddleware",
+    # Behind the static files, which are public and stay cacheable.
     "ragsite.caching.private_responses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",

@@ -127,7 +127,7 @@ def _claim_first(document_id: int) -> Document | None:
     """The document itself when it was tried before; else whichever is first in line."""
     if not turns.is_untried(document_id) and (claimed := _claim(document_id)) is not None:
         return claimed
-    while (first := turns.first_in_line(document_id)) is not None:
+    while (first := turns.first_in_line()) is not None:
         # Another worker may have been quicker.
         if (claimed := _claim(first)) is not None:
             return claimed

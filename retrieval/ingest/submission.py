@@ -12,12 +12,14 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage
 from django.db import DatabaseError, transaction
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from retrieval import disk
 from retrieval.editing import changing
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.recipe import is_current
+from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
 from retrieval.models import Collection, Document
 from retrieval.tasks import ingest_document
 
@@ -118,7 +120,8 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
     document.status = Document.Status.PENDING
     document.error = ""
     document.attempts = 0
-    document.retry_at = None
+    # Nobody is told of a document that its command reads: the schedule finds it if the command dies before.
+    document.retry_at = None if enqueue else timezone.now() + LEFT_TO_ITS_COMMAND
     document.claim = None
     document.progress_percent = 0
     document.is_slow = False

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, QuerySet, Value
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, QuerySet, Value
 from django.db.models.functions import Least
 from django.utils import timezone
 
@@ -32,8 +32,8 @@ _ASKED_AGAIN_AFTER = timedelta(seconds=15)
 # A file of 100 kB lets smaller ones pass that come up to 10 s later, the largest those of ten minutes: nothing starves.
 _PASSED_PER_BYTE = timedelta(microseconds=100)
 _PASSED_AT_MOST = timedelta(minutes=10)
-# A command submits and reads in two steps; no worker comes between them.
-_LEFT_TO_ITS_COMMAND = timedelta(seconds=1)
+# A command submits and reads in two steps: no worker comes between them. If the command died, one reads the document.
+LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
@@ -83,17 +83,18 @@ def is_untried(document_id: int) -> bool:
     return _untried().filter(pk=document_id).exists()
 
 
-def first_in_line(document_id: int | None = None) -> int | None:
-    """The id of the untried document to read next; ``document_id`` is the one that a worker was sent for."""
-    left_alone = Q(updated_at__gte=timezone.now() - _LEFT_TO_ITS_COMMAND) & ~Q(pk=document_id)
+def first_in_line() -> int | None:
+    """The id of the untried document to read next."""
     passed = Least(F("size_bytes") * Value(_PASSED_PER_BYTE), Value(_PASSED_AT_MOST), output_field=DurationField())
     order = ExpressionWrapper(F("updated_at") + passed, DateTimeField())
-    return _untried().exclude(left_alone).order_by(order, "pk").values_list("pk", flat=True).first()
+    return _untried().order_by(order, "pk").values_list("pk", flat=True).first()
 
 
 def _untried() -> QuerySet[Document]:
     # What waits for room on the disk, or was interrupted, has an error or an attempt.
-    return Document.objects.filter(status=Document.Status.PENDING, is_slow=False, attempts=0, error="")
+    untried = Document.objects.filter(status=Document.Status.PENDING, is_slow=False, attempts=0, error="")
+    # The schedule tells a worker of a document that its command left, and sets a later time for the next look.
+    return untried.exclude(retry_at__isnull=False, retry_at__lte=F("updated_at") + LEFT_TO_ITS_COMMAND)
 
 
 def next_waiting() -> int | None:

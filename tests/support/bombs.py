@@ -58,6 +58,19 @@ def pdf_nested_forms(levels: int = 12, fan_out: int = 10) -> bytes:
     return pdf(objects)
 
 
+def pdf_endless(levels: int = 8, fan_out: int = 10) -> bytes:
+    """Form objects as above around a megabyte that draws nothing: years of a processor's time in 30 MiB of memory."""
+    objects = page(WORDS + b"/X0 Do", resources=b"/XObject << /X0 10 0 R >>")
+    for level in range(levels):
+        resources = b"/XObject << /X %d 0 R >>" % (11 + level)
+        objects[10 + level] = stream(
+            b"/X Do " * fan_out, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Resources << %s >>" % resources
+        )
+    nothing = zlib.compress(b"q Q " * 2**18, 9)
+    objects[10 + levels] = stream(nothing, b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] /Filter /FlateDecode")
+    return pdf(objects)
+
+
 def pdf_huge_page() -> bytes:
     return pdf(page(WORDS * 3, box=b"-1e30 -1e30 1e30 1e30"))
 
@@ -389,8 +402,8 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     function.__name__: (name, function)
     for name, functions in {
         "bomb.pdf": (
-            pdf_nested_forms, pdf_huge_page, pdf_page_tree_cycle, pdf_many_pages, pdf_table_loop, pdf_deflate_bomb,
-            pdf_filter_chain, pdf_deep_dictionary, pdf_outline_cycle,
+            pdf_nested_forms, pdf_endless, pdf_huge_page, pdf_page_tree_cycle, pdf_many_pages, pdf_table_loop,
+            pdf_deflate_bomb, pdf_filter_chain, pdf_deep_dictionary, pdf_outline_cycle,
         ),
         "bomb.docx": (
             docx_empty_paragraphs, docx_list_numbers, docx_nested_tables, docx_entities, docx_zip_bomb,

@@ -190,7 +190,7 @@ def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeyp
     sent: list[int] = []
     monkeypatch.setattr(submission.ingest_document, "delay", sent.append)
     documents = [
-        submission.submit(collection, f"{name}.txt", name.encode(), enqueue=False).document.pk
+        submission.submit(collection, f"{name}.txt", name.encode()).document.pk
         for name in ("fresh", "forgotten", "interrupted", "beating", "due", "later")
     ]
     now = timezone.now()

@@ -96,6 +96,7 @@ def test_a_bomb_is_read_or_rejected_within_its_limits(species: str) -> None:
     ("species", "sentence"),
     [
         ("pdf_nested_forms", "took longer than 1.5 s to be read|needed more than 256 MiB of memory"),
+        ("pdf_endless", "took longer than 1.5 s to be read"),
         ("pdf_many_pages", "has more than 500 pages"),
         ("docx_zip_bomb", "unpacks to far more than a document holds"),
         ("zip_huge_directory", "is an archive of more than 20,000 files"),
