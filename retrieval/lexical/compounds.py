@@ -132,15 +132,20 @@ def split(
             ]
             if known:
                 found[start, end] = known[0]
-    ways = [way for way in _ways(0, len(word), found) if len(way) > 1]
-    if not ways:
-        return ()
+    # The best way to lay known pieces end to end from each place, by their number: from the end of the word backwards.
+    best: dict[int, dict[int, tuple[str, ...]]] = {len(word): {0: ()}}
+
+    def weight(way: tuple[str, ...]) -> float:
+        return math.fsum(math.log(frequencies[lexemes[piece]]) for piece in way)
 
     def merit(way: tuple[str, ...]) -> tuple[float, int, int]:
-        mean = math.fsum(math.log(frequencies[lexemes[piece]]) for piece in way) / len(way)
-        return round(mean, 9), -len(way), len(way[0])
+        return round(weight(way) / len(way), 9), -len(way), len(way[0])
 
-    return max(ways, key=merit)
+    for (start, end), piece in sorted(found.items(), key=lambda item: (-item[0][0], item[0][1])):
+        ways = best.setdefault(start, {})
+        for count, rest in best.get(end, {}).items():
+            ways[count + 1] = max(ways.get(count + 1, (piece, *rest)), (piece, *rest), key=merit)
+    return max((way for way in best.get(0, {}).values() if len(way) > 1), key=merit, default=())
 
 
 def _places(word: str) -> Iterator[tuple[int, int]]:
@@ -161,12 +166,3 @@ def _unlinked(word: str, start: int, end: int, language: Compounding) -> Iterato
             bare = piece.removesuffix(link)
             if bare != piece and len(bare) >= SHORTEST_PART:
                 yield bare
-
-
-def _ways(start: int, end: int, found: Mapping[tuple[int, int], str]) -> list[tuple[str, ...]]:
-    """All ways to lay the pieces found end to end, from ``start`` to ``end``."""
-    if start == end:
-        return [()]
-    return [
-        (piece, *rest) for (begin, stop), piece in found.items() if begin == start for rest in _ways(stop, end, found)
-    ]
