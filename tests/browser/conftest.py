@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -206,32 +206,46 @@ def demo_database(django_db_blocker: Any) -> Iterator[str]:
         yield name
 
 
-StartSite = Callable[..., AbstractContextManager[Site]]
+_NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
-def start_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
-    """``start_site(NAME="value")``: a web server with these variables, on a copy of the demo database."""
-    numbers = itertools.count(1)
-    started: list[Site] = []
+@contextmanager
+def _sites(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+    """What starts sites; they are stopped at the end."""
+    started: list[WebServer] = []
 
     def start(**environment: str) -> Site:
-        name = f"browser_{next(numbers)}"
+        name = f"browser_{next(_NUMBERS)}"
         create_database(name, demo_database)
         log = tmp_path_factory.mktemp(name) / "web.log"
         server = WebServer(log, **{"DATABASE_URL": url_of(name), "DJANGO_ALLOW_ASYNC_UNSAFE": "", **environment})
-        started.append(Site(server.url, name, server))
-        return started[-1]
+        started.append(server)
+        return Site(server.url, name, server)
 
-    yield start
-    for site in started:
-        site.server.stop()
+    try:
+        yield start
+    finally:
+        for server in started:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def start_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+    """``start_site(NAME="value")``: a web server with these variables, on a copy of the demo database."""
+    with _sites(demo_database, tmp_path_factory) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
-def site(start_site: Callable[..., Site]) -> Site:
+def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+    with _sites(demo_database, tmp_path_factory) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def site(_start_shared_site: Callable[..., Site]) -> Site:
     """The site as it is after `make run`: the demo documents, and no language model."""
-    return start_site()
+    return _start_shared_site()
 
 
 @pytest.fixture(scope="session")
@@ -241,9 +255,9 @@ def _model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def model_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
+def model_site(_start_shared_site: Callable[..., Site], _model: ModelServer) -> Site:
     """A site whose answers a language model writes, every time anew: the one of the fixture ``model``."""
-    return start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
+    return _start_shared_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
 
 
 @pytest.fixture
