@@ -100,17 +100,17 @@ class Killer:
             case "web":
                 return self._site.is_alive()
             case "worker" | "worker child":
-                return self._read_since(killed_at)
+                return self._reads_since(killed_at)
             case "postgres" | "serve":
-                return self._read_since(killed_at) and self._site.is_ready()
+                return self._reads_since(killed_at) and self._site.is_ready()
         return True
 
-    def _read_since(self, moment: float) -> bool:
-        """Whether a document was read to its end since then."""
+    def _reads_since(self, moment: float) -> bool:
+        """Whether a document was taken up since then; it is not read while the other embedder's vectors serve."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(
-                    "SELECT max(ingested_at) > to_timestamp(%s) FROM retrieval_document", [moment]
+                    "SELECT max(heartbeat_at) > to_timestamp(%s) FROM retrieval_document", [moment]
                 ).fetchone()
         except psycopg.Error:
             return False
