@@ -11,6 +11,8 @@ from django.db.models import Count
 from bench.load import DRAFTED, UPLOADED, Ledger, fresh_connection
 from chat.models import Answer
 from evaluation.models import Judgement, Score
+from retrieval.ingest.pipeline import MAX_ATTEMPTS
+from retrieval.ingest.submission import requeue
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
 from retrieval.reconciliation import checks
 from retrieval.reconciliation.runs import reconcile
@@ -23,6 +25,15 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
     if at_rest:
         found += [*_unfinished(), *_counts()]
     return found
+
+
+@fresh_connection()
+def read_again() -> int:
+    """How many documents were interrupted too often; they are read again, as a curator would have them."""
+    given_up = list(Document.objects.filter(status=Document.Status.FAILED, attempts__gte=MAX_ATTEMPTS))
+    for document in given_up:
+        requeue(document, enqueue=False)
+    return len(given_up)
 
 
 @fresh_connection()

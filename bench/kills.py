@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
     given = parser.parse_args()
     with running_site(given.port) as site:
-        from bench.invariants import files_left_behind, totals, violations
+        from bench.invariants import files_left_behind, read_again, totals, violations
         from bench.load import Load, open_work
 
         key = site.manage("drf_create_token", "admin").communicate(timeout=120)[0].split()[2]
@@ -225,6 +225,8 @@ def main() -> None:
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
         rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+        if given_up := read_again():
+            rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
         if rest is None:
             result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
         result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
@@ -234,12 +236,23 @@ def main() -> None:
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
     if given.json:
-        print(json.dumps({**asdict(result), "rest_seconds": rest, "at_stake": at_stake, "files": left_behind}))
+        print(
+            json.dumps(
+                {
+                    **asdict(result),
+                    "rest_seconds": rest,
+                    "at_stake": at_stake,
+                    "files": left_behind,
+                    "read_again": given_up,
+                }
+            )
+        )
     else:
         print(_table(result))
         print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
         print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
         print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
+        print(f"Documents that were interrupted too often, and were read again: {given_up}.")
         print(f"Files without a document: {left_behind}, after a repair {left_after}.")
         print(f"What the load met: {dict(load.met.most_common(8))}.")
         print(f"Violations: {len(result.violations)}.")

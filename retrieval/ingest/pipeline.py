@@ -22,7 +22,7 @@ from django.utils import timezone
 from retrieval import conf, disk
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.exceptions import DiskFull, DocumentRejected, RetrievalError
+from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, RetrievalError
 from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.limits import ExtractionLimits
@@ -41,8 +41,8 @@ from retrieval.sandbox import JobCancelled
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_LOST_AFTER = turns.HEARTBEAT_LOST_AFTER
-# How long a document waits for room on a full disk before it is tried again.
-ROOM_AWAITED = timedelta(minutes=1)
+# How long a document waits while the site itself is not able to read any.
+SITE_AWAITED = timedelta(minutes=1)
 MAX_ATTEMPTS = 5
 # Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
 # busy.
@@ -87,9 +87,9 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
         return None
     except DocumentRejected as error:
         _finish(document, status=Document.Status.FAILED, error=str(error))
-    except DiskFull as error:
+    except (DiskFull, ImproperEmbedder) as error:
         logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
-        _await_room(document, error)
+        _await_site(document, error)
     except Exception as error:
         logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
         _postpone(document, error)
@@ -300,7 +300,7 @@ def _postpone(document: Document, error: Exception) -> None:
     )
 
 
-def _await_room(document: Document, error: DiskFull) -> None:
+def _await_site(document: Document, error: RetrievalError) -> None:
     """Plan another attempt that counts as this one: the document is not to blame."""
     now = timezone.now()
     _held(document).update(
@@ -308,7 +308,7 @@ def _await_room(document: Document, error: DiskFull) -> None:
         error=f"Will be tried again. {error}",
         attempts=F("attempts") - 1,
         claim=None,
-        retry_at=now + ROOM_AWAITED,
+        retry_at=now + SITE_AWAITED,
         updated_at=now,
     )
 

@@ -15,11 +15,21 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
+from retrieval.dense.active import active_embedder
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
 from retrieval.ingest import pipeline, submission, turns
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical.terms import lexeme_dimension
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Lexeme
+from retrieval.models import (
+    Chunk,
+    ChunkEmbedding,
+    Collection,
+    CollectionStatistics,
+    Document,
+    DocumentText,
+    Embedder,
+    Lexeme,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -287,3 +297,20 @@ def test_two_uploads_of_a_new_source_at_once_are_two_versions_of_it(collection: 
     with ThreadPoolExecutor(4) as threads:
         assert len(set(threads.map(upload, range(4)))) == 1
     assert Document.objects.count() == 1
+
+
+def test_a_wrong_setting_costs_a_document_no_attempt(collection: Collection) -> None:
+    """While `reembed` runs, say, or with the old settings after it."""
+    document = submission.submit(collection, "pump.md", GUIDE.encode()).document
+    other = active_embedder()
+    Embedder.objects.filter(pk=other.pk).update(name="another")
+    for _ in range(pipeline.MAX_ATTEMPTS + 1):
+        pipeline.ingest(document.pk)
+    document.refresh_from_db()
+    assert (document.status, document.attempts) == (Document.Status.PENDING, 0)
+    assert "reembed" in document.error
+    assert document.retry_at is not None
+    Embedder.objects.filter(pk=other.pk).update(name=other.name)
+    assert pipeline.ingest(document.pk) is not None
+    document.refresh_from_db()
+    assert document.status == Document.Status.READY
