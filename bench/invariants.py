@@ -30,7 +30,8 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
 @fresh_connection()
 def read_again() -> int:
     """How many documents were interrupted too often; they are read again, as a curator would have them."""
-    given_up = list(Document.objects.filter(status=Document.Status.FAILED, attempts__gte=MAX_ATTEMPTS))
+    interrupted = f"Reading it was interrupted {MAX_ATTEMPTS} times"
+    given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
         requeue(document, enqueue=False)
     return len(given_up)

@@ -236,17 +236,8 @@ def main() -> None:
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
     if given.json:
-        print(
-            json.dumps(
-                {
-                    **asdict(result),
-                    "rest_seconds": rest,
-                    "at_stake": at_stake,
-                    "files": left_behind,
-                    "read_again": given_up,
-                }
-            )
-        )
+        end = {"rest_seconds": rest, "at_stake": at_stake, "files": left_behind, "read_again": given_up}
+        print(json.dumps({**asdict(result), **end}))
     else:
         print(_table(result))
         print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")

@@ -135,11 +135,9 @@ def split(
     # The best way to lay known pieces end to end from each place, by their number: from the end of the word backwards.
     best: dict[int, dict[int, tuple[str, ...]]] = {len(word): {0: ()}}
 
-    def weight(way: tuple[str, ...]) -> float:
-        return math.fsum(math.log(frequencies[lexemes[piece]]) for piece in way)
-
     def merit(way: tuple[str, ...]) -> tuple[float, int, int]:
-        return round(weight(way) / len(way), 9), -len(way), len(way[0])
+        mean = math.fsum(math.log(frequencies[lexemes[piece]]) for piece in way) / len(way)
+        return round(mean, 9), -len(way), len(way[0])
 
     for (start, end), piece in sorted(found.items(), key=lambda item: (-item[0][0], item[0][1])):
         ways = best.setdefault(start, {})
