@@ -62,14 +62,14 @@ bench-speed: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_search --chunks $(BENCH_CHUNKS) --write docs/performance.md
 
 soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers, a zoo of hostile files (about two hours)
-	$(BIN)/python -m bench.kills --kills $(SOAK_KILLS)
-	$(BIN)/python -m bench.endurance --answers $(SOAK_ANSWERS)
-	$(BIN)/python -m bench.ramp --most $(SOAK_ASKERS)
-	$(BIN)/python -m bench.zoo
+	$(BIN)/python -m bench.reliability.kills --kills $(SOAK_KILLS)
+	$(BIN)/python -m bench.reliability.endurance --answers $(SOAK_ANSWERS)
+	$(BIN)/python -m bench.reliability.ramp --most $(SOAK_ASKERS)
+	$(BIN)/python -m bench.reliability.zoo
 
 fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesis, in an environment of its own)
 	@test -x $(VENV)-fuzz/bin/schemathesis || { $(PYTHON) -m venv $(VENV)-fuzz && $(VENV)-fuzz/bin/pip install --quiet schemathesis==4.32.5; }
-	$(BIN)/python -m bench.fuzz_api --schemathesis $(VENV)-fuzz/bin/schemathesis
+	$(BIN)/python -m bench.reliability.fuzz_api --schemathesis $(VENV)-fuzz/bin/schemathesis
 
 messages: $(VENV)/.dev  ## bring the translators' catalogues up to date
 	RAGSITE_DOTENV=false DATA_DIR=$${DATA_DIR:-$$(mktemp -d)} $(BIN)/python -m tests.support.catalogue

@@ -14,18 +14,18 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
-from chat.evidence.weighing import evidence_for
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
-from chat.injection import instruction_in
+from chat.grounding.evidence.weighing import evidence_for
+from chat.grounding.verification import verify
+from chat.injection.detection import instruction_in
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, Draft, ModelGenerator
 from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, Usage, Verified
-from chat.verification import verify
-from retrieval.assembly import assemble
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.passages import load_neighbours
-from retrieval.profiles import NamedProfile, profile_for
-from retrieval.search import search
+from retrieval.search.assembly import assemble
+from retrieval.search.passages import load_neighbours
+from retrieval.search.pipeline import search
+from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)

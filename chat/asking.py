@@ -16,14 +16,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat import rights
+from chat.conversations import rights
 from chat.exceptions import InvalidQuestion, SiteBusy
 from chat.metrics import REFUSED_QUESTIONS
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION, QueueFull
-from retrieval import disk
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
+from retrieval.resilience import disk
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chat.injection import holds_instructions
+from chat.injection.detection import holds_instructions
 from chat.models import Answer, Citation
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ class EvaluationConfig(AppConfig):
         from evaluation import checks, signals  # noqa: F401  (they register themselves)
         from evaluation.experiments import signals as experiment_signals  # noqa: F401
         from evaluation.gates import guards, objections_to, objections_to_draft
-        from evaluation.panel_scores import scores_of_answer
+        from evaluation.judgements.panel_scores import scores_of_answer
         from retrieval.gates import DocumentGate, register_document_gate, register_gate
 
         scores.register(scores_of_answer)

@@ -9,8 +9,8 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 
 from evaluation import conf
-from retrieval.chat_model import ChatModel
 from retrieval.exceptions import ImproperModel
+from retrieval.language_models.chat_model import ChatModel
 
 
 @register()

@@ -18,7 +18,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from evaluation.models.job import Job
-from retrieval.heartbeat import heartbeat
+from retrieval.jobs.heartbeat import heartbeat
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -202,3 +202,14 @@ def _head(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
 
 def _discounted(gains: Sequence[int]) -> float:
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+# Chunks asked of each search: what recall@50 needs.
+TOP_K = 50
+
+METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
+    "ndcg@10": lambda ranking, grades: ndcg(ranking, grades, 10),
+    "hit@10": lambda ranking, grades: hit(ranking, grades, 10),
+    "recall@50": lambda ranking, grades: recall(ranking, grades, 50),
+    "mrr@10": lambda ranking, grades: reciprocal_rank(ranking, grades, 10),
+}

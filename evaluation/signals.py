@@ -8,7 +8,7 @@ from django.dispatch import receiver
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import judgement_queue
+from evaluation.judgements import judgement_queue
 
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")

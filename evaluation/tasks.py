@@ -7,21 +7,21 @@ from celery import shared_task
 
 @shared_task
 def judge_answer(judgement_id: int) -> None:
-    from evaluation import judging
+    from evaluation.judgements import execution
 
-    judging.judge(judgement_id)
+    execution.judge(judgement_id)
 
 
 @shared_task
 def sweep_judgements() -> None:
-    from evaluation import judgement_queue
+    from evaluation.judgements import judgement_queue
 
     judgement_queue.sweep()
 
 
 @shared_task
 def judge_forgotten_answers() -> None:
-    from evaluation import judgement_queue
+    from evaluation.judgements import judgement_queue
 
     judgement_queue.request_forgotten()
 

@@ -20,11 +20,12 @@ from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.probes import Check, Finding, Group, State
 from ragsite.queues import queues
-from retrieval import breaker, conf, disk, sandbox
+from retrieval import conf, sandbox
 from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
-from retrieval.profiles import active_profile
 from retrieval.reconciliation.runs import last_counts
+from retrieval.resilience import breaker, disk
+from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)

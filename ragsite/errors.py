@@ -16,7 +16,7 @@ from django.views import defaults
 
 from chat.openai_api.errors import error as openai_error
 from chat.openai_api.errors import kind_of
-from retrieval import disk
+from retrieval.resilience import disk
 
 INSUFFICIENT_STORAGE = 507
 

@@ -24,8 +24,8 @@ from ragsite import checks
 from ragsite.probes import Finding, Group, State, findings_of
 from ragsite.processes import restarts
 from ragsite.queues import queues
-from retrieval import disk
 from retrieval.reconciliation.runs import last_counts
+from retrieval.resilience import disk
 
 DOCUMENTS = Gauge("ragsite_documents", "Documents, by status.", ["status"])
 INCONSISTENCIES = Gauge(

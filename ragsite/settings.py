@@ -67,6 +67,9 @@ INSTALLED_APPS = [
     "chat",
     "evaluation",
 ]
+if (BASE_DIR / "bench").is_dir():
+    # Development only: its commands measure the product. An installation leaves the folder out.
+    INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -200,7 +203,7 @@ MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 STORAGES = {
-    "default": {"BACKEND": "retrieval.storage.WholeFileStorage"},
+    "default": {"BACKEND": "retrieval.ingest.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 # Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.

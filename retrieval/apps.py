@@ -9,7 +9,7 @@ class RetrievalConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from retrieval import checks, pdf_pages, signals  # noqa: F401  (they register themselves)
+        from retrieval.viewer import pdf_pages
 
         pdf_pages.configure(
             at_once=settings.DRAWINGS_AT_ONCE,

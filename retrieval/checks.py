@@ -9,9 +9,9 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
-from retrieval.profiles import built_in_profile
 from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile
+from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod
 
 

@@ -8,11 +8,11 @@ from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
-from retrieval import pdf_pages
 from retrieval.ingest.submission import forget_file
 from retrieval.ingest.writing import remove_chunks
 from retrieval.models import Collection, Document, Draft
-from retrieval.reading_page import page_pictures
+from retrieval.viewer import pdf_pages
+from retrieval.viewer.page import page_pictures
 
 
 @receiver(pre_delete, sender=Document)

@@ -31,13 +31,13 @@ def reconcile(repair: bool = False) -> None:
 
 @shared_task
 def carry_on_draft(draft_id: int) -> None:
-    from retrieval import drafts
+    from retrieval.drafts import lifecycle
 
-    drafts.carry_on(draft_id)
+    lifecycle.carry_on(draft_id)
 
 
 @shared_task
 def resume_drafts() -> None:
-    from retrieval import drafts
+    from retrieval.drafts import lifecycle
 
-    drafts.resume()
+    lifecycle.resume()

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from retrieval import views
+from retrieval.viewer import views
 
 app_name = "retrieval"
 

@@ -10,11 +10,12 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat import asking, rights
+from chat import asking
 from chat.api.events import answer_as_json, event_stream
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
 from chat.api.serializers import AnswerSerializer, AskRequestSerializer
+from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import readers, saving, streams
 from retrieval.api.errors import ApiView, Busy, InsufficientStorage, Unavailable

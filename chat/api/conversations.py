@@ -11,10 +11,10 @@ from rest_framework.response import Response
 
 from chat.api.reach import conversation_within_reach, own_conversations
 from chat.api.serializers import ConversationSerializer, ConversationWithAnswersSerializer
-from chat.conversations import mentioning
+from chat.conversations.listing import mentioning
+from chat.conversations.sharing import share, stop_sharing
 from chat.models import Conversation
 from chat.models.conversation import ConversationQuerySet
-from chat.sharing import share, stop_sharing
 from retrieval.api.errors import ApiView
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser

@@ -12,7 +12,8 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.http import StreamingHttpResponse
 
-from chat import payloads, rights
+from chat import payloads
+from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import readers, sse, streams
 

@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
-from chat import asking, rights
+from chat import asking
+from chat.conversations import rights
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
 

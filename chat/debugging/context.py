@@ -13,7 +13,7 @@ from chat.debugging.labels import grouped
 def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
     """What came in, was dropped, added and stripped, and what that makes; empty when nothing was put together.
 
-    ``counted`` are the statistics of :func:`retrieval.assembly.assemble`. What did not happen is not told.
+    ``counted`` are the statistics of :func:`retrieval.search.assembly.assemble`. What did not happen is not told.
     """
     if not counted:
         return ()

@@ -10,6 +10,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from chat.conversations.rights import may_read_all
 from chat.debugging.candidates import CandidateRow, Shown, candidate_rows, used_weights
 from chat.debugging.context import context_in_words
 from chat.debugging.diagram import Diagram, Step, narrow, wide
@@ -21,14 +22,13 @@ from chat.debugging.steps import steps_of
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import passage_url
-from chat.rights import may_read_all
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery, LegFailed
-from retrieval.explanation import without_errors
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk
-from retrieval.passages import load_passages
-from retrieval.reranking import with_word_matches
+from retrieval.search.explanation import without_errors
+from retrieval.search.passages import load_passages
+from retrieval.search.reranking import with_word_matches
 
 logger = logging.getLogger(__name__)
 

@@ -11,17 +11,17 @@ from asgiref.sync import async_to_sync
 from django.utils.translation import gettext as _
 
 from chat import conf
+from chat.conversations.history import turns_before
 from chat.debugging.differences import Change, differing
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.history import turns_before
 from chat.models import Answer
 from chat.protocols import AnswerGenerator
 from chat.types import Source
-from retrieval import profiles
-from retrieval.comparison import Comparison, Part, Row, Side, compare
-from retrieval.profiles import BUILT_IN, NamedProfile
 from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
+from retrieval.search import profiles
+from retrieval.search.comparison import Comparison, Part, Row, Side, compare
+from retrieval.search.profiles import BUILT_IN, NamedProfile
 from retrieval.types import SearchFilters, SearchMethod
 
 logger = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from asgiref.sync import sync_to_async
 
-from chat.citations import quoted_in_answer
-from chat.code_spans import code_in
-from chat.evidence.answerability import Evidence
-from chat.evidence.parts import Part, PartKind
-from chat.evidence.scoring import ScoredPart
-from chat.evidence.weighing import evidence_for
 from chat.exceptions import NoAnswer
+from chat.grounding.citations import quoted_in_answer
+from chat.grounding.code_spans import code_in
+from chat.grounding.evidence.answerability import Evidence
+from chat.grounding.evidence.parts import Part, PartKind
+from chat.grounding.evidence.scoring import ScoredPart
+from chat.grounding.evidence.weighing import evidence_for
 from chat.types import Source
 
 LARGEST_EXCERPTS = 3

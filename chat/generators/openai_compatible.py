@@ -22,14 +22,14 @@ from django.utils import timezone
 
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators.completion_stream import Delta, deltas
+from chat.generators.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
 from chat.generators.thinking import ThoughtFilter
 from chat.output.stream import OutputStream
-from chat.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
 from chat.protocols import Draft
 from chat.types import Source, Usage
-from retrieval import deadline
-from retrieval.breaker import Breaker, Open, State
-from retrieval.chat_endpoint import ChatEndpoint
+from retrieval.language_models.endpoint import ChatEndpoint
+from retrieval.resilience import deadline
+from retrieval.resilience.breaker import Breaker, Open, State
 from retrieval.types import Turn
 
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat.api.events import with_answer
-from chat.citations import markers_in
+from chat.grounding.citations import markers_in
 from chat.pages.cards import passage_url
 
 # English text has about this many characters a token, whatever the tokenizer.

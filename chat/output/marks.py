@@ -1,4 +1,4 @@
-"""The marks of the prompt (retrieval.marking) that a model copied, taken out of what it writes. PURE."""
+"""Removes the marks of the prompt (retrieval.language_models.marking) that a model copied. PURE."""
 
 from __future__ import annotations
 

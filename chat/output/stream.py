@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chat.citations import MarkerStream
+from chat.grounding.citations import MarkerStream
 from chat.output.addresses import known_addresses
 from chat.output.disclosure import DisclosureStream
 from chat.output.links import LinkStream
 from chat.output.marks import MarkStream
 
 if TYPE_CHECKING:
-    from chat.prompts import Prompt
+    from chat.generators.prompts import Prompt
     from chat.types import Source
     from retrieval.types import Turn
 

@@ -20,15 +20,15 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.citations import MARKER
-from chat.code_spans import context, settled, without_code
+from chat.grounding.citations import MARKER
+from chat.grounding.code_spans import context, settled, without_code
 from chat.output.addresses import canonical
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.record_paragraphs import record_paragraphs
-from retrieval import markdown_marks
-from retrieval.markdown_marks import Mark
-from retrieval.safe_markdown import SafeRenderer, safe_markdown
+from retrieval.viewer import markdown_marks
+from retrieval.viewer.markdown_marks import Mark
+from retrieval.viewer.safe_markdown import SafeRenderer, safe_markdown
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -98,7 +98,7 @@ def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], befo
     """A piece of the line that is being written: escaped, its markers links to the sources beside it.
 
     Signs of emphasis and code are left out until the line is rendered as Markdown, or they would flash up. ``before``
-    is what stands in front of the piece, as far as it tells whether brackets stand in code (chat.code_spans.context).
+    is what stands in front of the piece, as far as it tells whether brackets stand in code (code_spans.context).
     """
     whole = before + text
     html = []

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.citations import markers_in, without_markers
+from chat.grounding.citations import markers_in, without_markers
 from chat.models import Answer, Feedback
 from chat.output.addresses import addresses_in
 from chat.pages.cards import Cited, SourceCard, plain, saved_citation, source_cards

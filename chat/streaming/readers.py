@@ -12,8 +12,8 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 
-from chat import rights
-from chat.history import collections_before
+from chat.conversations import rights
+from chat.conversations.history import collections_before
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.streaming.runs import RUNS, in_database

@@ -1,6 +1,7 @@
 """Writing one answer: a task of the process that claimed it, and what it has published.
 
-Events reach followers in the same process at once, and the database a few times a second (see `chat.streaming.beats`).
+Events reach followers in the same process at once, and the database a few times a second
+(see `chat.streaming.heartbeat`).
 Whatever happens, the last event tells the truth and is stored before it is shown.
 """
 
@@ -27,18 +28,18 @@ from django.utils.translation import gettext as _
 
 from chat import answering, payloads
 from chat.asking import filters_of
-from chat.history import turns_before
+from chat.conversations.history import turns_before
 from chat.metrics import OUT_OF_TIME
 from chat.models import Answer, StreamedEvent
 from chat.protocols import Draft
-from chat.streaming import repeats, saving, turns
+from chat.streaming import answer_cache, saving, turns
 from chat.streaming.admission import ADMISSION
-from chat.streaming.repeats import Repeated
+from chat.streaming.answer_cache import Repeated
 from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message
 from chat.types import AnswerEvent, Completed, Failed, Searched, Token
-from retrieval import deadline
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.timeouts import statements_within
+from retrieval.resilience import deadline
+from retrieval.resilience.timeouts import statements_within
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 __all__ = [
@@ -171,13 +172,13 @@ def claim(answer_id: uuid.UUID) -> Claim | None:
 
 
 def start(claim: Claim, *, may_return: bool = True) -> Run:
-    from chat.streaming import beats
+    from chat.streaming import heartbeat
 
     run = Run(claim=claim, loop=asyncio.get_running_loop(), may_return=may_return)
     RUNS[claim.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {claim.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
-    beats.watch(run.loop)
+    heartbeat.watch(run.loop)
     return run
 
 
@@ -284,7 +285,7 @@ def _look_up(claim: Claim) -> tuple[str, Repeated | None]:
     """As `repeats.look_up`; a database that does not answer is for the search to tell."""
     try:
         with statements_within(LOOK_UP_SECONDS):
-            return repeats.look_up(claim.answer, claim.filters, claim.history)
+            return answer_cache.look_up(claim.answer, claim.filters, claim.history)
     except SearchUnavailable:
         return "", None
     except OperationalError as error:

@@ -13,18 +13,18 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import payloads
-from chat.history import collections_behind
-from chat.injection import holds_instructions
+from chat.conversations.history import collections_behind
+from chat.injection.detection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.protocols import Draft
 from chat.signals import answer_completed
-from chat.streaming import repeats
+from chat.streaming import answer_cache
 from chat.types import Completed, Failed, Searched
-from retrieval import disk
-from retrieval.explanation import trace_as_json
 from retrieval.models import Chunk, Document
-from retrieval.passages import load_passages
+from retrieval.resilience import disk
+from retrieval.search.explanation import trace_as_json
+from retrieval.search.passages import load_passages
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Record:
     token: UUID
     attempt: int
     sequence: int
-    outcome: Completed | Failed | repeats.Repeated
+    outcome: Completed | Failed | answer_cache.Repeated
     searched: Searched | None = None
     draft: Draft = field(default_factory=Draft)
     timings_ms: dict[str, float] = field(default_factory=dict)
@@ -81,9 +81,9 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
             case Completed():
                 answer.status = Answer.Status.STOPPED if record.stopped else Answer.Status.COMPLETED
                 citations = _completed(answer, outcome, record.draft)
-            case repeats.Repeated():
+            case answer_cache.Repeated():
                 answer.status = Answer.Status.COMPLETED
-                citations = repeats.copied(answer, outcome)
+                citations = answer_cache.copied(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
         answer.source_collections = collections_behind(answer)
         answer.save()

@@ -24,7 +24,7 @@ from chat.models import Answer, StreamedEvent
 from chat.streaming import runs
 from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
 from chat.streaming.saving import deleted_message, unsaved
-from retrieval import disk
+from retrieval.resilience import disk
 
 __all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
 

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 
-from chat import asking, rights
+from chat import asking
+from chat.conversations import rights
 from chat.models import Answer, Conversation
 
 View = Callable[..., HttpResponseBase]

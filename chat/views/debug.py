@@ -10,10 +10,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from chat.asking import answers_readable_by
+from chat.conversations.rights import may_read_all
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import scores_of
 from chat.models import Answer
-from chat.rights import may_read_all
 from chat.views.access import explainable_answer, for_visitors, known_visitor
 from chat.views.replay import form_for
 

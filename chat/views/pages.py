@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from chat import rights
-from chat.conversations import listing
+from chat.conversations import rights
+from chat.conversations.listing import listing
 from chat.models import Answer, Conversation
 from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions

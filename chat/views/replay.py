@@ -10,11 +10,11 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from chat.conversations.rights import may_read_all
 from chat.debugging.reach import filters_of_both
 from chat.debugging.replay import Baseline, baseline_of, replay, writers
 from chat.debugging.replay_form import ReplayForm
 from chat.models import Answer
-from chat.rights import may_read_all
 from chat.throttling import QuestionThrottle
 from chat.views.access import explainable_answer, for_visitors
 from retrieval.exceptions import InvalidQuery

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
-from chat import sharing
+from chat.conversations import sharing
 from chat.models import Conversation
 from chat.pages.turns import turn_of, withheld_turn
 from chat.views.access import for_visitors, is_own, own_conversation

@@ -16,8 +16,8 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat import rights
 from chat.api.answers import EVENT_ID
+from chat.conversations import rights
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html

@@ -15,8 +15,8 @@ from django.utils.translation import ngettext
 
 from chat.admin import AnswerAdmin, ReadOnlyInline
 from chat.models import Answer
-from evaluation import judgement_queue
 from evaluation.admin.presentation import score_table, state_badge
+from evaluation.judgements import judgement_queue
 from evaluation.models import Judgement
 
 

@@ -19,11 +19,11 @@ from evaluation.admin.experiment_page import draft_page, started_page
 from evaluation.experiments import lifecycle
 from evaluation.experiments.lifecycle import ExperimentRefused
 from evaluation.models import Experiment
-from retrieval import profiles
 from retrieval.admin.base import badge
 from retrieval.gates import PublicationRefused
 from retrieval.models import SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
+from retrieval.search import profiles
 
 _COLOURS = {
     Experiment.State.DRAFT: "pending",

@@ -14,10 +14,11 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation import conf, judgement_queue
+from evaluation import conf
 from evaluation.admin.presentation import details_table, score_text, state_badge
-from evaluation.budget import tokens_spent
 from evaluation.figures import percent, whole
+from evaluation.judgements import judgement_queue
+from evaluation.judgements.budget import tokens_spent
 from evaluation.models import Judgement, Score
 from retrieval.admin.base import ReadOnlyAdmin
 

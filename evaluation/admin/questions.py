@@ -27,7 +27,7 @@ from evaluation.sets.resolution import resolve
 from retrieval.admin.base import badge
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
-from retrieval.search import search
+from retrieval.search.pipeline import search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60

@@ -23,7 +23,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, QuestionResult, RunK
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, measure_of
 from evaluation.runs.results import Comparison, QuestionPair, interval_of
 from retrieval.admin.base import badge
-from retrieval.profiles import BUILT_IN
+from retrieval.search.profiles import BUILT_IN
 
 STYLES = [
     "retrieval/admin.css",

@@ -20,7 +20,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from retrieval.models import Draft
-from retrieval.profiles import NamedProfile, active_profile
+from retrieval.search.profiles import NamedProfile, active_profile
 
 NEWEST_RUNS = 10
 

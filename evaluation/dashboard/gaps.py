@@ -11,9 +11,9 @@ from django.core.cache import cache
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from evaluation.dashboard.clusters import Gap, Trend, gaps, wordings
 from evaluation.dashboard.scope import Scope
 from evaluation.dashboard.unanswered import nearest_documents, unanswered
-from evaluation.gaps import Gap, Trend, gaps, wordings
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Document

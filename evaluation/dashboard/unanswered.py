@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from django.db import connection
 from django.db.models import Q
 
+from evaluation.dashboard.clusters import Unanswered
 from evaluation.dashboard.scope import Scope
-from evaluation.gaps import Unanswered
 from retrieval.models import Document
 
 # Each wording is embedded, and compared with each other one.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evaluation.experiments.assignment import Arm, assign
 from evaluation.models import Experiment
-from retrieval.profiles import BUILT_IN, NamedProfile, named
 from retrieval.ranking.profile import from_json
+from retrieval.search.profiles import BUILT_IN, NamedProfile, named
 
 
 def choose(subject: str) -> NamedProfile | None:

@@ -10,7 +10,7 @@ from chat.models import Answer
 from chat.signals import answer_completed
 from evaluation.experiments import exposures
 from evaluation.experiments.choice import choose
-from retrieval.profiles import register_chooser
+from retrieval.search.profiles import register_chooser
 
 register_chooser(choose)
 

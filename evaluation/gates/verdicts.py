@@ -15,8 +15,8 @@ from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, reques
 from evaluation.runs.results import Comparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.models import Document, Draft, SearchProfileVersion
-from retrieval.profiles import NamedProfile, active_profile, named
 from retrieval.ranking.profile import to_json
+from retrieval.search.profiles import NamedProfile, active_profile, named
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

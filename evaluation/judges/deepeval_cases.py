@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chat.citations import without_markers
+from chat.grounding.citations import without_markers
 from evaluation.judges.muted_deepeval import LLMTestCase
 from evaluation.judges.types import Case
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from evaluation.judges.exceptions import JudgeUnavailable, UnusableJudgement
-from retrieval.chat_model import ChatModel
 from retrieval.exceptions import ModelFailed
+from retrieval.language_models.chat_model import ChatModel
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Meter

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from chat.grounding.verification import verify
 from chat.types import Verified
-from chat.verification import verify
 from evaluation.judges import offline_metrics
 from evaluation.judges.deepeval_cases import deepeval_case
 from evaluation.judges.exceptions import JudgeUnavailable

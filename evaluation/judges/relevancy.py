@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.evidence.scoring import stems
-from retrieval.ingest.sentences import spans
+from chat.grounding.evidence.scoring import stems
+from retrieval.text.sentences import spans
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.citations import without_markers
-from chat.support.passages import EvidencePassage, passage_of
-from chat.support.scorer import Statement, SupportScorer
-from chat.support.scoring import THRESHOLD
-from evaluation.answer_metrics import holds_answer
-from retrieval.ingest.language import detect_language
-from retrieval.ingest.sentences import spans
+from chat.grounding.citations import without_markers
+from chat.grounding.support.passages import EvidencePassage, passage_of
+from chat.grounding.support.scorer import Statement, SupportScorer
+from chat.grounding.support.scoring import THRESHOLD
+from evaluation.runs.answer_metrics import holds_answer
+from retrieval.text.language import detect_language
+from retrieval.text.sentences import spans
 
 if TYPE_CHECKING:
-    from chat.support.similarity import EncodeAll
+    from chat.grounding.support.similarity import EncodeAll
     from chat.types import CheckedStatement, VerifiedCitation
 
 

@@ -10,15 +10,15 @@ from asgiref.sync import async_to_sync
 from chat import conf as chat_conf
 from chat.types import Completed, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
-from evaluation.replies import Reply, reply_to
 from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.judging import judge_of
 from evaluation.runs.measurement import NotMeasured, Task, Unmeasurable, require_whole
+from evaluation.runs.replies import Reply, reply_to
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.protocols import TokenEmbedder
-from retrieval.search import search
+from retrieval.search.pipeline import search
 
 QUOTE_CHARACTERS = 500
 

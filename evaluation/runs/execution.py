@@ -27,9 +27,9 @@ from evaluation.runs.searching import SearchMeasurement
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.profiles import NamedProfile
 from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile, from_json
+from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)

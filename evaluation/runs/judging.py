@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from evaluation import budget, conf, jobs
+from evaluation import conf, jobs
+from evaluation.judgements import budget
 from evaluation.judges.exceptions import BudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
 from evaluation.judges.exceptions import ClaimLost as JudgesClaimLost
 from evaluation.judges.types import Case

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun
 from evaluation.runs.measures import Result
-from retrieval.profiles import NamedProfile
+from retrieval.search.profiles import NamedProfile
 from retrieval.types import LegStatus, SearchFilters, SearchTrace
 
 

@@ -12,15 +12,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from chat import conf as chat_conf
-from chat.prompts import PROMPT_VERSION
+from chat.generators.prompts import PROMPT_VERSION
 from chat.protocols import ModelGenerator
 from evaluation import jobs
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.tasks import measure_evaluation_run
 from retrieval.models import CollectionStatistics, Draft, Embedder
-from retrieval.profiles import NamedProfile
 from retrieval.ranking.profile import to_json
+from retrieval.search.profiles import NamedProfile
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

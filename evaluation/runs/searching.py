@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from evaluation.metrics import METRICS, TOP_K
 from evaluation.models import EvaluationQuestion, QuestionResult
-from evaluation.retrieval_runs import METRICS, TOP_K
 from evaluation.runs.measurement import Task, Unmeasurable, require_whole
 from evaluation.runs.measures import measure_of
 from evaluation.sets.resolution import resolve
 from evaluation.sets.scoring import judged_ranking
 from retrieval.exceptions import InvalidQuery
-from retrieval.search import search
+from retrieval.search.pipeline import search
 from retrieval.types import SearchResult
 
 QUOTE_CHARACTERS = 200

@@ -1,6 +1,6 @@
 """Queries and judgements in BEIR's form, without a corpus: that is the site's own documents. PURE.
 
-Unlike evaluation.beir, which reads a whole test set from a folder, this reads files that somebody uploaded, and keeps
+Unlike bench.beir, which reads a whole test set from a folder, this reads files that somebody uploaded, and keeps
 the line of each judgement, so that one of a document that the site does not have can be pointed at.
 """
 
@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from evaluation.exceptions import UnreadableTestSet
 
 QUERIES = "queries.jsonl"
-# In this order, as in evaluation.beir: the first that is there counts.
+# In this order, as in bench.beir: the first that is there counts.
 JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 LARGEST_BYTES = 50 * 2**20
 LONGEST_ID = 1000

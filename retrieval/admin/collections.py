@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
-from retrieval.editing import draft_of, reason_not_to_change
+from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 

@@ -21,14 +21,14 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval import originals
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
-from retrieval.editing import changing, draft_of
+from retrieval.drafts.editing import changing, draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
+from retrieval.ingest.uploads import accept
 from retrieval.models import Collection, Document, DocumentText
-from retrieval.uploads import accept
+from retrieval.viewer import originals
 
 ERROR_EXCERPT = 160
 # What a page of the list can ask about at once.

@@ -13,9 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval import drafts, gates
+from retrieval import gates
 from retrieval.admin.base import badge
-from retrieval.drafts import Changes
+from retrieval.drafts import lifecycle
+from retrieval.drafts.lifecycle import Changes
 from retrieval.gates import Objection
 from retrieval.models import Document, Draft
 
@@ -103,7 +104,7 @@ def badge_of(draft: Draft) -> SafeString:
 def changes_of(draft: Draft) -> Changes:
     """What the draft changes or, once it is published, has changed; nothing while it is copied or is discarded."""
     if draft.status in (Draft.Status.OPEN, Draft.Status.PUBLISHING):
-        return drafts.changes(draft)
+        return lifecycle.changes(draft)
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 

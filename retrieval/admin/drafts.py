@@ -19,10 +19,10 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval import drafts
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.draft_page import badge_of, changes_of, draft_page, summary
-from retrieval.drafts import DraftRefused
+from retrieval.drafts import lifecycle
+from retrieval.drafts.lifecycle import DraftRefused
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Draft
 
@@ -97,7 +97,7 @@ class DraftAdmin(ReadOnlyAdmin):
             return HttpResponseNotAllowed(["POST"])
         collection = get_object_or_404(Collection, pk=collection_id)
         try:
-            draft = drafts.begin(collection, request.user)
+            draft = lifecycle.begin(collection, request.user)
         except DraftRefused as error:
             self.message_user(request, str(error), messages.ERROR)
             return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
@@ -114,7 +114,7 @@ class DraftAdmin(ReadOnlyAdmin):
         may_override = request.user.has_perm("retrieval.override_gate")
         override = request.POST.get("override", "") if may_override else ""
         try:
-            draft = drafts.publish(draft, request.user, override=override)
+            draft = lifecycle.publish(draft, request.user, override=override)
         except DraftRefused as error:
             self.message_user(request, _t("Not published: %s") % error, messages.ERROR)
         except PublicationRefused as refusal:
@@ -142,7 +142,7 @@ class DraftAdmin(ReadOnlyAdmin):
         if isinstance(draft, HttpResponse):
             return draft
         try:
-            draft = drafts.discard(draft)
+            draft = lifecycle.discard(draft)
         except DraftRefused as error:
             self.message_user(request, _t("Not discarded: %s") % error, messages.ERROR)
         else:

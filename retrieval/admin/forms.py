@@ -6,11 +6,11 @@ from django import forms
 from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 
-from retrieval import uploads
 from retrieval.exceptions import DocumentRejected
+from retrieval.ingest import uploads
 from retrieval.ingest.extraction.detection import SUPPORTED
-from retrieval.metadata import validated_metadata
 from retrieval.models import Collection, Document
+from retrieval.search.metadata import validated_metadata
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile

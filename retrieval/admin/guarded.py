@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.editing import changing, draft_of, reason_not_to_change
+from retrieval.drafts.editing import changing, draft_of, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document, Draft
 

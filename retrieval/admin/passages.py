@@ -14,7 +14,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.guarded import GuardedAdmin
-from retrieval.editing import changing
+from retrieval.drafts.editing import changing
 from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk
 

@@ -12,13 +12,13 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
-from retrieval import profiles
 from retrieval.access import filters_for
 from retrieval.admin.profile_form import differences
-from retrieval.comparison import compare
 from retrieval.models import Collection, SearchProfileVersion
-from retrieval.profiles import BUILT_IN, NamedProfile
 from retrieval.ranking.profile import ImproperProfile
+from retrieval.search import profiles
+from retrieval.search.comparison import compare
+from retrieval.search.profiles import BUILT_IN, NamedProfile
 
 PUBLISHED = "published"
 LARGEST_TOP_K = 50

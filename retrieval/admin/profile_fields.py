@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.comparison import LEG_NAMES
 from retrieval.ranking.profile import LARGEST_WEIGHT
+from retrieval.search.comparison import LEG_NAMES
 from retrieval.types import Leg, MetadataBoost, QueryClass, Weights
 
 # Rows for new boosts below those there are.

@@ -19,13 +19,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval import profiles
 from retrieval.admin.base import badge
 from retrieval.admin.playground import playground
 from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
 from retrieval.gates import PublicationRefused
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
+from retrieval.search import profiles
 
 
 @dataclass(frozen=True, slots=True)

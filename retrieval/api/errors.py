@@ -13,9 +13,9 @@ from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from retrieval import disk
 from retrieval.api.parsers import BodyTooLarge
 from retrieval.exceptions import SearchUnavailable
+from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from retrieval.metadata import date_range, parse_metadata, validated_any_of, validated_metadata
+from retrieval.search.metadata import date_range, parse_metadata, validated_any_of, validated_metadata
 from retrieval.types import DateRange
 
 LARGEST_ID = 2**63 - 1

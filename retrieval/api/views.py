@@ -14,7 +14,6 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from retrieval import disk
 from retrieval.access import filters_for, is_staff_with
 from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.pagination import Pagination
@@ -31,14 +30,15 @@ from retrieval.api.serializers import (
     UploadResponseSerializer,
     UploadSerializer,
 )
-from retrieval.editing import changing
+from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
-from retrieval.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
+from retrieval.ingest.uploads import accept
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.reranking import with_word_matches
-from retrieval.search import search
+from retrieval.resilience import disk
+from retrieval.search.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
+from retrieval.search.pipeline import search
+from retrieval.search.reranking import with_word_matches
 from retrieval.types import SearchMethod
-from retrieval.uploads import accept
 
 
 class SearchView(ApiView):

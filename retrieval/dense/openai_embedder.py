@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import numpy as np
 
-from retrieval import deadline
-from retrieval.breaker import Breaker, Open
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.resilience import deadline
+from retrieval.resilience.breaker import Breaker, Open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

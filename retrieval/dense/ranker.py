@@ -26,7 +26,7 @@ from retrieval.exceptions import LegFailed, RetrievalError
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import ParsedQuestion, parse
 from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
-from retrieval.timeouts import statement_timeout
+from retrieval.resilience.timeouts import statement_timeout
 from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan, StoredEncoding
 
 # Up to here every row is compared: exact, and no slower than the index.

@@ -15,7 +15,7 @@ from math import ceil
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.outline import Region, regions
 from retrieval.ingest.packing import Unit, divided, packed
-from retrieval.ingest.sentences import Break, spans
+from retrieval.text.sentences import Break, spans
 
 CHUNKER_VERSION = "2"
 

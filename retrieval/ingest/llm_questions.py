@@ -13,13 +13,13 @@ import secrets
 import time
 from collections.abc import Sequence
 
-from retrieval.chat_model import ChatModel
 from retrieval.exceptions import ModelFailed
-from retrieval.ingest.instructions import rule_of, without_instructions
-from retrieval.ingest.language import detect_language
 from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
-from retrieval.marking import marked, new_mark
+from retrieval.language_models.chat_model import ChatModel
+from retrieval.language_models.marking import marked, new_mark
 from retrieval.metrics import QUESTION_FAILURES
+from retrieval.text.instructions import rule_of, without_instructions
+from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from retrieval.ingest.sentences import Break
+from retrieval.text.sentences import Break
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,24 +19,25 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from retrieval import conf, disk
+from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, RetrievalError
-from retrieval.heartbeat import heartbeat
 from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText
-from retrieval.ingest.instructions import as_rows, instructions_in
-from retrieval.ingest.language import detect_language
-from retrieval.ingest.recipe import recipe_of
+from retrieval.ingest.fingerprint import recipe_of
 from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.turns import Turn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
+from retrieval.jobs.heartbeat import heartbeat
 from retrieval.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
+from retrieval.resilience import disk
 from retrieval.sandbox import JobCancelled
+from retrieval.text.instructions import as_rows, instructions_in
+from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from retrieval.ingest.extraction.lines import plain_title
-from retrieval.ingest.language import detect_language
+from retrieval.text.language import detect_language
 
 NAME = "rules"
 MAX_QUESTIONS = 2

@@ -15,12 +15,12 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from retrieval import disk
-from retrieval.editing import changing
+from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.recipe import is_current
+from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
 from retrieval.models import Collection, Document
+from retrieval.resilience import disk
 from retrieval.tasks import ingest_document
 
 logger = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from pgvector import HalfVector
 from retrieval.dense.encoding import PassageEncoding
 from retrieval.lexical import fields
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.lexical.terms import expand_identifiers
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
+from retrieval.text.terms import expand_identifiers
 
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1

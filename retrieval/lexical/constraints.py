@@ -2,7 +2,7 @@
 
 A phrase is matched as PostgreSQL matches phrases: its lexemes follow each other within one field, stop words count as
 places that any word may take, and a phrase of nothing but stop words demands nothing. An identifier in it may be
-written whole or in parts (see :func:`retrieval.lexical.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``,
+written whole or in parts (see :func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``,
 ``mx9920w`` and ``MX 9920 W``, and not ``MX-9902-W``. A phrase that two passages share the halves of is in neither.
 """
 
@@ -16,9 +16,9 @@ from django.db import connection
 from django.db.models import Model, Q, QuerySet
 
 from retrieval.lexical.syntax import ParsedQuestion
-from retrieval.lexical.terms import spellings
 from retrieval.lexical.tsquery import MatchesTsQuery, all_of, any_of, within_one_field
 from retrieval.models import Chunk, Collection
+from retrieval.text.terms import spellings
 
 Row = TypeVar("Row", bound=Model)
 

@@ -12,18 +12,10 @@ from collections.abc import Collection, Container, Mapping, Sequence
 
 from django.db import connection
 
-from retrieval.lexical.compounds import (
-    BY_CONFIGURATION,
-    SHORTEST_PART,
-    Compounding,
-    has_part,
-    pieces_of,
-    rests_of,
-    split,
-)
 from retrieval.lexical.fuzzy import WORD_KINDS, Expansion, document_frequencies
 from retrieval.lexical.spelling import LONGEST_TERM
-from retrieval.lexical.terms import inverse_document_frequency
+from retrieval.text.compounds import BY_CONFIGURATION, SHORTEST_PART, Compounding, has_part, pieces_of, rests_of, split
+from retrieval.text.terms import inverse_document_frequency
 
 # What a compound is worth beside the word itself, and what a part is beside the compound.
 WORTH = 0.6

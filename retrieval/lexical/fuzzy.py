@@ -25,8 +25,8 @@ from django.db import connection
 from django.db.models import Sum
 
 from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
-from retrieval.lexical.terms import inverse_document_frequency
 from retrieval.models import Lexeme
+from retrieval.text.terms import inverse_document_frequency
 
 MAX_EXPANSIONS = 50
 # The longest ending that a candidate may have lost to reduction and is tried with: "ness", "ment", "ings".

@@ -13,10 +13,10 @@ from django.db import connection
 
 from retrieval.access import restrict
 from retrieval.lexical.query import build_queries
-from retrieval.lexical.terms import expand_identifiers
 from retrieval.lexical.tsquery import MatchesTsQuery
 from retrieval.models import Chunk
-from retrieval.timeouts import statement_timeout
+from retrieval.resilience.timeouts import statement_timeout
+from retrieval.text.terms import expand_identifiers
 from retrieval.types import Leg, SearchFilters
 
 Span = tuple[int, int]

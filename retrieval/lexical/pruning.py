@@ -4,7 +4,7 @@ A term's weight in a passage is below k1 + 1, so that a passage scores less than
 are worth together. Once ``depth`` passages are known, one whose bound is below the worst of their scores need not be
 looked at, and whether its bound is depends only on which terms it holds: a formula of terms, which the index answers
 without reading a passage. The passages left out are exactly those that cannot enter the list; nothing is approximated,
-but for lexemes whose hashes collide (see :mod:`retrieval.lexical.terms`).
+but for lexemes whose hashes collide (see :mod:`retrieval.text.terms`).
 
 Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995
 (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process",

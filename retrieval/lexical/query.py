@@ -15,9 +15,9 @@ from retrieval.lexical.fields import stored_k1
 from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.lexical.pruning import Term
 from retrieval.lexical.syntax import parse
-from retrieval.lexical.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
 from retrieval.lexical.tsquery import all_of, quote
 from retrieval.models import CollectionStatistics
+from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
 
 # A lexeme that more than this share of the passages hold scores, but does not make a passage a candidate by itself:
 # visiting half of the table would cost more than all the other lexemes together, and decide nothing.

@@ -22,7 +22,7 @@ from retrieval.lexical.pruning import ROUNDING, candidates, rarest
 from retrieval.lexical.query import LexicalQuery, build_queries, sparse
 from retrieval.lexical.tsquery import MatchesTsQuery, all_of
 from retrieval.models import Chunk
-from retrieval.timeouts import statement_timeout
+from retrieval.resilience.timeouts import statement_timeout
 from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan
 
 # Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.

@@ -7,7 +7,7 @@ may be moved out of it. The planner chooses the GIN index only while it knows th
 from django.db import migrations
 
 # A search vector labels each position with the field it came from, A to D; a term's frequency is the sum of the boosts
-# of its positions. The dimension is the one of retrieval.lexical.terms.lexeme_dimension.
+# of its positions. The dimension is the one of retrieval.text.terms.lexeme_dimension.
 CREATE_FUNCTIONS = """
 CREATE FUNCTION retrieval_bm25_length(vector tsvector, boosts float8[]) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -7,9 +7,9 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import SparseVectorField
 
-from retrieval.lexical.terms import DIMENSIONS
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
+from retrieval.text.terms import DIMENSIONS
 
 
 class Chunk(models.Model):

@@ -60,7 +60,7 @@ class Document(models.Model):
     # Reading it took longer than the quick ones take: few such documents are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
-    # Sentences that speak to a language model instead of a reader (retrieval.ingest.instructions).
+    # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).
     instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
 
     created_at = models.DateTimeField(_("added"), auto_now_add=True)

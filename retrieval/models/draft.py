@@ -18,7 +18,7 @@ class Draft(models.Model):
     """A working copy of a collection, in which documents are added, changed and removed before readers meet them.
 
     The copy is a collection of its own, so that it is searched, measured and asked like any other, by staff alone. The
-    row is the job of what a worker does with it (see ``retrieval.drafts``), and, once published, the record of that:
+    row is the job of what a worker does with it (see ``retrieval.drafts.lifecycle``). Once published, it is the record:
     ``changes`` holds the sources that were added, changed and removed, ``objections`` what the gates had against it.
     """
 

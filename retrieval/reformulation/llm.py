@@ -14,12 +14,12 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrieval.breaker import Breaker, Open
-from retrieval.chat_model import ChatModel
 from retrieval.exceptions import ModelFailed
+from retrieval.language_models.chat_model import ChatModel
 from retrieval.metrics import REFORMULATION_FAILURES
 from retrieval.reformulation.rules import RuleBasedReformulator
 from retrieval.reformulation.subjects import tokens_of
+from retrieval.resilience.breaker import Breaker, Open
 from retrieval.types import Reformulation, Turn
 
 logger = logging.getLogger(__name__)

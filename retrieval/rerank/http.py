@@ -16,9 +16,9 @@ from typing import Any
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval.breaker import Breaker, Open
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.rerank.texts import load_texts, well_formed
+from retrieval.resilience.breaker import Breaker, Open
 from retrieval.types import Candidates
 
 logger = logging.getLogger(__name__)

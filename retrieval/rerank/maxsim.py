@@ -21,9 +21,9 @@ from retrieval.dense.encoding import encode_query
 from retrieval.dense.token_vectors import best_matches, unpacked, weighted_mean
 from retrieval.exceptions import RerankFailed, RetrievalError
 from retrieval.ingest.chunking import embedding_text
-from retrieval.lexical.terms import inverse_document_frequency
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics
 from retrieval.protocols import TokenEmbedder
+from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Candidates, Leg, StoredEncoding
 
 if TYPE_CHECKING:

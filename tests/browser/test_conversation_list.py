@@ -149,7 +149,7 @@ def test_the_list_works_without_javascript(site: Site, visitor: Callable[..., Pa
 def test_older_conversations_are_a_click_away(site: Site, page: Page) -> None:
     from django.utils import timezone
 
-    from chat.conversations import PAGE
+    from chat.conversations.listing import PAGE
     from chat.models import Conversation
 
     page.goto(site.url)

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.models import Experiment, Exposure
-from retrieval import profiles
+from retrieval.search import profiles
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask
 from tests.browser.test_accessibility import violations

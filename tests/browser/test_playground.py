@@ -37,9 +37,9 @@ def own_site(start_site: Callable[..., Site]) -> Site:
 @pytest.fixture
 def two_versions(own_site: Site) -> tuple[int, int]:
     """A profile by words alone and then by vectors alone, as the ids of its versions; nothing is in force."""
-    from retrieval import profiles
     from retrieval.models import SearchProfile
     from retrieval.ranking.profile import ProfileSettings
+    from retrieval.search import profiles
     from retrieval.types import MetadataBoost, SearchMethod
 
     with own_site.data():
@@ -133,8 +133,8 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     size: dict[str, Any],
     scheme: Literal["light", "dark"],
 ) -> None:
-    from retrieval import profiles
     from retrieval.models import SearchProfileVersion
+    from retrieval.search import profiles
 
     # Axe tries both in the admin, and the policy keeps it from them; the other test hears what the pages do.
     complaints.expected += ["Applying inline style", "preload assets"]

@@ -266,7 +266,7 @@ def test_a_model_that_breaks_off_leaves_no_half_answer(model_site: Site, page: P
 
 
 def test_a_model_that_declines_is_a_refusal(model_site: Site, page: Page, model: ModelServer) -> None:
-    from chat.prompts import NO_ANSWER
+    from chat.generators.prompts import NO_ANSWER
 
     model.pieces = [NO_ANSWER[:4], NO_ANSWER[4:]]
     page.goto(model_site.url)

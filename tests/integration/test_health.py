@@ -13,10 +13,11 @@ from django.utils import timezone
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
 from ragsite import checks, probes, scheduling
-from retrieval import conf, disk
+from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import CollectionStatistics, Document, Embedder
 from retrieval.reconciliation.runs import reconcile
+from retrieval.resilience import disk
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from ragsite.celery import app
-from retrieval import drafts
+from retrieval.drafts import lifecycle
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from tests.support.model_server import ModelServer, model_server
@@ -170,14 +170,14 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.")
     worker = start_worker(tmp_path / "worker.log")
     try:
-        draft = drafts.begin(collection)
+        draft = lifecycle.begin(collection)
         wait_until(lambda: Draft.objects.get().status == Draft.Status.OPEN, 30, "the working copy")
         working_copy = Collection.objects.get(draft=draft)
         working_copy.documents.get(source="valve.md").delete()
         submission.submit(working_copy, "fan.md", b"# Fan\n\nThe fan cools the pump.")
         wait_until(lambda: not working_copy.documents.exclude(status="ready").exists(), 30, "the new document")
         with held_lexeme(collection, "pump") as somebody_waits:
-            drafts.publish(draft)
+            lifecycle.publish(draft)
             wait_until(somebody_waits, 30, "a publication under way")
             worker.kill()
         assert Draft.objects.get().status == Draft.Status.PUBLISHING
@@ -185,7 +185,7 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(
         worker = start_worker(tmp_path / "worker2.log")
 
         def is_done() -> bool:
-            drafts.resume()
+            lifecycle.resume()
             return not Collection.objects.filter(draft=draft).exists()
 
         wait_until(is_done, 60, f"the publication\n{worker.log.read_text()[-3000:]}")

@@ -12,14 +12,14 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from ragsite import checks, probes
-from retrieval import profiles
-from retrieval import search as search_module
 from retrieval.admin.profile_fields import CLASS_NAMES
 from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.ranking.plans import CLASS_WEIGHTS
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.search import pipeline as search_module
+from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -454,7 +454,7 @@ def test_a_bad_question_is_told_at_its_field(admin, query, field):
 
 
 def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, monkeypatch):
-    from retrieval import comparison
+    from retrieval.search import comparison
 
     def search(question, filters, *, profile, **options):
         if profile.name == "built-in":

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from evaluation.models import EvaluationQuestion, EvaluationSet
 from evaluation.sets.building import expect
-from retrieval import profiles
 from retrieval.models import Chunk, Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.search import profiles
 from retrieval.types import SearchMethod
 
 # By words alone, so that a question in other words than the document's is not found.

@@ -18,8 +18,8 @@ from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.choice import arm_of
 from evaluation.models import Experiment
-from retrieval import profiles
 from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.search import profiles
 
 LONG_AGO = timedelta(days=20)
 

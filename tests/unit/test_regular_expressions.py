@@ -22,7 +22,7 @@ from tests.support.patterns import Place, places
 
 # Patterns made of what is known only at run time, as the place makes them.
 COMPOSED: dict[str, tuple[str, ...]] = {
-    "chat/injection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
+    "chat/injection/detection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
         "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
     ),
     "retrieval/ingest/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
@@ -34,18 +34,15 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "retrieval/reformulation/followups.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
         r"(?i)(?<!\s)\s++in\s",
     ),
-    "evaluation/altered.py: re.sub(f'(?<!\\\\w){re.escape(answer)}(?!\\\\w)', lambda _: other, sentence)": (
-        r"(?<!\w)3450\ grams(?!\w)",
-    ),
     "evaluation/reporting.py: re.compile(f'{re.escape(start)}.*{re.escape(end)}', re.DOTALL)": (),  # docs, by us
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
     "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
-    "chat/injection_orders.py: re.compile(one, re.IGNORECASE | re.DOTALL)",
-    "chat/injection_rules.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
-    "retrieval/ingest/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
+    "chat/injection/orders.py: re.compile(one, re.IGNORECASE | re.DOTALL)",
+    "chat/injection/rules.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
+    "retrieval/text/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/ranking/classification.py: re.compile('|'.join(alternatives))",
     "retrieval/reformulation/fillers.py: re.compile(pattern, re.I)",
@@ -55,7 +52,7 @@ SEEN_CHARACTERS = {
     "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
     "retrieval/ingest/extraction/lines.py": 800,  # 4 * MAX_TITLE_CHARS
-    "retrieval/ingest/instruction_rules.py": 1_000,  # _LONGEST
+    "retrieval/text/instruction_rules.py": 1_000,  # _LONGEST
 }
 # Read through a table: the reader of the source does not see that they are only matched.
 MATCHED = {"retrieval/ingest/extraction/source_code.py"}

@@ -21,8 +21,8 @@ from evaluation.runs.results import interval_of
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Draft, SearchProfileVersion
-from retrieval.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 from retrieval.ranking.profile import ImproperProfile
+from retrieval.search.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 
 WAIT_SECONDS = 1.0
 

@@ -27,8 +27,8 @@ from ragsite.watchdog import Watchdog, answers
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import migrate
-from retrieval.profiles import active_profile
 from retrieval.ranking.plans import NO_RERANKER
+from retrieval.search.profiles import active_profile
 
 DATABASE_PAUSE_SECONDS = 5.0
 

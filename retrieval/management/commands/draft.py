@@ -10,7 +10,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from retrieval import drafts, gates
+from retrieval import gates
+from retrieval.drafts import lifecycle
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Document, Draft
@@ -35,17 +36,17 @@ class Command(PreparedCommand):
         started = time.monotonic()
         try:
             if options["action"] == "begin":
-                draft = drafts.begin(collection)
+                draft = lifecycle.begin(collection)
             else:
                 draft = self._open_draft(collection)
                 if options["action"] == "publish":
-                    drafts.publish(draft, override=options["override"])
+                    lifecycle.publish(draft, override=options["override"])
                 elif options["action"] == "discard":
-                    drafts.discard(draft)
+                    lifecycle.discard(draft)
         except RetrievalError as error:
             raise CommandError(str(error)) from error
         if options["action"] != "show":
-            draft = drafts.carry_on(draft.pk) or draft
+            draft = lifecycle.carry_on(draft.pk) or draft
         draft.refresh_from_db()
         if draft.error:
             raise CommandError(f"{draft}: {draft.error}")
@@ -60,7 +61,7 @@ class Command(PreparedCommand):
 
 
 def _described(draft: Draft) -> dict[str, Any]:
-    changes = asdict(drafts.changes(draft)) if draft.is_open else draft.changes
+    changes = asdict(lifecycle.changes(draft)) if draft.is_open else draft.changes
     copy = draft.working_copy
     return {
         "draft": draft.pk,

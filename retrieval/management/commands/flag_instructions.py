@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from retrieval.ingest.instructions import as_rows, instructions_in
 from retrieval.models import Document, DocumentText
+from retrieval.text.instructions import as_rows, instructions_in
 
 
 class Command(BaseCommand):

@@ -11,11 +11,11 @@ from django.core.management.base import CommandError
 
 from retrieval.access import everything
 from retrieval.exceptions import InvalidQuery, RetrievalError
-from retrieval.explanation import hit_as_json, trace_as_json
 from retrieval.management.prepared import PreparedCommand
-from retrieval.metadata import date_range, validated_any_of
-from retrieval.reranking import with_word_matches
-from retrieval.search import search
+from retrieval.search.explanation import hit_as_json, trace_as_json
+from retrieval.search.metadata import date_range, validated_any_of
+from retrieval.search.pipeline import search
+from retrieval.search.reranking import with_word_matches
 from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
 
 

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 
 from chat import answering, asking
 from chat.models import Answer, Conversation
-from chat.streaming import beats, streams
+from chat.streaming import heartbeat, streams
 from chat.types import Completed, Token
 from retrieval.models import Collection, Document
 
@@ -114,7 +114,7 @@ def test_a_site_that_requires_login_streams_nothing_to_strangers(
 
 
 async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beats, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 0.05)
 
     async def endless(*args: Any, **kwargs: Any) -> Any:
         yield Token("Twenty-five days")

@@ -19,7 +19,7 @@ from rest_framework.throttling import ScopedRateThrottle
 from chat import answering, asking
 from chat.models import Answer, Conversation
 from chat.openai_api.stream import WITHDRAWN
-from chat.streaming import beats, streams
+from chat.streaming import heartbeat, streams
 from chat.types import Completed, Failed, Token, Usage
 from retrieval.models import Collection, Document
 
@@ -275,8 +275,8 @@ def test_tokens_are_those_that_the_model_counted(
 
 
 async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beats, "FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.2)
+    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.2)
     left = asyncio.Event()
 
     async def endless(*args: Any, **kwargs: Any) -> Any:

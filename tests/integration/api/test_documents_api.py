@@ -8,8 +8,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
-from retrieval import uploads
 from retrieval.exceptions import DocumentRejected
+from retrieval.ingest import uploads
 from retrieval.models import Chunk, Document, Lexeme
 
 pytestmark = pytest.mark.django_db

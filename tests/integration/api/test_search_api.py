@@ -6,10 +6,10 @@ import math
 import pytest
 from django.db import OperationalError
 
-from retrieval import legs
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import LegFailed
 from retrieval.models import Collection
+from retrieval.search import retrievers
 from retrieval.types import Leg
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -185,7 +185,7 @@ def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api
         def rank(self, depth):
             raise LegFailed("connection to 10.1.2.3 refused")
 
-    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, Broken)
+    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, Broken)
     body = post(api, query="holiday", explain=True).json()
     assert body["degraded"] == ["vector"]
     assert body["search_method"] == "lexical"
@@ -201,7 +201,7 @@ def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook,
         def rank(self, depth):
             raise LegFailed("secret host")
 
-    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, Broken)
+    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, Broken)
     response = post(api, query="holiday", method="vector")
     assert response.status_code == 503
     assert set(response.json()) == {"detail"}

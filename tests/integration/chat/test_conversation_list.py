@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from chat.conversations import PAGE, listing, mentioning
+from chat.conversations.listing import PAGE, listing, mentioning
 from chat.models import Answer, Conversation
 
 pytestmark = pytest.mark.django_db

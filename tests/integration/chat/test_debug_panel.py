@@ -18,12 +18,12 @@ from chat.debugging.panel import panel_of
 from chat.debugging.scores import Score
 from chat.models import Answer
 from chat.streaming import streams
-from retrieval import profiles
 from retrieval.access import everything
 from retrieval.exceptions import LegFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.search import profiles
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

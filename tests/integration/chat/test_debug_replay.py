@@ -19,9 +19,9 @@ from chat.models import Answer
 from chat.streaming import streams
 from chat.throttling import QuestionThrottle
 from chat.views.replay import form_for
-from retrieval import profiles
 from retrieval.models import Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.search import profiles
 from retrieval.types import MetadataBoost, SearchMethod, Weights
 from tests.support.model_server import model_server
 

@@ -10,13 +10,13 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 
 from chat import asking
-from chat.history import turns_before
+from chat.conversations.history import turns_before
 from chat.models import Answer
 from chat.streaming import streams
 from retrieval.access import everything
 from retrieval.models import Collection, Document
-from retrieval.profiles import built_in_profile
-from retrieval.search import search
+from retrieval.search.pipeline import search
+from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn
 from tests.support.completion_server import CompletionServer, completion_server
 

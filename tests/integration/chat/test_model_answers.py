@@ -14,12 +14,13 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
-from chat import answering, asking, verification
-from chat.evidence import weighing
+from chat import answering, asking
 from chat.generators import openai_compatible
+from chat.generators.prompts import PROMPT_VERSION
+from chat.grounding import verification
+from chat.grounding.evidence import weighing
 from chat.models import Answer
 from chat.pages.turns import turn_of
-from chat.prompts import PROMPT_VERSION
 from chat.streaming import runs, streams
 from chat.templatetags.chat_rendering import answer_body
 from chat.types import Source, Verified

@@ -17,10 +17,11 @@ from django.test import AsyncClient, Client
 from rest_framework.authtoken.models import Token
 from rest_framework.exceptions import PermissionDenied
 
-from chat import asking, conf, rights
+from chat import asking, conf
 from chat.api.ask import finished
-from chat.conversations import mentioning
-from chat.history import collections_behind, turns_before
+from chat.conversations import rights
+from chat.conversations.history import collections_behind, turns_before
+from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.runs import RUNS

@@ -20,11 +20,11 @@ from prometheus_client import REGISTRY
 from chat import answering, asking, conf
 from chat.models import Answer, Citation, Feedback
 from chat.protocols import AnswerGenerator
-from chat.streaming import repeats, streams
-from retrieval import profiles
+from chat.streaming import answer_cache, streams
 from retrieval.ingest import submission
 from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
+from retrieval.search import profiles
 from retrieval.types import SearchFilters, Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -255,9 +255,9 @@ async def test_an_original_that_was_deleted_meanwhile_is_not_missed(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = await ask()
-    found = await sync_to_async(repeats.find)(first.cache_key)
+    found = await sync_to_async(answer_cache.find)(first.cache_key)
     await sync_to_async(first.conversation.delete)()
-    monkeypatch.setattr(repeats, "find", lambda key: found)
+    monkeypatch.setattr(answer_cache, "find", lambda key: found)
     again, events = await ask()
     assert events[-1].name == "completed"
     assert (again.repeats, again.text) == (None, first.text)
@@ -279,24 +279,24 @@ def test_the_key_holds_what_the_answer_depends_on(
 ) -> None:
     filters = SearchFilters(collections=(library.pk,))
     keys = [
-        repeats.key_of("How heavy?", filters),
-        repeats.key_of("How high?", filters),
-        repeats.key_of("How heavy?", filters, method="rrf"),
-        repeats.key_of("How heavy?", SearchFilters(collections=(library.pk,), languages=("en",))),
-        repeats.key_of("How heavy?", filters, history=[Turn("What is it?", "A pump.")]),
-        repeats.key_of("How heavy?", filters, history=[Turn("What is it?", "A valve.")]),
+        answer_cache.key_of("How heavy?", filters),
+        answer_cache.key_of("How high?", filters),
+        answer_cache.key_of("How heavy?", filters, method="rrf"),
+        answer_cache.key_of("How heavy?", SearchFilters(collections=(library.pk,), languages=("en",))),
+        answer_cache.key_of("How heavy?", filters, history=[Turn("What is it?", "A pump.")]),
+        answer_cache.key_of("How heavy?", filters, history=[Turn("What is it?", "A valve.")]),
     ]
     with translation.override("nl"):
-        keys.append(repeats.key_of("How heavy?", filters))
+        keys.append(answer_cache.key_of("How heavy?", filters))
     settings.RETRIEVAL_HYBRID_ENABLED = False
-    keys.append(repeats.key_of("How heavy?", filters))
-    monkeypatch.setattr(repeats, "PROMPT_VERSION", 99)
+    keys.append(answer_cache.key_of("How heavy?", filters))
+    monkeypatch.setattr(answer_cache, "PROMPT_VERSION", 99)
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
-    keys.append(repeats.key_of("How heavy?", filters))
+    keys.append(answer_cache.key_of("How heavy?", filters))
     settings.OPENAI_MODEL = "large"
-    keys.append(repeats.key_of("How heavy?", filters))
+    keys.append(answer_cache.key_of("How heavy?", filters))
     settings.OPENAI_API_KEY = "sk-other"
-    assert repeats.key_of("How heavy?", filters) == keys[-1]
+    assert answer_cache.key_of("How heavy?", filters) == keys[-1]
     assert len(set(keys)) == len(keys)
 
 
@@ -305,8 +305,8 @@ def test_the_key_holds_what_the_answer_depends_on(
 )
 def test_other_capitals_ask_another_question(library: Collection, other: str) -> None:
     filters = SearchFilters(collections=(library.pk,))
-    assert repeats.key_of(QUESTION, filters) == repeats.key_of(f" {QUESTION}\n", filters)
-    assert repeats.key_of(QUESTION, filters) != repeats.key_of(other, filters)
+    assert answer_cache.key_of(QUESTION, filters) == answer_cache.key_of(f" {QUESTION}\n", filters)
+    assert answer_cache.key_of(QUESTION, filters) != answer_cache.key_of(other, filters)
 
 
 def test_keys_of_copies_saved_before_are_forgotten(library: Collection) -> None:
@@ -326,17 +326,17 @@ def test_what_is_asked_of_today_holds_today(
 ) -> None:
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
     filters = SearchFilters(collections=(library.pk,))
-    before = [repeats.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
+    before = [answer_cache.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
     tomorrow = timezone.localdate() + timedelta(days=1)
-    monkeypatch.setattr(repeats.timezone, "localdate", lambda: tomorrow)
-    after = [repeats.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
+    monkeypatch.setattr(answer_cache.timezone, "localdate", lambda: tomorrow)
+    after = [answer_cache.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
     assert before[0] != after[0]
     assert before[1] == after[1]
 
 
 def test_pieces_hold_whole_markers() -> None:
     text = "The pump weighs 3450 grams [1][2]. " * 20 + "\n\n| a | b |\n\n[1]"
-    pieces = list(repeats.Repeated(Answer(text=text), ()).pieces())
+    pieces = list(answer_cache.Repeated(Answer(text=text), ()).pieces())
     assert "".join(pieces) == text
     assert len(pieces) > 3
     assert all(piece.count("[") == piece.count("]") for piece in pieces)

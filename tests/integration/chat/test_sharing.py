@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from chat import sharing
-from chat.history import REMEMBERED_TURNS
+from chat.conversations import sharing
+from chat.conversations.history import REMEMBERED_TURNS
 from chat.models import Answer, Citation, Conversation
 from retrieval.models import Collection, Document
 

@@ -20,7 +20,7 @@ from django.utils import timezone
 from chat import asking, conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import beats, runs, streams
+from chat.streaming import heartbeat, runs, streams
 from chat.types import Source
 from retrieval.models import Collection, Document
 
@@ -154,7 +154,7 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(
 async def test_an_answer_that_nobody_reads_is_stopped(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.1)
     slow.words = 200
     answer = await sync_to_async(begin)()
     async for event in streams.follow(answer.pk):
@@ -333,7 +333,7 @@ async def test_an_answer_deleted_while_it_is_written_ends_quietly(
     delete: Callable[[Answer], object],
 ) -> None:
     # Events come as often as they can, to hit the moment in between.
-    monkeypatch.setattr(beats, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.001)
     slow.words = 3000
     answer = await sync_to_async(begin)()
@@ -485,7 +485,7 @@ async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkey
 async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_stream(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
     answer = await sync_to_async(begin)()
     kept = streams.follow(answer.pk)
@@ -502,7 +502,7 @@ async def test_a_reader_who_takes_no_more_is_gone_though_nobody_closed_its_strea
 async def test_a_reader_who_waits_for_a_slow_model_is_there(
     library: Collection, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beats, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(heartbeat, "UNFOLLOWED_SECONDS", 0.3)
     monkeypatch.setattr(streams, "PING_SECONDS", 0.2)
     slow.words, slow.pause_seconds = 2, 1.0
     answer = await sync_to_async(begin)()
@@ -561,11 +561,11 @@ async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenera
         assert claim is not None
         run = runs.Run(claim, asyncio.get_running_loop())
         run.publish("token", {"text": "word "})
-        snapshots.append(beats._Snapshot(run, 1))
+        snapshots.append(heartbeat._Snapshot(run, 1))
 
     def counted() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert len(beats._store(snapshots)) == 5
+            assert len(heartbeat._store(snapshots)) == 5
         return len([query for query in queries if "SAVEPOINT" not in query["sql"]])
 
     # Heartbeats, what still holds, the events; and the transaction's two ends.
@@ -581,8 +581,8 @@ async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Colle
         assert claim is not None
         run = runs.Run(claim, asyncio.get_running_loop())
         run.publish("token", {"text": text})
-        snapshots.append(beats._Snapshot(run, 1))
-    followed = await sync_to_async(beats._store)(snapshots)
+        snapshots.append(heartbeat._Snapshot(run, 1))
+    followed = await sync_to_async(heartbeat._store)(snapshots)
     assert set(followed) == {snapshot.run.claim.token for snapshot in snapshots}
     assert [snapshot.run.stored for snapshot in snapshots] == [1, 0]
 

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
+from chat.grounding.verification import verify
 from chat.types import CheckedStatement
-from chat.verification import verify
 from retrieval import conf
-from tests.unit.chat.test_evidence import source
+from tests.unit.chat.grounding.test_evidence import source
 
 CONTENT = """Before the work:
 
@@ -124,7 +124,7 @@ def test_an_embedder_that_is_away_does_not_end_the_answer(
         embed_documents = embed_query = count_tokens = encode = tokenize = _fail
 
     monkeypatch.setattr(conf, "embedder", Away)
-    with caplog.at_level(logging.WARNING, "chat.verification"):
+    with caplog.at_level(logging.WARNING, "chat.grounding.verification"):
         found = verify("The pump's weighing is 3450 grams [1]. The pump must not run dry. [1]", [source(CONTENT)])
     assert "was not measured" in caplog.text
     assert [citation.quote for citation in found.citations] == ["It weighs 3450 grams.", "The pump must not run dry."]

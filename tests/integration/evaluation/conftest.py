@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval import drafts
+from retrieval.drafts import lifecycle
 from retrieval.models import Collection, Draft
 from tests.support.evaluation_sets import fill, set_of
 
@@ -23,7 +23,7 @@ def evaluation_set(library):
 @pytest.fixture
 def draft(library) -> Draft:
     """A draft of the library, with all documents copied."""
-    found = drafts.carry_on(drafts.begin(library).pk)
+    found = lifecycle.carry_on(lifecycle.begin(library).pk)
     assert found is not None
     assert found.status == Draft.Status.OPEN
     return found

@@ -11,7 +11,7 @@ from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
 from evaluation.runs import execution, queue
 from evaluation.sets import building, importing
 from retrieval.models import Chunk
-from retrieval.profiles import NamedProfile
+from retrieval.search.profiles import NamedProfile
 from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS, messages, staff
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of
 

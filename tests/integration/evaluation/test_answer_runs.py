@@ -13,19 +13,19 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from chat.generators import openai_compatible
+from chat.generators.prompts import PROMPT_VERSION
 from chat.models import Answer, Conversation
-from chat.prompts import PROMPT_VERSION
-from evaluation import gates, replies
-from evaluation.budget import tokens_spent
+from evaluation import gates
 from evaluation.gates import Verdict
+from evaluation.judgements.budget import tokens_spent
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
-from evaluation.runs import answering, execution, judging, queue
+from evaluation.runs import answering, execution, judging, queue, replies
 from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
 from evaluation.sets.resolution import fingerprint, measured_questions
-from retrieval import profiles
 from retrieval.models import Chunk
-from retrieval.profiles import NamedProfile
+from retrieval.search import profiles
+from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of, version_of
 from tests.support.judge_server import JudgeServer, judge_server

@@ -22,8 +22,9 @@ from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import execution, queue
 from evaluation.runs.measures import measure_of
 from evaluation.sets import building
-from retrieval import drafts, profiles
+from retrieval.drafts import lifecycle
 from retrieval.models import Chunk, Collection, Document, Draft
+from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.judged_answers import completed_answer
 
@@ -113,17 +114,17 @@ def test_a_draft_that_is_being_read_is_waited_for(admin, policy, draft, working_
 
 
 def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library) -> None:
-    copying = drafts.begin(library)
+    copying = lifecycle.begin(library)
     address = reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, copying.pk])
     assert admin.get(address).status_code == 200
     told = messages(admin.post(address, follow=True))
     assert told == [f"The documents of {copying} cannot be asked: it is being copied."]
-    drafts.discard(copying)
+    lifecycle.discard(copying)
     response = admin.get(address)
     assert response.url == reverse("admin:retrieval_draft_change", args=[copying.pk])
     assert not EvaluationRun.objects.exists()
     other = Collection.objects.create(slug="other", name="Other")
-    foreign = drafts.begin(other)
+    foreign = lifecycle.begin(other)
     assert (
         admin.get(reverse("admin:evaluation_gatepolicy_check_draft", args=[policy.pk, foreign.pk])).status_code == 404
     )
@@ -159,9 +160,9 @@ def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(
 def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set, library) -> None:
     change, run = f"{SETS}{evaluation_set.pk}/change/", f"{SETS}{evaluation_set.pk}/run/"
     assert 'name="draft"' not in html(admin.get(change))
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
     assert 'name="draft"' not in html(admin.get(change)), "it is being copied"
-    drafts.carry_on(draft.pk)
+    lifecycle.carry_on(draft.pk)
     page = html(admin.get(change))
     assert f'<option value="{draft.pk}">{draft}</option>' in page
     wanted = {"profile": "published", "kind": "search"}
@@ -169,7 +170,7 @@ def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set,
     assert EvaluationRun.objects.get().draft == draft
     admin.post(run, {**wanted, "draft": ""})
     assert EvaluationRun.objects.latest("pk").draft is None
-    drafts.discard(draft)
+    lifecycle.discard(draft)
     told = messages(admin.post(run, {**wanted, "draft": draft.pk}, follow=True))
     assert told[-1] == "This draft is not open any more."
     assert EvaluationRun.objects.count() == 2
@@ -204,12 +205,12 @@ def test_what_a_run_is_offered_to_be_compared_with(admin, evaluation_set, draft,
     assert admin.get(f"{RUNS}{in_service.pk}/change/").context["others"] == []
     compared = html(admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/"))
     assert f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service." in compared
-    drafts.discard(draft)
-    drafts.carry_on(draft.pk)
+    lifecycle.discard(draft)
+    lifecycle.carry_on(draft.pk)
     assert admin.get(f"{RUNS}{of_draft.pk}/change/").context["rows"][0].explanation == ""
     assert admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/").status_code == 200
-    another = drafts.begin(library)
-    drafts.carry_on(another.pk)
+    another = lifecycle.begin(library)
+    lifecycle.carry_on(another.pk)
     newest = measured(evaluation_set, Draft.objects.get(pk=another.pk))
     others = admin.get(f"{RUNS}{newest.pk}/change/").context["others"]
     assert [one[0] for one in others] == [in_service], "not what another draft found"

@@ -16,12 +16,13 @@ from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
 from evaluation.runs import execution, queue, searching
 from evaluation.runs.results import compare
-from retrieval import drafts, profiles
-from retrieval import search as search_module
+from retrieval.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
 from retrieval.ingest import submission
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
+from retrieval.search import pipeline as search_module
+from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, DOCUMENTS, set_of, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -76,7 +77,7 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     with pytest.raises(
         PublicationRefused, match=r"Library \(draft\) and Library have not both been measured"
     ) as caught:
-        drafts.publish(draft)
+        lifecycle.publish(draft)
     (objection,) = caught.value.objections
     assert objection.reason.startswith("Library: Library (draft) and Library have not both")
     assert objection.address == f"/admin/evaluation/gatepolicy/{policy.pk}/drafts/{draft.pk}/"
@@ -95,8 +96,8 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     assert (checked.comparison.same, checked.comparison.questions) == (6, 6), "a copy is searched as the original is"
     assert gates.request_runs(policy, draft) == []
     assert "Library (draft) is not significantly worse than Library" in gates.reason_of(checked)
-    drafts.publish(draft)
-    published = drafts.carry_on(draft.pk)
+    lifecycle.publish(draft)
+    published = lifecycle.carry_on(draft.pk)
     assert published is not None
     assert (published.status, published.objections) == (Draft.Status.PUBLISHED, [])
     assert library.documents.filter(source="new.md").exists()
@@ -108,12 +109,12 @@ def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_a
     measure_all()
     assert gates.check(policy, draft).verdict is Verdict.WORSE
     with pytest.raises(PublicationRefused, match=r"\(draft\) is significantly worse than Library: hit@10 -1\.0"):
-        drafts.publish(draft)
+        lifecycle.publish(draft)
     with pytest.raises(PublicationRefused):
-        drafts.publish(draft, override="  ")
+        lifecycle.publish(draft, override="  ")
     assert library.documents.count() == len(DOCUMENTS)
-    drafts.publish(draft, override="They are out of date.")
-    published = drafts.carry_on(draft.pk)
+    lifecycle.publish(draft, override="They are out of date.")
+    published = lifecycle.carry_on(draft.pk)
     assert published is not None
     assert (published.status, published.override) == (Draft.Status.PUBLISHED, "They are out of date.")
     assert "is significantly worse than" in published.objections[0]["reason"]
@@ -193,13 +194,13 @@ def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> 
 def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest) -> None:
     with pytest.raises(DocumentRejected, match="because a gate guards its documents: begin a draft"):
         ingest(library, "new.md", "# New")
-    draft = drafts.carry_on(drafts.begin(library).pk)
+    draft = lifecycle.carry_on(lifecycle.begin(library).pk)
     assert draft is not None
     with pytest.raises(DocumentRejected, match=r"choose Library \(draft\) instead"):
         ingest(library, "new.md", "# New")
     assert ingest(working_copy(draft), "new.md", "# New\n\nSomething new.").status == "ready"
-    drafts.discard(draft)
-    drafts.carry_on(draft.pk)
+    lifecycle.discard(draft)
+    lifecycle.carry_on(draft.pk)
     GatePolicy.objects.update(required_for_documents=False)
     assert ingest(library, "new.md", "# New\n\nSomething new.").status == "ready"
 
@@ -263,28 +264,28 @@ def test_a_run_of_a_draft_whose_worker_died_goes_on(evaluation_set, draft) -> No
 def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> None:
     profile = profiles.active_profile()
     waiting = queue.request_run(evaluation_set, profile, draft=draft)
-    discarded = drafts.discard(draft)
+    discarded = lifecycle.discard(draft)
     with pytest.raises(EvaluationError, match="cannot be asked: it is discarded"):
         queue.request_run(evaluation_set, profile, draft=discarded)
     execution.measure(waiting.pk)
     waiting.refresh_from_db()
     assert (waiting.status, waiting.attempts) == ("failed", 1)
     assert waiting.error == f"The documents of {discarded} cannot be asked any more: it has ended."
-    drafts.carry_on(draft.pk)
+    lifecycle.carry_on(draft.pk)
     EvaluationRun.objects.update(status="queued", claim=None, attempts=0, error="")
     execution.measure(waiting.pk)
     waiting.refresh_from_db()
     assert waiting.collection_id is None
     assert "it has ended" in waiting.error
     with pytest.raises(EvaluationError, match="cannot be asked: it is being copied"):
-        queue.request_run(evaluation_set, profile, draft=drafts.begin(library))
+        queue.request_run(evaluation_set, profile, draft=lifecycle.begin(library))
 
 
 def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(evaluation_set, draft, monkeypatch) -> None:
     def search(question, filters, **options):
         if "puppies" in question:
-            drafts.discard(draft)
-            drafts.carry_on(draft.pk)
+            lifecycle.discard(draft)
+            lifecycle.carry_on(draft.pk)
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(searching, "search", search)
@@ -328,11 +329,11 @@ def test_a_waiting_run_of_a_draft_does_not_keep_the_watch_from_asking(policy, dr
 def test_the_command_runs_a_set_on_the_draft(evaluation_set, library, capsys) -> None:
     with pytest.raises(CommandError, match="Library has no open draft"):
         call_command("evaluate_set", "library", "--draft")
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
     with pytest.raises(CommandError, match="is being copied"):
         call_command("evaluate_set", "library", "--draft")
     assert not EvaluationRun.objects.exists()
-    drafts.carry_on(draft.pk)
+    lifecycle.carry_on(draft.pk)
     without_the_answers(draft)
     call_command("evaluate_set", "library", "--draft", "--json")
     found = json.loads(capsys.readouterr().out)

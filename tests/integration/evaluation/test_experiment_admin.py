@@ -9,8 +9,8 @@ from django.urls import reverse
 from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.models import Experiment
-from retrieval import profiles
 from retrieval.gates import Objection
+from retrieval.search import profiles
 from tests.support.experiments import draft, simulate, started, versions
 
 pytestmark = pytest.mark.django_db

@@ -20,8 +20,8 @@ from evaluation.experiments.choice import arm_of, choose
 from evaluation.experiments.lifecycle import ExperimentRefused
 from evaluation.experiments.report import Verdict, report, sentence
 from evaluation.models import Experiment, ExperimentIsFixed, Exposure, Judgement, Score
-from retrieval import profiles
 from retrieval.gates import Objection, PublicationRefused
+from retrieval.search import profiles
 from tests.support.experiments import LONG_AGO, answered, draft, simulate, started, versions, visitor
 
 pytestmark = pytest.mark.django_db

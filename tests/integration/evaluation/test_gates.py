@@ -13,9 +13,9 @@ from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, EvaluationRun, ExpectedPassage, GatePolicy, QuestionResult
 from evaluation.runs import execution, queue
 from retrieval import gates as publication_gates
-from retrieval import profiles
 from retrieval.gates import PublicationRefused
 from retrieval.models import Document, Publication
+from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import conf, jobs, judgement_queue, judging, tasks
-from evaluation.budget import tokens_spent
+from evaluation import conf, jobs, tasks
+from evaluation.judgements import execution, judgement_queue
+from evaluation.judgements.budget import tokens_spent
 from evaluation.judges.exceptions import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
 from tests.support.judge_server import JudgeServer, judge_server
@@ -40,7 +41,7 @@ def judged() -> Callable[..., Judgement]:
 
     def _judged(answer: Answer, judge: str, reference: str = "") -> Judgement:
         (judgement,) = judgement_queue.request(answer, judges=[judge], reference=reference)
-        return judging.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
+        return execution.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
 
     return _judged
 
@@ -198,9 +199,9 @@ def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, ju
         assert (judgement.status, judgement.attempts) == (Judgement.Status.QUEUED, attempt)
         assert "HTTP 503" in judgement.error
         pauses.append((judgement.next_attempt_at - timezone.now()).total_seconds())
-        assert judging.judge(judgement.pk) is None, "not before its time"
+        assert execution.judge(judgement.pk) is None, "not before its time"
         due(judgement)
-        judgement = judging.judge(judgement.pk)
+        judgement = execution.judge(judgement.pk)
     assert 8 < pauses[0] <= 10 < 28 < pauses[1] <= 30
     assert (judgement.status, judgement.attempts) == (Judgement.Status.FAILED, 3)
     assert "HTTP 503" in judgement.error
@@ -214,7 +215,7 @@ def test_a_judge_that_comes_back_turns_the_error_into_a_score(server, judged):
     judgement = judged(completed_answer(), "model")
     server.status = 200
     due(judgement)
-    judgement = judging.judge(judgement.pk)
+    judgement = execution.judge(judgement.pk)
     assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")
     assert scores_of(judgement)["faithfulness"] == 0.5
     assert not judgement.scores.exclude(error="").exists()
@@ -229,7 +230,7 @@ def test_nonsense_on_one_metric_leaves_the_others_and_is_asked_again_alone(serve
     asked = len(server.requests)
     del server.judged["Claims"]
     due(judgement)
-    judgement = judging.judge(judgement.pk)
+    judgement = execution.judge(judgement.pk)
     assert judgement.status == Judgement.Status.DONE
     assert set(server.forms[asked:]) == {"Truths", "Claims", "FaithfulnessVerdict", "FaithfulnessScoreReason"}
 
@@ -246,7 +247,7 @@ def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measure
     assert len(server.requests) == 5
     JudgeUsage.objects.update(day=timezone.localdate() - timedelta(days=1))
     assert judgement_queue.request_again(Judgement.objects.filter(pk=other.pk)) == 1
-    assert judging.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
+    assert execution.judge(other.pk).scores.exists(), "tomorrow there are tokens again"
 
 
 def test_a_missing_judge_is_an_error_with_its_reason(judged, settings):
@@ -271,7 +272,7 @@ def test_an_unforeseen_error_is_told_and_tried_again(server, judged, monkeypatch
     def broken(*_: object) -> None:
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(judging, "case_of", broken)
+    monkeypatch.setattr(execution, "case_of", broken)
     judgement = judged(completed_answer(), "model")
     assert (judgement.status, judgement.error) == (Judgement.Status.QUEUED, "ZeroDivisionError: unforeseen")
 
@@ -288,14 +289,14 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
 
     def work() -> None:
         try:
-            judging.judge(judgement.pk)
+            execution.judge(judgement.pk)
         finally:
             connection.close()
 
     busy = threading.Thread(target=work)
     busy.start()
     wait_until(lambda: len(server.requests) > free_requests, 60, "the request that is held")
-    assert judging.judge(judgement.pk) is None, "one worker at a time"
+    assert execution.judge(judgement.pk) is None, "one worker at a time"
     judgement_queue.request_again(Judgement.objects.filter(pk=judgement.pk))
     server.is_open.set()
     busy.join(20)
@@ -303,7 +304,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
     assert (judgement.status, judgement.attempts, judgement.error) == (Judgement.Status.QUEUED, 0, "")
     assert not judgement.scores.exists()
     assert len(server.requests) == free_requests + 1, "without its claim it pays for nothing more"
-    assert judging.judge(judgement.pk).status == Judgement.Status.DONE
+    assert execution.judge(judgement.pk).status == Judgement.Status.DONE
 
 
 def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
@@ -319,7 +320,7 @@ def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
     Judgement.objects.update(created_at=long_ago)
     assert judgement_queue.sweep() == 1
     assert judgement_queue.sweep() == 0, "a worker was told already"
-    judgement = judging.judge(judgement.pk)
+    judgement = execution.judge(judgement.pk)
     assert (judgement.status, judgement.attempts) == (Judgement.Status.DONE, 2)
     assert Score.objects.filter(pk=kept.pk, created_at=kept.created_at).exists()
     assert "Claims" not in server.forms[asked:]
@@ -391,7 +392,7 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
     # A worker is faster than the process that told it.
-    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", judging.judge)
+    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", execution.judge)
     jobs.enqueue(Judgement, [judgement.pk], tasks.judge_answer)
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts) == ("queued", 1)

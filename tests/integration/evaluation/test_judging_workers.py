@@ -14,7 +14,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import jobs, judgement_queue
+from evaluation import jobs
+from evaluation.judgements import judgement_queue
 from evaluation.models import Judgement, JudgeUsage, Score
 from ragsite.celery import app
 from tests.support.judge_server import JudgeServer, judge_server

@@ -20,7 +20,7 @@ from evaluation.gates import GateCheck, Side, Verdict
 from evaluation.metrics import Interval
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, JudgeUsage, Score
 from evaluation.runs.results import Comparison
-from retrieval import profiles
+from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.experiments import draft, simulate, started
 from tests.support.judged_answers import completed_answer

@@ -17,7 +17,7 @@ from evaluation.runs.measures import results_of
 from evaluation.sets.building import expect
 from ragsite.celery import app
 from retrieval.models import Chunk
-from retrieval.profiles import NamedProfile
+from retrieval.search.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, fill, set_of
 from tests.support.site import database_url, start_worker, wait_until
 

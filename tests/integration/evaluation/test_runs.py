@@ -15,11 +15,11 @@ from evaluation import jobs
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import execution, queue, searching
 from evaluation.runs.results import compare, interval_of
-from retrieval import profiles
-from retrieval import search as search_module
 from retrieval.models import CollectionStatistics
-from retrieval.profiles import BUILT_IN, NamedProfile, built_in_profile
 from retrieval.ranking.profile import ProfileSettings, to_json
+from retrieval.search import pipeline as search_module
+from retrieval.search import profiles
+from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, QUESTIONS, set_of, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,9 +18,9 @@ from chat.models import Feedback
 from evaluation import gates
 from evaluation.models import CorpusAlert, EvaluationQuestion, EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import execution, queue
-from retrieval import profiles
 from retrieval.models import Chunk, Publication
-from retrieval.profiles import NamedProfile
+from retrieval.search import profiles
+from retrieval.search.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, fill, set_of, version_of
 from tests.support.judged_answers import completed_answer
 

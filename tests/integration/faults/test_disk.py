@@ -29,9 +29,9 @@ from chat.types import Source
 from ragsite import scheduling
 from ragsite.ballast import Ballast
 from ragsite.celery import app as celery_app
-from retrieval import disk
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, Document
+from retrieval.resilience import disk
 from tests.support.small_disk import SmallDisk, small_disk
 
 pytestmark = pytest.mark.django_db(transaction=True)

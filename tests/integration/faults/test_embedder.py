@@ -12,9 +12,10 @@ from django.conf import LazySettings
 
 from chat.models import Answer
 from chat.pages.turns import turn_of
-from retrieval import breaker, conf
+from retrieval import conf
 from retrieval.dense.encoding import forget_queries
 from retrieval.models import Collection, Document
+from retrieval.resilience import breaker
 from tests.support.embedding_server import DIMENSION, EmbeddingServer, embedding_server
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 

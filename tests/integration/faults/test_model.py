@@ -13,8 +13,8 @@ from django.conf import LazySettings
 from chat import conf
 from chat.generators import openai_compatible
 from chat.models import Answer
-from retrieval import breaker
 from retrieval.models import Collection, Document
+from retrieval.resilience import breaker
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 from tests.support.model_server import ModelServer, model_server
 

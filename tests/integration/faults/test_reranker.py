@@ -12,8 +12,9 @@ from django.conf import LazySettings
 
 from chat.models import Answer
 from chat.pages.turns import turn_of
-from retrieval import breaker, conf
+from retrieval import conf
 from retrieval.models import Collection, Document
+from retrieval.resilience import breaker
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 from tests.support.rerank_server import RerankServer, rerank_server
 

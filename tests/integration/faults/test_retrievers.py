@@ -13,12 +13,12 @@ from django.db import connection
 
 from chat.models import Answer
 from chat.pages.turns import turn_of
-from retrieval import legs
 from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, Document
 from retrieval.protocols import Ranker
-from retrieval.timeouts import statement_timeout
+from retrieval.resilience.timeouts import statement_timeout
+from retrieval.search import retrievers
 from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 
@@ -69,7 +69,7 @@ async def test_the_other_one_serves_and_the_next_question_is_whole_again(
 ) -> None:
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.8
     monkeypatch.setattr(Faulty, "fault", fault)
-    monkeypatch.setitem(legs.RANKERS, leg, lambda *search: Faulty(whole, *search))
+    monkeypatch.setitem(retrievers.RANKERS, leg, lambda *search: Faulty(whole, *search))
     failures = counted("ragsite_search_leg_failures_total", leg=leg.value)
     answer, _events = await ask()
     assert answer.status == Answer.Status.COMPLETED
@@ -92,7 +92,7 @@ async def test_without_both_the_reader_is_told(
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.3
     monkeypatch.setattr(Faulty, "fault", fault)
     for leg, whole in ((Leg.LEXICAL, Bm25Ranker), (Leg.VECTOR, VectorRanker)):
-        monkeypatch.setitem(legs.RANKERS, leg, lambda *search, whole=whole: Faulty(whole, *search))
+        monkeypatch.setitem(retrievers.RANKERS, leg, lambda *search, whole=whole: Faulty(whole, *search))
     answer, events = await ask()
     assert answer.status == Answer.Status.FAILED
     assert events[-1].payload["message"] == answer.error

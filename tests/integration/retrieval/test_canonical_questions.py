@@ -17,7 +17,7 @@ from retrieval.ingest import chunking, pipeline
 from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
-from retrieval.search import search
+from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server
 

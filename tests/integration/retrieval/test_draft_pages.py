@@ -16,10 +16,11 @@ from django.utils.html import escape
 from rest_framework.test import APIClient
 
 from chat.pages.suggestions import suggestions
-from retrieval import drafts, gates
+from retrieval import gates
 from retrieval.admin import draft_page
 from retrieval.admin.forms import DocumentForm
-from retrieval.editing import reason_not_to_change
+from retrieval.drafts import lifecycle
+from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import DocumentGate, Objection
 from retrieval.ingest import pipeline, submission
@@ -44,7 +45,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 @pytest.fixture
 def draft(library: Collection) -> Draft:
-    found = drafts.carry_on(drafts.begin(library).pk)
+    found = lifecycle.carry_on(lifecycle.begin(library).pk)
     assert found is not None
     assert found.status == Draft.Status.OPEN
     return found
@@ -175,7 +176,7 @@ def test_the_list_tells_what_each_draft_changes(admin: Client, changed: Draft) -
 
 
 def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, library: Collection) -> None:
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
     Draft.objects.filter(pk=draft.pk).update(copied=2, error="<i>no</i> space")
     html = html_of(admin.get(page_of(draft)))
     assert '<progress max="3" value="2"' in html
@@ -185,7 +186,7 @@ def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, librar
     assert "retrieval/live.js" in html
     assert action(draft, "publish") not in html
     assert action(draft, "discard") in html
-    drafts.carry_on(draft.pk)
+    lifecycle.carry_on(draft.pk)
     html = html_of(admin.get(page_of(draft)))
     assert "data-live" not in html
     assert "<progress" not in html
@@ -268,7 +269,7 @@ def test_a_published_draft_keeps_its_record(
     assert messages(response) == [f"Being published: {changed}."]
     assert "data-live" in html_of(response)
     assert log_of(changed) == ["Published."]
-    drafts.carry_on(changed.pk)
+    lifecycle.carry_on(changed.pk)
     response = admin.get(page_of(changed))
     html = html_of(response)
     assert "What changed" in html
@@ -304,7 +305,7 @@ def test_objections_are_shown_and_overridden_with_a_reason_alone(
     changed.refresh_from_db()
     assert changed.status == Draft.Status.OPEN
     admin.post(publish, {"override": "The <b>law</b> changed."})
-    drafts.carry_on(changed.pk)
+    lifecycle.carry_on(changed.pk)
     assert log_of(changed) == ["Published against objections, because: The <b>law</b> changed."]
     html = html_of(admin.get(page_of(changed)))
     assert "The &lt;b&gt;law&lt;/b&gt; changed." in html
@@ -331,7 +332,7 @@ def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Col
     response = admin.post(action(changed, "discard"), follow=True)
     assert messages(response) == [f"Discarded: {changed}."]
     assert "being cleared away" in html_of(response)
-    drafts.carry_on(changed.pk)
+    lifecycle.carry_on(changed.pk)
     html = html_of(admin.get(page_of(changed)))
     assert "being cleared away" not in html
     assert action(changed, "discard") not in html
@@ -375,7 +376,7 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(
     admin.post(page_of(library), body)
     library.refresh_from_db()
     assert (library.name, library.text_search_configuration) == ("Shelves", "english")
-    drafts.discard(draft)
+    lifecycle.discard(draft)
     admin.post(page_of(library), body)
     library.refresh_from_db()
     assert library.text_search_configuration == "dutch"
@@ -447,7 +448,7 @@ def test_a_document_of_a_draft_is_edited_as_any(admin: Client, library: Collecti
     assert (document.url, document.status) == ("https://example.org/", Document.Status.PENDING)
     assert library.documents.get(source="pump.md").status == Document.Status.READY
     admin.post(reverse("admin:retrieval_document_delete", args=[document.pk]), {"post": "yes"})
-    assert drafts.changes(draft).removed == ("pump.md",)
+    assert lifecycle.changes(draft).removed == ("pump.md",)
 
 
 def test_a_locked_document_is_not_deleted(admin: Client, locked: Collection) -> None:
@@ -491,7 +492,7 @@ def test_a_draft_begun_while_a_form_was_sent_wins(
 
     def meanwhile(form: DocumentForm) -> bool:
         if not library.drafts.exists():
-            drafts.begin(library)
+            lifecycle.begin(library)
         return bool(valid(form))
 
     monkeypatch.setattr(DocumentForm, "is_valid", meanwhile)
@@ -532,7 +533,7 @@ def test_questions_of_a_passage_in_a_draft_are_edited(admin: Client, draft: Draf
     chunk = Chunk.objects.get(document__source="pump.md", collection=copy_of(draft))
     admin.post(page_of(chunk), {"canonical_questions": "How heavy is the pump?"})
     assert Chunk.objects.get(pk=chunk.pk).canonical_questions == ["How heavy is the pump?"]
-    assert drafts.changes(draft).changed == ("pump.md",)
+    assert lifecycle.changes(draft).changed == ("pump.md",)
 
 
 # The API and the chat ------------------------------------------------------------------------------------------------
@@ -559,7 +560,7 @@ def test_the_api_changes_a_draft(api: APIClient, draft: Draft) -> None:
     assert api.delete(f"/api/v1/documents/{document.pk}/").status_code == 204
     sent = {"file": [SimpleUploadedFile("new.md", b"# New\n\nWords.\n")], "collection": copy.slug}
     assert api.post("/api/v1/documents/", sent, format="multipart").status_code == 202
-    assert (drafts.changes(draft).added, drafts.changes(draft).removed) == (("new.md",), ("pump.md",))
+    assert (lifecycle.changes(draft).added, lifecycle.changes(draft).removed) == (("new.md",), ("pump.md",))
 
 
 def test_the_api_uploads_nothing_past_a_draft(api: APIClient, locked: Collection) -> None:
@@ -591,7 +592,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
 
 
 def test_changing_several_collections_asks_each(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    from retrieval.editing import changing
+    from retrieval.drafts.editing import changing
 
     later = Collection.objects.create(slug="later", name="Later")
     with changing(library.pk, later.pk):

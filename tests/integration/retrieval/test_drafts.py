@@ -18,17 +18,18 @@ from django.core.management.base import CommandError
 from django.db import IntegrityError, connection, transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from retrieval import drafts, gates
+from retrieval import gates
 from retrieval.access import everything, filters_for
-from retrieval.drafts import Changes, DraftRefused
-from retrieval.editing import changing, reason_not_to_change
+from retrieval.drafts import copying, lifecycle
+from retrieval.drafts.editing import changing, reason_not_to_change
+from retrieval.drafts.lifecycle import Changes, DraftRefused
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
-from retrieval.ingest import copying, pipeline, submission
+from retrieval.ingest import pipeline, submission
 from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.reconciliation.checks import check
-from retrieval.search import search
+from retrieval.search.pipeline import search
 from tests.support.site import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,7 +53,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 @pytest.fixture
 def draft(library: Collection) -> Draft:
-    return copied(drafts.begin(library))
+    return copied(lifecycle.begin(library))
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def guarded(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Object
 
 
 def copied(draft: Draft) -> Draft:
-    found = drafts.carry_on(draft.pk)
+    found = lifecycle.carry_on(draft.pk)
     assert found is not None
     assert (found.status, found.error) == (Draft.Status.OPEN, "")
     return found
@@ -76,8 +77,8 @@ def working_copy(draft: Draft) -> Collection:
 
 
 def published(draft: Draft, **options: Any) -> Draft:
-    drafts.publish(draft, **options)
-    found = drafts.carry_on(draft.pk)
+    lifecycle.publish(draft, **options)
+    found = lifecycle.carry_on(draft.pk)
     assert found is not None
     assert (found.status, found.error) == (Draft.Status.PUBLISHED, "")
     return found
@@ -115,7 +116,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight(library: Collecti
     copy = working_copy(draft)
     assert contents(copy) == contents(library) != []
     assert draft.copied == 3
-    assert not drafts.changes(draft)
+    assert not lifecycle.changes(draft)
     assert (copy.is_public, copy.text_search_configuration) == (False, "english")
     before, after = (CollectionStatistics.objects.get(pk=one.pk) for one in (library, copy))
     assert (after.chunks, after.reference_length) == (before.chunks, before.reference_length)
@@ -128,7 +129,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight(library: Collecti
 
 def test_nothing_is_embedded_again(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "encode_passages", lambda _: pytest.fail("A passage was embedded."))
-    draft = copied(drafts.begin(library))
+    draft = copied(lifecycle.begin(library))
     working_copy(draft).documents.get(source="valve.md").delete()
     published(draft)
 
@@ -147,7 +148,7 @@ def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection
     for source in ("late.md", "later.md"):
         submission.submit(library, source, b"# Late\n\nIt came late.", enqueue=False)
     library.documents.filter(source="later.md").update(status=Document.Status.PROCESSING, claim=uuid.uuid4())
-    copy = working_copy(copied(drafts.begin(library)))
+    copy = working_copy(copied(lifecycle.begin(library)))
     for late in copy.documents.filter(source__startswith="late"):
         assert (late.status, late.claim, late.chunks.count()) == (Document.Status.PENDING, None, 0)
         pipeline.ingest(late.pk)
@@ -155,7 +156,7 @@ def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection
 
 
 def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
     calls: list[list[str]] = []
 
     def dies_at_the_second(documents: Sequence[Document], collection: Collection) -> None:
@@ -164,12 +165,12 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
         if len(calls) == 2:
             raise RuntimeError("killed")
 
-    monkeypatch.setattr(drafts, "copy_documents", dies_at_the_second)
-    monkeypatch.setattr(drafts, "DOCUMENTS_A_STEP", 1)
-    broken = drafts.carry_on(draft.pk)
+    monkeypatch.setattr(lifecycle, "copy_documents", dies_at_the_second)
+    monkeypatch.setattr(lifecycle, "DOCUMENTS_A_STEP", 1)
+    broken = lifecycle.carry_on(draft.pk)
     assert broken is not None
     assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, "RuntimeError: killed", 1)
-    assert drafts.resume() == 1
+    assert lifecycle.resume() == 1
     done = copied(draft)
     assert done.copied == 3
     assert calls == [["pump.md"], ["valve.md"], ["valve.md"], ["heater.md"], []]
@@ -177,10 +178,10 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
 
 
 def test_two_workers_copy_every_document_once(library: Collection) -> None:
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
 
     def carry() -> None:
-        drafts.carry_on(draft.pk)
+        lifecycle.carry_on(draft.pk)
         connection.close()
 
     with ThreadPoolExecutor(2) as pool:
@@ -191,10 +192,10 @@ def test_two_workers_copy_every_document_once(library: Collection) -> None:
 
 
 def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as other:
         other.execute("SELECT 1 FROM retrieval_draft WHERE id = %s FOR NO KEY UPDATE", [draft.pk])
-        assert drafts.carry_on(draft.pk) is None
+        assert lifecycle.carry_on(draft.pk) is None
     copied(draft)
 
 
@@ -203,23 +204,23 @@ def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
 
 def test_a_collection_has_one_open_draft(library: Collection, draft: Draft) -> None:
     with pytest.raises(DraftRefused, match="has a draft already"):
-        drafts.begin(library)
+        lifecycle.begin(library)
     with pytest.raises(DraftRefused, match="itself a draft"):
-        drafts.begin(working_copy(draft))
+        lifecycle.begin(working_copy(draft))
     with pytest.raises(IntegrityError), transaction.atomic():
         Draft.objects.create(collection=library)
-    drafts.discard(draft)
-    again = drafts.begin(library)
+    lifecycle.discard(draft)
+    again = lifecycle.begin(library)
     assert again.pk != draft.pk
 
 
 def test_the_names_of_a_working_copy_fit(collection: Collection) -> None:
     Collection.objects.filter(pk=collection.pk).update(slug="s" * 50, name="n" * 200)
-    first = drafts.begin(collection)
-    drafts.discard(first)
+    first = lifecycle.begin(collection)
+    lifecycle.discard(first)
     taken = f"{'s' * 50}"[: 50 - len(f"-draft-{first.pk + 1}")] + f"-draft-{first.pk + 1}"
     Collection.objects.create(slug=taken, name="Somebody's own")
-    copy = working_copy(drafts.begin(collection))
+    copy = working_copy(lifecycle.begin(collection))
     assert copy.slug.endswith(f"-draft-{first.pk + 1}-2")
     assert len(copy.slug) == 50
     assert copy.name.endswith("n (draft)")
@@ -231,18 +232,18 @@ def test_a_collection_with_a_draft_changes_by_it_alone(library: Collection, draf
         submission.submit(library, "new.md", b"# New\n\nNew.")
     assert not library.documents.filter(source="new.md").exists()
     assert reason_not_to_change(copy) == ""
-    drafts.discard(draft)
+    lifecycle.discard(draft)
     assert reason_not_to_change(library) == ""
     with pytest.raises(DocumentRejected, match="discarded"):
         submission.submit(copy, "new.md", b"# New\n\nNew.")
 
 
 def test_a_copy_cannot_be_changed_while_it_is_made_or_published(library: Collection) -> None:
-    draft = drafts.begin(library)
+    draft = lifecycle.begin(library)
     assert "being copied" in reason_not_to_change(working_copy(draft))
     copied(draft)
     working_copy(draft).documents.get(source="valve.md").delete()
-    drafts.publish(draft)
+    lifecycle.publish(draft)
     assert "being published" in reason_not_to_change(working_copy(draft))
     assert "is changed in its draft" in reason_not_to_change(library)
 
@@ -250,7 +251,7 @@ def test_a_copy_cannot_be_changed_while_it_is_made_or_published(library: Collect
 def test_guarded_documents_change_by_drafts_alone(library: Collection, guarded: list[Objection]) -> None:
     with pytest.raises(DocumentRejected, match="a gate guards its documents"):
         submission.submit(library, "new.md", b"# New\n\nNew.")
-    draft = copied(drafts.begin(library))
+    draft = copied(lifecycle.begin(library))
     submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.")
 
 
@@ -266,7 +267,7 @@ def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draf
     ingest(copy, "pump.md", PUMP.replace("SK-9920", "SK-9921"))
     copy.documents.get(source="valve.md").delete()
     wanted = contents(copy)
-    assert drafts.changes(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
+    assert lifecycle.changes(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
     assert "fan.md" not in first_sources("fan 900 rpm")
 
     done = published(draft)
@@ -316,7 +317,7 @@ def test_a_file_that_no_document_has_any_more_is_deleted(library: Collection, dr
 )
 def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft: Draft, change: dict[str, Any]) -> None:
     Document.objects.filter(collection=working_copy(draft), source="pump.md").update(**change)
-    assert drafts.changes(draft) == Changes(changed=("pump.md",))
+    assert lifecycle.changes(draft) == Changes(changed=("pump.md",))
     version = CollectionStatistics.objects.get(pk=library.pk).version
     published(draft)
     assert library.documents.filter(source="pump.md", **change).exists()
@@ -350,7 +351,7 @@ def test_questions_written_in_a_draft_are_published_with_it(library: Collection,
     rewrite_questions(pump, ["How heavy is it, then?"])
     held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
     rewrite_questions(held, ["What does the machine weigh?"])
-    assert drafts.changes(draft) == Changes(changed=("pump.md",))
+    assert lifecycle.changes(draft) == Changes(changed=("pump.md",))
     published(draft)
     now = library.chunks.filter(document__source="pump.md").order_by("ordinal")
     assert [chunk.canonical_questions for chunk in now][0] == ["What does the machine weigh?"]
@@ -363,7 +364,7 @@ def test_passages_that_say_the_same_keep_their_places(collection: Collection, in
     note = f"# Note\n\nSwitch it off. {FILLER}\n\n"
     twice = f"{note}# Other\n\nSwitch it on. {FILLER}\n\n{note}"
     ingest(collection, "notes.md", twice, title="Notes")
-    draft = copied(drafts.begin(collection))
+    draft = copied(lifecycle.begin(collection))
     ingest(working_copy(draft), "notes.md", f"# Before\n\nRead this first. {FILLER}\n\n{twice}")
     ids = set(collection.chunks.values_list("pk", flat=True))
     wanted = [row[3:5] for row in contents(working_copy(draft))]
@@ -374,7 +375,7 @@ def test_passages_that_say_the_same_keep_their_places(collection: Collection, in
 
 
 def test_a_draft_of_an_empty_collection_fills_it(collection: Collection, ingest: Ingest) -> None:
-    draft = copied(drafts.begin(collection))
+    draft = copied(lifecycle.begin(collection))
     ingest(working_copy(draft), "pump.md", PUMP)
     wanted = contents(working_copy(draft))
     published(draft)
@@ -392,21 +393,21 @@ def test_a_draft_that_empties_its_collection(library: Collection, draft: Draft) 
 
 def test_a_draft_without_changes_is_not_published(draft: Draft) -> None:
     with pytest.raises(DraftRefused, match="changes nothing"):
-        drafts.publish(draft)
+        lifecycle.publish(draft)
 
 
 def test_a_draft_with_unread_documents_is_not_published(draft: Draft) -> None:
     submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.", enqueue=False)
     with pytest.raises(DraftRefused, match="1 document is still being read"):
-        drafts.publish(draft)
+        lifecycle.publish(draft)
 
 
 def test_a_gate_holds_a_draft_back(library: Collection, guarded: list[Objection]) -> None:
-    draft = copied(drafts.begin(library))
+    draft = copied(lifecycle.begin(library))
     working_copy(draft).documents.get(source="valve.md").delete()
     guarded.append(Objection("It finds less.", "/why/"))
     with pytest.raises(PublicationRefused, match="It finds less"):
-        drafts.publish(draft, override="  ")
+        lifecycle.publish(draft, override="  ")
     draft.refresh_from_db()
     assert (draft.status, draft.objections) == (Draft.Status.OPEN, [])
 
@@ -425,7 +426,7 @@ def test_a_gate_that_fails_holds_a_draft_back(
     monkeypatch.setattr(gates, "_document_gates", [DocumentGate(lambda _: False, broken)])
     working_copy(draft).documents.get(source="valve.md").delete()
     with pytest.raises(PublicationRefused, match="A gate could not be asked: ValueError: no such set"):
-        drafts.publish(draft)
+        lifecycle.publish(draft)
 
 
 def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection, draft: Draft) -> None:
@@ -434,7 +435,7 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection,
 
     def publish() -> None:
         asked.set()
-        drafts.publish(draft)
+        lifecycle.publish(draft)
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:
@@ -446,15 +447,15 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection,
             Document.objects.filter(pk=document.pk).update(url="https://example.com/pump")
         asking.result(30)
     assert Draft.objects.get().status == Draft.Status.PUBLISHING
-    drafts.carry_on(draft.pk)
+    lifecycle.carry_on(draft.pk)
     assert library.documents.get(source="pump.md").url == "https://example.com/pump"
 
 
 def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Draft) -> None:
     working_copy(draft).documents.get(source="valve.md").delete()
-    drafts.publish(draft)
+    lifecycle.publish(draft)
     working_copy(draft).documents.get(source="heater.md").delete()
-    back = drafts.carry_on(draft.pk)
+    back = lifecycle.carry_on(draft.pk)
     assert back is not None
     assert back.status == Draft.Status.OPEN
     assert "changed while it waited" in back.error
@@ -470,14 +471,14 @@ def test_a_publication_that_fails_changes_nothing(
     ingest(working_copy(draft), "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     working_copy(draft).documents.get(source="valve.md").delete()
     guarded.append(Objection("It finds less."))
-    drafts.publish(draft, override="I know.")
+    lifecycle.publish(draft, override="I know.")
 
     def breaks(documents: Sequence[Document], collection: Collection) -> None:
         copying.copy_documents(documents, collection)
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(drafts, "copy_documents", breaks)
-    back = drafts.carry_on(draft.pk)
+    monkeypatch.setattr(lifecycle, "copy_documents", breaks)
+    back = lifecycle.carry_on(draft.pk)
     assert back is not None
     assert (back.status, back.error) == (Draft.Status.OPEN, "RuntimeError: disk full")
     assert (back.objections, back.override, back.published_by_id) == ([], "", None)
@@ -495,14 +496,14 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(
         raise Killed
 
     working_copy(draft).documents.get(source="valve.md").delete()
-    drafts.publish(draft)
+    lifecycle.publish(draft)
     with monkeypatch.context() as patched:
-        patched.setattr(drafts, "changes", killed)
-        for _ in range(drafts.MOST_ATTEMPTS):
+        patched.setattr(lifecycle, "changes", killed)
+        for _ in range(lifecycle.MOST_ATTEMPTS):
             with pytest.raises(Killed):
-                drafts.carry_on(draft.pk)
+                lifecycle.carry_on(draft.pk)
         assert Draft.objects.get().status == Draft.Status.PUBLISHING
-        back = drafts.carry_on(draft.pk)
+        back = lifecycle.carry_on(draft.pk)
     assert back is not None
     assert (back.status, back.attempts) == (Draft.Status.OPEN, 0)
     assert "interrupted 5 times" in back.error
@@ -516,26 +517,26 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(
 def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ingest: Ingest) -> None:
     before, copy = contents(library), working_copy(draft)
     new = ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
-    drafts.discard(draft)
-    assert drafts.resume() == 1
-    drafts.carry_on(draft.pk)
-    assert drafts.resume() == 0
+    lifecycle.discard(draft)
+    assert lifecycle.resume() == 1
+    lifecycle.carry_on(draft.pk)
+    assert lifecycle.resume() == 0
     assert contents(library) == before
     assert not Collection.objects.filter(pk=copy.pk).exists()
     assert not new.file.storage.exists(str(new.file.name))
     assert all(one.file.storage.exists(str(one.file.name)) for one in library.documents.all())
     assert check() == []
     with pytest.raises(DraftRefused, match="discarded"):
-        drafts.discard(draft)
+        lifecycle.discard(draft)
     with pytest.raises(DraftRefused, match="discarded"):
-        drafts.publish(draft)
+        lifecycle.publish(draft)
 
 
 def test_a_draft_that_is_being_published_is_not_discarded(draft: Draft) -> None:
     working_copy(draft).documents.get(source="valve.md").delete()
-    drafts.publish(draft)
+    lifecycle.publish(draft)
     with pytest.raises(DraftRefused, match="being published"):
-        drafts.discard(draft)
+        lifecycle.discard(draft)
 
 
 def test_a_deleted_collection_takes_its_draft_along(library: Collection, draft: Draft) -> None:

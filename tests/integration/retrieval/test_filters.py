@@ -20,7 +20,7 @@ from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
 from retrieval.ingest.writing import settle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
-from retrieval.search import search
+from retrieval.search.pipeline import search
 from retrieval.types import DateRange, Leg, SearchFilters, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)

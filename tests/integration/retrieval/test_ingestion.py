@@ -19,7 +19,6 @@ from retrieval.dense.active import active_embedder
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
 from retrieval.ingest import pipeline, submission, turns
 from retrieval.ingest.writing import reweigh
-from retrieval.lexical.terms import lexeme_dimension
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -30,6 +29,7 @@ from retrieval.models import (
     Embedder,
     Lexeme,
 )
+from retrieval.text.terms import lexeme_dimension
 
 pytestmark = pytest.mark.django_db
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from retrieval.access import everything
-from retrieval.explanation import trace_as_json
 from retrieval.lexical.decompounding import WORTH
 from retrieval.lexical.query import LexicalQuery, build_queries
-from retrieval.lexical.terms import inverse_document_frequency
 from retrieval.models import Collection, Document
-from retrieval.search import search
+from retrieval.search.explanation import trace_as_json
+from retrieval.search.pipeline import search
+from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)

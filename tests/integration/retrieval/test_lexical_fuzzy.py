@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 
 from retrieval.access import everything
-from retrieval.explanation import trace_as_json
 from retrieval.lexical import fuzzy
 from retrieval.lexical.fuzzy import MAX_EXPANSIONS
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.lexical.terms import inverse_document_frequency
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
-from retrieval.search import search
+from retrieval.search.explanation import trace_as_json
+from retrieval.search.pipeline import search
+from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import SearchMethod, SearchPlan, Weights
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,10 +14,10 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from bench.bulk import NewDocument, replace_documents
 from retrieval.access import everything
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding
-from retrieval.ingest.bulk import NewDocument, replace_documents
 from retrieval.ingest.chunking import content_hash
 from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.fields import FIELD_BOOSTS

@@ -15,7 +15,7 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import parse
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
-from retrieval.search import search
+from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod, SearchPlan, Weights
 
 pytestmark = pytest.mark.django_db(transaction=True)

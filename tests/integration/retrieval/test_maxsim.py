@@ -11,12 +11,12 @@ from django.core.management import call_command
 from retrieval import conf
 from retrieval.access import everything
 from retrieval.exceptions import RerankFailed
-from retrieval.explanation import trace_as_json
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
 from retrieval.rerank import maxsim
 from retrieval.rerank.maxsim import MaxSim, word_matches
-from retrieval.reranking import with_word_matches
-from retrieval.search import search
+from retrieval.search.explanation import trace_as_json
+from retrieval.search.pipeline import search
+from retrieval.search.reranking import with_word_matches
 from retrieval.types import Candidates, LegStatus, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)

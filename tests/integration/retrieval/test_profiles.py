@@ -15,15 +15,15 @@ from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from chat import answering
-from retrieval import legs, profiles
 from retrieval.access import everything
 from retrieval.exceptions import SearchUnavailable
-from retrieval.explanation import trace_as_json
 from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
-from retrieval.search import search
+from retrieval.search import profiles, retrievers
+from retrieval.search.explanation import trace_as_json
+from retrieval.search.pipeline import search
 from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -263,7 +263,7 @@ def test_with_the_switch_off_only_vectors_rank(
     strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
     profiles.publish(profiles.add_version(profile, strict))
     settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
-    monkeypatch.setitem(legs.RANKERS, Leg.LEXICAL, never)
+    monkeypatch.setitem(retrievers.RANKERS, Leg.LEXICAL, never)
     result = ask(method=method, reranker="gone")
     assert result.trace.search_method == "vector"
     assert result.trace.plan.method is SearchMethod.VECTOR

@@ -7,9 +7,9 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evaluation import benchmark_corpus
-from evaluation.benchmark_corpus import SEED
-from evaluation.synthetic import SyntheticCorpus
+from bench.speed import search_corpus
+from bench.speed.search_corpus import SEED
+from bench.speed.texts import SyntheticCorpus
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical import ranker
 from retrieval.lexical.query import build_queries
@@ -25,8 +25,8 @@ QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water",
 
 @pytest.fixture
 def corpus(monkeypatch: pytest.MonkeyPatch) -> Collection:
-    monkeypatch.setattr(benchmark_corpus, "SAMPLES", 2)
-    return benchmark_corpus.load(600, lambda *at: None).collection
+    monkeypatch.setattr(search_corpus, "SAMPLES", 2)
+    return search_corpus.load(600, lambda *at: None).collection
 
 
 def rank(question: str, filters: SearchFilters, depth: int, first_look: int) -> Ranking:

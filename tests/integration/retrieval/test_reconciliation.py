@@ -34,7 +34,7 @@ from retrieval.models import (
 from retrieval.reconciliation import checks, runs
 from retrieval.reconciliation.checks import Kind, check
 from retrieval.reconciliation.runs import last_counts, reconcile
-from retrieval.search import search
+from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -288,8 +288,8 @@ def test_a_young_file_may_be_about_to_get_its_row(library: Collection) -> None:
 
 def test_a_test_collection_without_files_is_in_order(collection: Collection) -> None:
     """Bulk loading keeps no files, and keeps documents without text."""
+    from bench.bulk import NewDocument, replace_documents
     from retrieval.dense.active import active_embedder
-    from retrieval.ingest.bulk import NewDocument, replace_documents
 
     replace_documents(collection, [NewDocument("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
     assert check() == []

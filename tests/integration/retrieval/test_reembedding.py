@@ -18,7 +18,7 @@ from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest import pipeline
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
-from retrieval.search import search
+from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,15 +17,15 @@ import pytest
 from django.core.checks import run_checks
 from rest_framework.test import APIClient
 
-from retrieval import reranking
 from retrieval.access import everything
 from retrieval.exceptions import RerankFailed
-from retrieval.explanation import trace_as_json, without_errors
 from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk, Collection, Document
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rerank.texts import load_texts
-from retrieval.search import search
+from retrieval.search import reranking
+from retrieval.search.explanation import trace_as_json, without_errors
+from retrieval.search.pipeline import search
 from retrieval.types import Candidates, LegStatus, SearchMethod, SearchResult
 from tests.support.cross_encoders import write_overlap_model
 from tests.support.rerank_server import RerankServer, rerank_server

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from pgvector import HalfVector
 
-from retrieval import conf, legs
+from retrieval import conf
 from retrieval.access import everything, filters_for
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
@@ -24,7 +24,8 @@ from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.metrics import LEG_FAILURES
 from retrieval.models import ChunkEmbedding, Collection, Document
 from retrieval.ranking.profile import ProfileSettings
-from retrieval.search import search
+from retrieval.search import retrievers
+from retrieval.search.pipeline import search
 from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod, SearchPlan, Weights
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -248,7 +249,7 @@ def test_one_leg_failing_is_announced_and_the_other_serves(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setitem(legs.RANKERS, leg, ranker)
+    monkeypatch.setitem(retrievers.RANKERS, leg, ranker)
     before = LEG_FAILURES.labels(leg=leg.value)._value.get()
     with caplog.at_level(logging.WARNING):
         result = search("wet-rotor pump", everything())
@@ -277,8 +278,8 @@ def test_scores_that_cannot_be_completed_are_told(
 
 
 def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, HangingRanker)
-    monkeypatch.setattr(legs, "DEADLINE_GRACE_SECONDS", 0.0)
+    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, HangingRanker)
+    monkeypatch.setattr(retrievers, "DEADLINE_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 1.2)
     result = search("wet-rotor pump", everything())
     HangingRanker.released.set()
@@ -287,7 +288,7 @@ def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.M
 
 
 def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
-    from retrieval.timeouts import statement_timeout
+    from retrieval.resilience.timeouts import statement_timeout
 
     with (
         pytest.raises(LegFailed, match=r"ran past its 0\.05 s"),
@@ -298,8 +299,8 @@ def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
 
 
 def test_no_leg_no_answer(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(legs.RANKERS, Leg.LEXICAL, SilentRanker)
-    monkeypatch.setitem(legs.RANKERS, Leg.VECTOR, BuggyRanker)
+    monkeypatch.setitem(retrievers.RANKERS, Leg.LEXICAL, SilentRanker)
+    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, BuggyRanker)
     with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):
         search("pump", everything())
 

@@ -15,10 +15,10 @@ from django.core.files.base import ContentFile
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from retrieval import pdf_pages
 from retrieval.models import Collection, Document, DocumentText
-from retrieval.reading_page import page_pictures
-from retrieval.shared_work import SharedWork
+from retrieval.viewer import pdf_pages
+from retrieval.viewer.page import page_pictures
+from retrieval.viewer.shared_work import SharedWork
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from chat.citations import cited_statements
-from chat.evidence.answerability import ANSWERABLE, Answerability, Evidence, weigh
 from chat.exceptions import NoAnswer
 from chat.generators.extractive import ExtractiveGenerator
+from chat.grounding.citations import cited_statements
+from chat.grounding.evidence.answerability import ANSWERABLE, Answerability, Evidence, weigh
 from chat.types import Source
-from tests.unit.chat.test_evidence import letters, source
+from tests.unit.chat.grounding.test_evidence import letters, source
 
 
 def weighed(question: str, sources: Sequence[Source], probability: float = 1.0) -> Evidence:

@@ -13,12 +13,12 @@ import pytest
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators import openai_compatible
 from chat.generators.openai_compatible import Limits, OpenAICompatibleGenerator, Prices
-from chat.prompts import PROMPT_VERSION
+from chat.generators.prompts import PROMPT_VERSION
 from chat.protocols import Draft, ModelGenerator
 from chat.types import Source, Usage
 from retrieval.exceptions import ImproperModel
 from tests.support.model_server import ModelServer, model_server
-from tests.unit.chat.test_evidence import source
+from tests.unit.chat.grounding.test_evidence import source
 
 SECRET = "sk-very-secret"
 

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from chat.output.addresses import addresses_in, canonical, known_addresses
 from chat.output.links import LinkStream
-from tests.unit.chat.test_evidence import source
+from tests.unit.chat.grounding.test_evidence import source
 
 SOURCE = (
     "Order at https://good.example/parts?id=7 or mail info@good.example. See www.good.example/help and "

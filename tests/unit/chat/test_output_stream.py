@@ -8,13 +8,13 @@ from datetime import date
 
 import pytest
 
-from chat.citations import quoted
 from chat.exceptions import AnswerWithheld
+from chat.generators.prompts import Prompt, compose
+from chat.grounding.citations import quoted
 from chat.output.marks import MarkStream
 from chat.output.stream import OutputStream
-from chat.prompts import Prompt, compose
-from retrieval.marking import marked
-from tests.unit.chat.test_evidence import source
+from retrieval.language_models.marking import marked
+from tests.unit.chat.grounding.test_evidence import source
 
 TEXT = "The pump weighs 3450 grams. It hums at night.\n\n- Order at https://good.example/a\n    indented = 1\n"
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat import prompts
-from chat.citations import keep_known_markers
-from chat.prompts import Prompt, compose, estimated_tokens
+from chat.generators import prompts
+from chat.generators.prompts import Prompt, compose, estimated_tokens
+from chat.grounding.citations import keep_known_markers
 from chat.types import Source
 from retrieval.types import Turn
-from tests.unit.chat.test_evidence import source
+from tests.unit.chat.grounding.test_evidence import source
 
 TODAY = date(2026, 3, 9)
 

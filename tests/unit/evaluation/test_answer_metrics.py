@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.answer_metrics import holds_answer, refusal_precision
+from evaluation.runs.answer_metrics import holds_answer, refusal_precision
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.gaps import Trend, Unanswered, clusters, gaps, trend, wordings
+from evaluation.dashboard.clusters import Trend, Unanswered, clusters, gaps, trend, wordings
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
 UNTIL = SINCE + timedelta(days=30)

@@ -12,8 +12,8 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import chunking
 from retrieval.ingest.extraction import ExtractionLimits, detection
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.language import detect_language
 from retrieval.ingest.questions import RuleBasedQuestions
+from retrieval.text.language import detect_language
 from tests.support import bombs
 
 LIMITS = ExtractionLimits(max_bytes=30_000_000, max_text_chars=2_000_000, max_pages=500)

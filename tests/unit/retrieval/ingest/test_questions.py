@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.ingest.language import detect_language
 from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.protocols import QuestionGenerator
+from retrieval.text.language import detect_language
 
 generator: QuestionGenerator = RuleBasedQuestions()
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.ingest.sentences import Break, spans
+from retrieval.text.sentences import Break, spans
 
 
 def split(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from retrieval.lexical.compounds import (
+from retrieval.text.compounds import (
     DUTCH,
     GERMAN,
     LONGEST_COMPOUND,

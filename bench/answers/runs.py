@@ -1,0 +1,226 @@
+"""Measuring whole answers: questions go through the `answer()` that people get, and what comes back is judged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from asgiref.sync import sync_to_async
+from django.core.management.base import OutputWrapper
+from django.utils.text import slugify
+
+from bench.answers.sets import CollectionFolder, Kind, Question, QuestionFile
+from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG, Report
+from bench.ranking import Percentiles
+from chat import conf
+from chat.answering import answer
+from chat.types import Completed, Failed, Searched, Token
+from evaluation import metrics
+from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.metrics import Interval
+from evaluation.runs.answer_metrics import holds_answer, refusal_precision
+from retrieval.ingest.folders import ingest_paths
+from retrieval.models import Collection, CollectionStatistics
+from retrieval.models.collection import TextSearchConfiguration
+from retrieval.types import Passage, SearchFilters
+
+# How a passage names its document in the judgements of a set.
+DocumentName = Callable[[Passage], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one question.
+
+    ``quotes`` and ``passages`` say of each citation whether the quoted words, and the passage they stand in, hold a
+    right answer, ``documents`` whether it is of a right document. ``first_ms`` is None when there was no token.
+    """
+
+    question: Question
+    refused: bool
+    generator: str
+    quotes: tuple[bool, ...]
+    passages: tuple[bool, ...]
+    documents: tuple[bool, ...]
+    in_sources: bool
+    confidence: float | None
+    first_ms: float | None
+    last_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRun:
+    """All outcomes on one set. A figure is None where there is nothing to take it of."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(outcome.generator for outcome in self.outcomes if outcome.generator))
+
+    def of(self, kind: Kind) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
+
+    def figures(self) -> dict[str, Interval | None]:
+        """By name, in the order in which they are shown.
+
+        Citation precision is a mean over the citations of each answer, then over the answers given to answerable
+        questions; recall is over all answerable questions, and one that is refused, or answered without citing the
+        right words, counts 0.
+        """
+        answerable = self.of(Kind.ANSWERABLE)
+        answered = [outcome for outcome in answerable if not outcome.refused]
+        cited = [outcome for outcome in answered if outcome.quotes]
+        figures: dict[str, Interval | None] = {
+            "answered": _mean([not outcome.refused for outcome in answerable]),
+            "answer_in_sources": _mean([outcome.in_sources for outcome in answerable]),
+            "citation_precision_quote": _mean([_share(outcome.quotes) for outcome in cited]),
+            "citation_precision_passage": _mean([_share(outcome.passages) for outcome in cited]),
+            "citation_precision_document": _mean([_share(outcome.documents) for outcome in cited]),
+            "first_citation_quote": _mean([outcome.quotes[0] for outcome in cited]),
+            "citation_recall_quote": _mean([any(outcome.quotes) for outcome in answerable]),
+            "citation_recall_passage": _mean([any(outcome.passages) for outcome in answerable]),
+        }
+        wrongly = [outcome.refused for outcome in answerable]
+        for kind in (Kind.OFF_TOPIC, Kind.ADVERSARIAL):
+            rightly = [outcome.refused for outcome in self.of(kind)]
+            figures[f"refusal_recall_{kind}"] = _mean(rightly)
+            figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
+        return figures
+
+    def latency(self) -> dict[str, Percentiles]:
+        """Milliseconds to the first and to the last token of the answers given, and to a refusal."""
+        samples = {
+            "first_token": [outcome.first_ms for outcome in self.outcomes if outcome.first_ms is not None],
+            "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],
+            "refusal": [outcome.last_ms for outcome in self.outcomes if outcome.refused],
+        }
+        return {
+            name: Percentiles(metrics.percentile(values, 50), metrics.percentile(values, 95))
+            for name, values in samples.items()
+            if values
+        }
+
+
+def document_name_in(file: QuestionFile) -> DocumentName:
+    """What names a passage's document as the file's questions do: `folder/source`."""
+    return lambda passage: f"{passage.collection.removeprefix(_slug_prefix(file.name))}/{passage.source}"
+
+
+def load_folders(file: QuestionFile, output: OutputWrapper) -> list[Collection]:
+    """The collections that hold the folders of a question file, read unless they have been.
+
+    They are collections of this measurement's own and not public, so that documents that an admin changed or deleted
+    neither change the figures nor come back. Raises: EvaluationError for a file that cannot be read.
+    """
+    return [_loaded(file.name, folder, output) for folder in file.collections]
+
+
+def run(
+    name: str,
+    questions: Sequence[Question],
+    collections: Sequence[Collection],
+    *,
+    document_name: DocumentName,
+    report: Report,
+) -> AnswerRun:
+    """Each question asked once, one after another, and its answer judged; the first one also beforehand, unmeasured.
+
+    Raises: UntrustworthyRun when an answer failed, a leg of the search or the model did not answer, or a collection
+    changed meanwhile.
+    """
+    versions = _versions(collections)
+    filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
+    outcomes = asyncio.run(_ask_all(name, questions, filters, document_name, report))
+    if _versions(collections) != versions:
+        raise UntrustworthyRun(f"The documents of {name} changed while they were asked: run it again.")
+    return AnswerRun(name, tuple(outcomes))
+
+
+async def _ask_all(
+    name: str, questions: Sequence[Question], filters: SearchFilters, document_name: DocumentName, report: Report
+) -> list[Outcome]:
+    await _ask(questions[0], filters, document_name)  # loads the model and opens connections
+    outcomes = []
+    for number, question in enumerate(questions):
+        await sync_to_async(report)(f"{name}: asking", number, len(questions))
+        outcomes.append(await _ask(question, filters, document_name))
+    return outcomes
+
+
+async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> Outcome:
+    started = time.perf_counter()
+    searched: Searched | None = None
+    completed: Completed | None = None
+    first_ms: float | None = None
+    async for event in answer(question.text, filters):
+        match event:
+            case Searched():
+                searched = event
+            case Token() if first_ms is None:
+                first_ms = (time.perf_counter() - started) * 1000
+            case Completed():
+                completed = event
+            case Failed():
+                raise UntrustworthyRun(f"{question.text!r} was not answered: {event.message}")
+    last_ms = (time.perf_counter() - started) * 1000
+    if completed is None:
+        raise UntrustworthyRun(f"The answer to {question.text!r} broke off.")
+    if searched is not None and searched.trace.degraded:
+        missing = ", ".join(searched.trace.degraded)
+        raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
+    if completed.generator not in ("", conf.generator().name):
+        raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
+    # A question that is turned away unsearched has no sources.
+    sources = searched.sources if searched is not None else ()
+    cited = completed.citations
+    return Outcome(
+        question=question,
+        refused=completed.refused,
+        generator=completed.generator,
+        quotes=tuple(holds_answer(citation.quote, question.answers) for citation in cited),
+        passages=tuple(holds_answer(citation.passage.content, question.answers) for citation in cited),
+        documents=tuple(document_name(citation.passage) in question.documents for citation in cited),
+        in_sources=any(holds_answer(source.block.content, question.answers) for source in sources),
+        confidence=searched.confidence if searched is not None else None,
+        first_ms=first_ms,
+        last_ms=last_ms,
+    )
+
+
+def _loaded(name: str, folder: CollectionFolder, output: OutputWrapper) -> Collection:
+    configuration = CONFIGURATION_BY_CODE.get(folder.language, TextSearchConfiguration.ENGLISH).value
+    collection, _ = Collection.objects.get_or_create(
+        slug=f"{_slug_prefix(name)}{folder.slug}"[:LONGEST_SLUG],
+        defaults={
+            "name": f"Questions of {name}: {folder.slug}"[:200],
+            "description": "Loaded by `manage.py evaluate_answers`; can be deleted.",
+            "text_search_configuration": configuration,
+            "is_public": False,
+        },
+    )
+    counts = ingest_paths([folder.folder], collection, output)
+    if counts.failed:
+        source, reason = counts.failures[0]
+        raise EvaluationError(f"{counts.failed} documents of {folder.folder} could not be read; {source}: {reason}")
+    return collection
+
+
+def _slug_prefix(name: str) -> str:
+    return f"{slugify(name)}-questions-"
+
+
+def _versions(collections: Sequence[Collection]) -> dict[int, int]:
+    rows = CollectionStatistics.objects.filter(pk__in=[collection.pk for collection in collections])
+    return dict(rows.values_list("pk", "version"))
+
+
+def _mean(values: Sequence[float]) -> Interval | None:
+    return metrics.mean_interval(values) if values else None
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags)

@@ -1,0 +1,272 @@
+"""The corpus of a test set, in a collection of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from django.conf import settings
+from django.db import connection
+from django.utils.text import slugify
+
+from bench.beir import CorpusDocument, TestSet
+from bench.bulk import NewDocument, replace_documents
+from evaluation.exceptions import EvaluationError
+from retrieval import conf
+from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import PassageEncoding, encode_passages
+from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest import chunking, extraction
+from retrieval.ingest.pipeline import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
+from retrieval.ingest.writing import NewChunk
+from retrieval.lexical.fields import FIELD_BOOSTS
+from retrieval.models import (
+    Chunk,
+    ChunkEmbedding,
+    Collection,
+    CollectionStatistics,
+    Document,
+    DocumentText,
+    Embedder,
+    Lexeme,
+)
+from retrieval.models.collection import TextSearchConfiguration
+from retrieval.protocols import TokenEmbedder
+from retrieval.text.language import detect_language
+from retrieval.text.terms import ANALYSIS_VERSION
+
+# Changing how a corpus is loaded changes this number; collections loaded another way are loaded again.
+LOADING_VERSION = 1
+LONGEST_TITLE = 500
+LONGEST_SLUG = 50
+
+CONFIGURATION_BY_CODE = {
+    "en": TextSearchConfiguration.ENGLISH,
+    "nl": TextSearchConfiguration.DUTCH,
+    "de": TextSearchConfiguration.GERMAN,
+    "fr": TextSearchConfiguration.FRENCH,
+    "es": TextSearchConfiguration.SPANISH,
+    "it": TextSearchConfiguration.ITALIAN,
+    "pt": TextSearchConfiguration.PORTUGUESE,
+    "da": TextSearchConfiguration.DANISH,
+    "sv": TextSearchConfiguration.SWEDISH,
+    "no": TextSearchConfiguration.NORWEGIAN,
+    "fi": TextSearchConfiguration.FINNISH,
+}
+
+Report = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+# A document's title, text and language in; its text as stored, and its chunks without vectors, out.
+_Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
+
+
+def configuration_of(test_set: TestSet, language: str = "") -> str:
+    """The text-search configuration of a set: the one asked for, or by what it says of itself, or by its name's end.
+
+    English when nothing tells. Raises: EvaluationError for a language that the site does not have.
+    """
+    wanted = (language or test_set.language).casefold()
+    if not wanted:
+        ending = re.search(r"[_-]([a-z]{2})$", test_set.name.casefold())
+        return CONFIGURATION_BY_CODE.get(ending[1] if ending else "", TextSearchConfiguration.ENGLISH).value
+    if wanted in TextSearchConfiguration.values:
+        return wanted
+    if wanted not in CONFIGURATION_BY_CODE:
+        raise EvaluationError(f"There is no language {wanted!r}: it is one of {', '.join(TextSearchConfiguration)}.")
+    return CONFIGURATION_BY_CODE[wanted].value
+
+
+def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
+    """The collection that holds the set's corpus, loaded unless it does so already, the way it would be loaded now.
+
+    Without ``chunked`` a document is one chunk, which published figures assume; the embedder reads its beginning. With
+    it, documents are cut as the site cuts uploaded text. The collection is not public. All of a corpus appears in one
+    transaction, so that an interrupted run leaves the collection as it was.
+    """
+    collection, _ = Collection.objects.update_or_create(
+        slug=_slug(test_set.name, chunked),
+        defaults={"text_search_configuration": configuration},
+        create_defaults={
+            "name": f"Test set {test_set.name}{', chunked' if chunked else ''}"[:200],
+            "description": "Loaded by `manage.py evaluate_retrieval`; can be deleted.",
+            "text_search_configuration": configuration,
+            "is_public": False,
+        },
+    )
+    embedder = active_embedder()
+    recipe = _recipe(embedder, configuration, chunked)
+    if _is_loaded(collection, test_set.documents, recipe, embedder):
+        return collection
+    code = next((code for code, name in CONFIGURATION_BY_CODE.items() if name == configuration), "")
+    cut = _chunks if chunked else _one_chunk
+    prepared = []
+    for done, document in enumerate(test_set.documents):
+        if chunked and done % 50 == 0:
+            report(f"{test_set.name}: cutting", done, len(test_set.documents))
+        prepared.append(_prepared(document, code, recipe, cut))
+    prepared = _with_encodings(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
+    replace_documents(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: writing", *at))
+    _settle()
+    return collection
+
+
+def _slug(name: str, chunked: bool) -> str:
+    # Names that become equal share a collection in turn: what is in it decides whether it is loaded, not its name.
+    start, end = "beir-", "-chunked" if chunked else ""
+    return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
+
+
+def _recipe(embedder: Embedder, configuration: str, chunked: bool) -> str:
+    """Fingerprint of all that shapes what search reads of a document, beside the document."""
+    parts = (
+        LOADING_VERSION,
+        ANALYSIS_VERSION,
+        TOKEN_VECTORS_VERSION,
+        chunking.CHUNKER_VERSION if chunked else "one chunk",
+        embedder.name,
+        configuration,
+        FIELD_BOOSTS,
+        settings.BM25_K1,
+        settings.BM25_B,
+        settings.QUESTION_GENERATOR if chunked else "",
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _fingerprint(document: CorpusDocument) -> str:
+    return hashlib.sha256(f"{document.title}\x00{document.text}".encode()).hexdigest()
+
+
+def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], recipe: str, embedder: Embedder) -> bool:
+    """Whether the collection holds exactly these documents, made by this recipe, and all their chunks."""
+    stored = {
+        source: (content_hash, made_by)
+        for source, content_hash, made_by in DocumentText.objects.filter(document__collection=collection).values_list(
+            "document__source", "content_hash", "recipe"
+        )
+    }
+    if stored != {document.id: (_fingerprint(document), recipe) for document in documents}:
+        return False
+    promised = sum(Document.objects.filter(collection=collection).values_list("chunk_count", flat=True))
+    statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
+    chunks = Chunk.objects.filter(collection=collection).count()
+    vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
+    return statistics is not None and promised == statistics.chunks == chunks == vectors
+
+
+def _prepared(document: CorpusDocument, language: str, recipe: str, cut: _Cut) -> NewDocument:
+    title = " ".join(document.title.split())[:LONGEST_TITLE]
+    text, chunks = cut(title, document.text, language)
+    return NewDocument(
+        source=document.id,
+        title=title,
+        language=language,
+        text=text,
+        content_hash=_fingerprint(document),
+        recipe=recipe,
+        chunks=chunks,
+    )
+
+
+def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
+    """The whole text as one chunk; none for a document without title and text."""
+    if not title and not text.strip():
+        return text, ()
+    chunk = NewChunk(
+        start=0,
+        end=len(text),
+        page=None,
+        heading_path=(),
+        content=text,
+        content_hash=chunking.content_hash(text, ()),
+        token_count=conf.embedder().count_tokens([text])[0],
+        questions=(),
+        encoding=None,
+    )
+    return text, (chunk,)
+
+
+def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
+    """The chunks that ingestion would make of an uploaded text file; none when it would reject the file."""
+    try:
+        extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
+    except DocumentRejected:
+        return text, ()
+    # The title that will stand before each passage counts towards its budget, and one made from a file's name does not.
+    extracted = replace(extracted, title=title)
+    embedder = conf.embedder()
+    questions = conf.question_generator()
+    spoken = language or detect_language(extracted.text)
+    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    tokens = embedder.count_tokens([piece.text for piece in pieces])
+    chunks = []
+    for piece, token_count in zip(pieces, tokens, strict=True):
+        repeats_title = piece.heading_path and piece.heading_path[0].casefold() == title.casefold()
+        path = piece.heading_path[1:] if repeats_title else piece.heading_path
+        chunks.append(
+            NewChunk(
+                start=piece.start,
+                end=piece.end,
+                page=piece.page,
+                heading_path=path,
+                content=piece.text,
+                content_hash=chunking.content_hash(piece.text, path),
+                token_count=token_count,
+                questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)),
+                encoding=None,
+            )
+        )
+    return extracted.text, tuple(chunks)
+
+
+def _with_encodings(
+    collection: Collection,
+    documents: Sequence[NewDocument],
+    embedder: Embedder,
+    progress: Callable[[int, int], None],
+) -> list[NewDocument]:
+    """``documents`` with an encoding for each chunk: what an earlier load stored for an equal one, or a fresh one."""
+    rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
+    if isinstance(conf.embedder(), TokenEmbedder):
+        rows = rows.filter(token_signs__isnull=False)
+    stored = {
+        (title, content_hash): PassageEncoding(
+            np.asarray(vector, dtype=np.float32), None if signs is None else bytes(signs)
+        )
+        for title, content_hash, vector, signs in rows.values_list(
+            "document__title", "chunk__content_hash", "vector", "token_signs"
+        )
+    }
+    missing = {
+        (document.title, chunk.content_hash): chunking.embedding_text(document.title, chunk.heading_path, chunk.content)
+        for document in documents
+        for chunk in document.chunks
+        if (document.title, chunk.content_hash) not in stored
+    }
+    keys, texts = list(missing), list(missing.values())
+    for start in range(0, len(texts), EMBEDDING_BATCH):
+        progress(start, len(texts))
+        encodings = encode_passages(texts[start : start + EMBEDDING_BATCH])
+        stored.update(zip(keys[start : start + EMBEDDING_BATCH], encodings, strict=True))
+    return [
+        replace(
+            document,
+            chunks=tuple(
+                replace(chunk, encoding=stored[document.title, chunk.content_hash]) for chunk in document.chunks
+            ),
+        )
+        for document in documents
+    ]
+
+
+def _settle() -> None:
+    """Have PostgreSQL do now what it would do within minutes, so that no query is timed on tables it does not know."""
+    with connection.cursor() as cursor:
+        for model in (Chunk, ChunkEmbedding, Document, Lexeme):
+            vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
+            cursor.execute(f"{vacuum} {model._meta.db_table}")

@@ -1,0 +1,248 @@
+"""How well the support of sentences tells answers that people marked from those that they did not. PURE.
+
+Answers with human labels are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words
+that people marked as `"spans": [{"start", "end"}, ...]`, an `"_id"`, and a `"source_id"` that answers to the same
+question share. RAGTruth's responses have this form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.groundedness.logistic import fit
+from chat.grounding.citations import cited_sentences
+from chat.grounding.support.features import Features
+from chat.grounding.support.passages import EvidencePassage, passage_of
+from chat.grounding.support.scorer import Judgement, Statement, SupportScorer
+from chat.grounding.support.scoring import Weights, groundedness, support
+from evaluation.exceptions import UnreadableTestSet
+
+if TYPE_CHECKING:
+    from chat.grounding.support.similarity import EncodeAll
+
+FOLDS = 10
+SEED = 20_000
+LEAST_OVERLAP = 3
+"""A sentence is marked when this many of its characters are; spans often hold a neighbour's full stop or space."""
+
+_WORD = re.compile(r"\w+")
+_NOTHING_AGAINST = Features(0.0, 0.0, 0.0, 0, 0, False)
+
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """An answer, the passages that it was written from, and what people say of it.
+
+    ``spans`` are the starts and ends of what they marked; ``source`` is the same for answers to one question.
+    """
+
+    id: str
+    source: str
+    passages: tuple[str, ...]
+    text: str
+    hallucinated: bool
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSentence:
+    """A sentence of an answer that claims something; ``marked`` by people."""
+
+    text: str
+    judgement: Judgement
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """``score`` is the probability, 0 to 1, that all the answer's sentences are borne out."""
+
+    answer: LabelledAnswer
+    sentences: tuple[JudgedSentence, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """What marking the sentences below the threshold finds, against what people marked."""
+
+    sentences: int
+    bad: int
+    marked: int
+    found: int
+
+    @property
+    def precision(self) -> float | None:
+        return self.found / self.marked if self.marked else None
+
+    @property
+    def recall(self) -> float | None:
+        return self.found / self.bad if self.bad else None
+
+
+def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
+    """The answers of a file in their order; blank lines are passed over.
+
+    Raises: UnreadableTestSet for a file that is absent or not UTF-8, for a line that is not what it should be, naming
+    it, and for a file without both a good answer and a bad one.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    except OSError as error:
+        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
+    answers = tuple(
+        _labelled_answer(f"{path}, line {number}", str(number), line)
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    )
+    if len({answer.hallucinated for answer in answers}) < 2:
+        raise UnreadableTestSet(f"{path} needs an answer that is hallucinated and one that is not.")
+    return answers
+
+
+def _labelled_answer(where: str, number: str, line: str) -> LabelledAnswer:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
+    if not isinstance(row, dict):
+        raise UnreadableTestSet(f"{where}, is not a JSON object.")
+    passages, text, hallucinated = row.get("passages"), row.get("answer"), row.get("hallucinated")
+    if not isinstance(passages, list) or not passages or not all(isinstance(each, str) for each in passages):
+        raise UnreadableTestSet(f'{where}: "passages" is not a list of strings.')
+    if not isinstance(text, str) or not text.strip():
+        raise UnreadableTestSet(f'{where}: "answer" is not a string, or an empty one.')
+    if not isinstance(hallucinated, bool):
+        raise UnreadableTestSet(f'{where}: "hallucinated" is neither true nor false.')
+    identifier = str(row.get("_id", number))
+    return LabelledAnswer(
+        id=identifier,
+        source=str(row.get("source_id", identifier)),
+        passages=tuple(passages),
+        text=text,
+        hallucinated=hallucinated,
+        spans=tuple(_spans(where, row.get("spans") or [])),
+    )
+
+
+def _spans(where: str, spans: object) -> list[tuple[int, int]]:
+    found = []
+    for span in spans if isinstance(spans, list) else [None]:
+        start, end = (span.get("start"), span.get("end")) if isinstance(span, dict) else (None, None)
+        if not isinstance(start, int) or not isinstance(end, int):
+            raise UnreadableTestSet(f'{where}: "spans" is not a list of objects with a "start" and an "end".')
+        found.append((start, end))
+    return found
+
+
+def word_share(answer: LabelledAnswer) -> float:
+    """Share of the answer's words that stand in a passage: what a metric has to be better than. 1 for no word."""
+    words = _WORD.findall(answer.text.lower())
+    held = set(_WORD.findall(" ".join(answer.passages).lower()))
+    return sum(word in held for word in words) / len(words) if words else 1.0
+
+
+def judge_answers(
+    answers: Sequence[LabelledAnswer], encode: EncodeAll | None, report: Report = lambda *_: None
+) -> list[JudgedAnswer]:
+    """Each answer judged, in order, its sentences held against all its passages. Raises: what ``encode`` raises."""
+    judged = []
+    for _, alike in groupby(answers, key=lambda answer: answer.passages):
+        scorer: SupportScorer | None = None
+        for answer in alike:
+            # What was encoded of the passages serves the answers that follow.
+            scorer = scorer or SupportScorer(_passages(answer), encode)
+            judged.append(_judge(answer, scorer))
+            report("Answers judged", len(judged), len(answers))
+    return judged
+
+
+def _passages(answer: LabelledAnswer) -> list[EvidencePassage]:
+    return [passage_of(marker, text) for marker, text in enumerate(answer.passages, start=1)]
+
+
+def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
+    spans = [(sentence.start, sentence.end) for sentence in cited_sentences(answer.text)]
+    texts = [answer.text[start:end] for start, end in spans]
+    judgements = scorer.judge([Statement(text) for text in texts])
+    sentences = tuple(
+        JudgedSentence(text, judgement, _is_marked(answer, *span))
+        for text, judgement, span in zip(texts, judgements, spans, strict=True)
+        if judgement is not None
+    )
+    return JudgedAnswer(answer, sentences, groundedness(each.judgement.support for each in sentences))
+
+
+def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
+    return any(
+        min(end, last) - max(start, first) >= min(LEAST_OVERLAP, last - first) > 0 for first, last in answer.spans
+    )
+
+
+def marking(judged: Sequence[JudgedAnswer]) -> Marking:
+    """How the sentences without enough support compare with those that people marked."""
+    sentences = [sentence for answer in judged for sentence in answer.sentences]
+    doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
+    return Marking(
+        sentences=len(sentences),
+        bad=sum(sentence.marked for sentence in sentences),
+        marked=len(doubted),
+        found=sum(sentence.marked for sentence in doubted),
+    )
+
+
+def fitted_weights(judged: Sequence[JudgedAnswer]) -> Weights:
+    """The weights that make these answers' sentences most likely to be marked as they are.
+
+    Raises: ValueError without a marked sentence and one that is not.
+    """
+    sentences = [sentence for answer in judged for sentence in answer.sentences]
+    rows = [
+        (features.unfamiliar, features.unphrased, features.scattered)
+        for sentence in sentences
+        for features in [sentence.judgement.features or _NOTHING_AGAINST]
+    ]
+    intercept, weights = fit(np.array(rows), np.array([sentence.marked for sentence in sentences]))
+    return Weights(intercept, *(float(weight) for weight in weights))
+
+
+def cross_validated(judged: Sequence[JudgedAnswer], folds: int = FOLDS) -> list[JudgedAnswer]:
+    """The same answers, in order, judged by weights fitted on those to other questions.
+
+    Raises: as :func:`fitted_weights`, and ValueError for fewer questions than folds.
+    """
+    sources = sorted({answer.answer.source for answer in judged})
+    if len(sources) < folds:
+        raise ValueError(f"Cross-validation needs {folds} questions or more, not {len(sources)}.")
+    np.random.default_rng(SEED).shuffle(sources)
+    rejudged: list[JudgedAnswer | None] = [None] * len(judged)
+    for fold in range(folds):
+        held_out = set(sources[fold::folds])
+        weights = fitted_weights([answer for answer in judged if answer.answer.source not in held_out])
+        for number, answer in enumerate(judged):
+            if answer.answer.source in held_out:
+                rejudged[number] = _reweighted(answer, weights)
+    return [answer for answer in rejudged if answer is not None]
+
+
+def _reweighted(judged: JudgedAnswer, weights: Weights) -> JudgedAnswer:
+    sentences = []
+    for sentence in judged.sentences:
+        old = sentence.judgement
+        value = support(old.features, weights) if old.features else 1.0
+        sentences.append(
+            JudgedSentence(sentence.text, Judgement(value, old.reasons, old.place, old.features), sentence.marked)
+        )
+    return JudgedAnswer(judged.answer, tuple(sentences), groundedness(each.judgement.support for each in sentences))

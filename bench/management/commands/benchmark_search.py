@@ -1,0 +1,109 @@
+"""How fast search is at a size that is chosen."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+
+from bench.arguments import positive
+from bench.speed.search_corpus import load, remove
+from bench.speed.search_speed import DEPTH, BenchmarkRun, run
+from evaluation import metrics
+from evaluation.exceptions import EvaluationError
+from evaluation.progress import ProgressBar
+from evaluation.reporting import replace_section, table
+from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
+
+RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
+
+
+class Command(PreparedCommand):
+    help = (
+        "Make up a corpus of N passages in a collection of its own, time every part of a search over it beside ts_rank "
+        "and a comparison of all vectors, and delete it. Run it beside an otherwise idle site."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--chunks", type=positive, default=20_000, metavar="N", help="Passages (20,000).")
+        parser.add_argument("--queries", type=positive, default=100, metavar="M", help="Questions (100).")
+        parser.add_argument("--keep", action="store_true", help="Leave the corpus for the next run of the same size.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bar = ProgressBar(self.stderr)
+        try:
+            loaded = load(options["chunks"], bar.show)
+            try:
+                measured = run(loaded, options["queries"], bar.show)
+            finally:
+                if not options["keep"]:
+                    remove(loaded.collection)
+            if options["write"]:
+                replace_section(options["write"], "search", _as_markdown(measured))
+        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            bar.clear()
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(measured)))
+        else:
+            self._print(measured)
+
+    def _print(self, measured: BenchmarkRun) -> None:
+        build = "kept from before" if measured.build_seconds is None else f"made in {measured.build_seconds:.0f} s"
+        matching = metrics.percentile(measured.matching, 50)
+        self.stdout.write(
+            f"{measured.chunks} passages ({build}), {measured.questions} questions, "
+            f"each matching {matching:.0f} passages (median)"
+        )
+        rows = [("stage", "p50 ms", "p95 ms")] + [
+            (stage, f"{times.p50:.2f}", f"{times.p95:.2f}") for stage, times in measured.stages().items()
+        ]
+        rows += [(name, f"{measured.ratio(*stages):.1f} x", "") for name, stages in RATIOS.items()]
+        rows.append((f"recall@{DEPTH} of the index", f"{_mean(measured.recall):.3f}", ""))
+        rows += [(name, f"{size / 2**20:.1f} MiB", "") for name, size in measured.table_bytes.items()]
+        width = max(len(name) for name, *_ in rows)
+        for name, first, second in rows:
+            self.stdout.write(f"{name:<{width}}  {first:>11}  {second:>8}".rstrip())
+
+
+def _as_markdown(measured: BenchmarkRun) -> str:
+    stages = table(
+        ["stage", "p50 ms", "p95 ms"],
+        [[name, f"{times.p50:.1f}", f"{times.p95:.1f}"] for name, times in measured.stages().items()],
+    )
+    ratios = "; ".join(f"{name.replace('_', ' ')} {measured.ratio(*of):.1f}" for name, of in RATIOS.items())
+    largest = {name: size for name, size in measured.table_bytes.items() if size >= 10 * 2**20}
+    sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in largest.items())
+    return (
+        f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
+        f"{metrics.percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
+        f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_mean(measured.recall):.2f}. Sizes: {sizes}."
+    )
+
+
+def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
+    return {
+        "chunks": measured.chunks,
+        "queries": measured.questions,
+        "build_seconds": measured.build_seconds and round(measured.build_seconds, 1),
+        "matching_chunks_p50": metrics.percentile(measured.matching, 50),
+        "stages": {
+            stage: {"p50_ms": round(times.p50, 3), "p95_ms": round(times.p95, 3)}
+            for stage, times in measured.stages().items()
+        },
+        "ratios": {name: round(measured.ratio(*stages), 3) for name, stages in RATIOS.items()},
+        f"recall@{DEPTH}": round(_mean(measured.recall), 4),
+        "bytes": dict(measured.table_bytes),
+    }
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,111 @@
+"""What many open streams cost the site."""
+
+from __future__ import annotations
+
+import json
+import resource
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+
+from bench.arguments import positive
+from bench.speed.streams import Load, StreamRun, run
+from evaluation.exceptions import EvaluationError
+from evaluation.metrics import percentile
+from evaluation.reporting import replace_section, table
+from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
+
+MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "first_token": "first word", "completed": "end"}
+
+
+class Command(PreparedCommand):
+    help = (
+        "Start a web process with a model that writes slowly, read N answers at once over HTTP, then let N readers "
+        "vanish together; print memory, database connections and times. Run it on an otherwise idle machine."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--streams", type=positive, default=200, metavar="N", help="Open at once (200).")
+        parser.add_argument("--tokens", type=positive, default=150, help="Words of an answer (150).")
+        parser.add_argument("--token-seconds", type=float, default=0.2, help="Between two of them (0.2).")
+        parser.add_argument(
+            "--over", type=float, default=10.0, metavar="SECONDS", help="In which they are opened (10)."
+        )
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # A reader, its connection to the web process, and that one's to the model.
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        try:
+            measured = run(
+                options["streams"],
+                tokens=options["tokens"],
+                token_seconds=options["token_seconds"],
+                over_seconds=options["over"],
+            )
+            if options["write"]:
+                replace_section(options["write"], "streams", _as_markdown(measured))
+        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(measured)))
+        else:
+            self.stdout.write(_as_markdown(measured))
+        if measured.errors:
+            raise CommandError(f"{len(measured.errors)} streams failed, for example: {measured.errors[0]}")
+
+
+def _as_markdown(measured: StreamRun) -> str:
+    times = [
+        [name, f"{percentile(seconds, 50):.2f}", f"{percentile(seconds, 95):.2f}"]
+        for moment, name in MOMENTS.items()
+        if (seconds := measured.seconds(moment))
+    ]
+    moments = {
+        "before": measured.before,
+        f"{measured.streams} streams, at most": measured.peak,
+        "after them": measured.after,
+        f"after {measured.streams} readers vanished": measured.settled,
+    }
+    loads = [[name, f"{load.rss_mib:.0f}", str(load.connections)] for name, load in moments.items()]
+    return "\n\n".join(
+        [
+            f"{measured.streams} streams, {len(measured.errors)} failed.",
+            table(["seconds to the", "p50", "p95"], times),
+            table(["web process", "memory, MiB", "database connections"], loads),
+            f"Processor time of the web process: {measured.cpu_ms:.0f} ms a stream.",
+            f"All readers gone at once: the model wrote on for {measured.stopped_seconds:.1f} s.",
+        ]
+    )
+
+
+def _as_json(measured: StreamRun) -> dict[str, Any]:
+    return {
+        "streams": measured.streams,
+        "errors": len(measured.errors),
+        "seconds": {
+            moment: {"p50": round(percentile(seconds, 50), 3), "p95": round(percentile(seconds, 95), 3)}
+            for moment in MOMENTS
+            if (seconds := measured.seconds(moment))
+        },
+        "cpu_ms_per_stream": round(measured.cpu_ms, 1),
+        "before": _load(measured.before),
+        "peak": _load(measured.peak),
+        "after": _load(measured.after),
+        "vanished": {
+            "readers": len(measured.vanished),
+            "stopped_seconds": round(measured.stopped_seconds, 2),
+            **_load(measured.settled),
+        },
+        "statuses": measured.statuses,
+    }
+
+
+def _load(load: Load) -> dict[str, Any]:
+    return {"rss_mib": round(load.rss_mib, 1), "database_connections": load.connections}

@@ -1,0 +1,176 @@
+"""How good whole answers are: what they cite, when they are refused, and how long they take."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+
+from bench.answers.runs import AnswerRun, document_name_in, load_folders, run
+from bench.answers.sets import Kind, Question, off_topic, read_beir_questions, read_question_file, spread
+from bench.arguments import positive
+from bench.beir import TestSet, read_test_set
+from bench.corpora import configuration_of, load
+from evaluation.exceptions import EvaluationError
+from evaluation.metrics import Interval
+from evaluation.progress import ProgressBar
+from evaluation.reporting import figure, replace_section, table
+from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
+
+SECTION = "answers"
+FIGURES = {
+    "answered": "answerable questions that are answered",
+    "answer_in_sources": "right answer among the sources found",
+    "citation_precision_quote": "citation precision: quoted words hold the answer",
+    "citation_precision_passage": "citation precision: cited passage holds the answer",
+    "citation_precision_document": "citation precision: right document",
+    "first_citation_quote": "first citation's words hold the answer",
+    "citation_recall_quote": "citation recall: quoted words",
+    "citation_recall_passage": "citation recall: cited passages",
+    "refusal_recall_off_topic": "refusal recall, off-topic",
+    "refusal_precision_off_topic": "refusal precision, off-topic",
+    "refusal_recall_adversarial": "refusal recall, adversarial",
+    "refusal_precision_adversarial": "refusal precision, adversarial",
+}
+LATENCIES = {"first_token": "first token", "last_token": "last token", "refusal": "refusal"}
+
+
+class Command(PreparedCommand):
+    help = (
+        "Ask questions with known answers, and questions without one, as users ask them, and print how often the "
+        "citations hold the answer, how often what has no answer is refused, and milliseconds to the first and last "
+        "token; shares with 95 % bootstrap intervals."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "folders",
+            nargs="*",
+            type=Path,
+            metavar="DIR",
+            help='In BEIR\'s form, with "answers" in queries.jsonl; unanswerable.jsonl holds adversarial questions.',
+        )
+        parser.add_argument(
+            "--questions",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="Questions about the folders beside it, in the form of demo/questions.json.",
+        )
+        parser.add_argument(
+            "--off-topic",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="DIR",
+            help="Whose questions are asked of every other set: its subject must be foreign to theirs.",
+        )
+        parser.add_argument("--limit", type=positive, metavar="N", help="Of each kind of question, spread evenly.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument(
+            "--write", type=Path, metavar="FILE", help="Put the tables into this Markdown page, between its marks."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["folders"] and not options["questions"]:
+            raise CommandError("Name a folder in BEIR's form, a file of questions (--questions), or both.")
+        bar = ProgressBar(self.stderr)
+        runs = []
+        try:
+            # All are read before the first is asked: a misspelt folder shows at once, not after an hour.
+            sets = [read_beir_questions(folder) for folder in options["folders"]]
+            files = [read_question_file(path) for path in options["questions"]]
+            foreign = [read_test_set(folder) for folder in options["off_topic"]]
+            for test_set, questions in sets:
+                collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=bar.show)
+                asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
+                runs.append(
+                    run(
+                        test_set.name,
+                        asked,
+                        [collection],
+                        document_name=lambda passage: passage.source,
+                        report=bar.show,
+                    )
+                )
+                self._tell(runs[-1], bar, quiet=options["json"])
+            for file in files:
+                collections = load_folders(file, self.stderr)
+                asked = _asked(file.questions, foreign, options["limit"])
+                runs.append(run(file.name, asked, collections, document_name=document_name_in(file), report=bar.show))
+                self._tell(runs[-1], bar, quiet=options["json"])
+        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            bar.clear()
+        if options["write"]:
+            try:
+                replace_section(options["write"], SECTION, _as_markdown(runs))
+            except EvaluationError as error:
+                raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps({"sets": [_as_json(run) for run in runs]}, ensure_ascii=False))
+
+    def _tell(self, run: AnswerRun, bar: ProgressBar, *, quiet: bool) -> None:
+        if quiet:
+            return
+        bar.clear()
+        counts = ", ".join(f"{len(run.of(kind))} {kind.replace('_', '-')}" for kind in Kind)
+        self.stdout.write(f"{run.name}: {counts} questions, answered by {', '.join(run.generators)}")
+        for name, interval in run.figures().items():
+            self.stdout.write(f"  {FIGURES[name]:<52} {_shown(interval)}")
+        for name, latency in run.latency().items():
+            self.stdout.write(f"  {f'ms to {LATENCIES[name]}, p50 / p95':<52} {latency.p50:.0f} / {latency.p95:.0f}")
+        self.stdout.write("")
+
+
+def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
+    """At most ``limit`` questions of each kind, of the set itself and of the foreign ones."""
+    by_kind = {kind: [question for question in questions if question.kind is kind] for kind in Kind}
+    own = [question for kind in Kind for question in spread(by_kind[kind], limit)]
+    rest = None if limit is None else max(0, limit - len(by_kind[Kind.OFF_TOPIC]))
+    return [*own, *off_topic(foreign, rest)]
+
+
+def _shown(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{figure(interval.mean)} [{figure(interval.low)} {figure(interval.high)}]"
+
+
+def _as_markdown(runs: Sequence[AnswerRun]) -> str:
+    """A column a set: the numbers of questions, the figures, and the times."""
+    rows = [[f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)] for kind in Kind]
+    of_runs = [run.figures() for run in runs]
+    rows += [[label, *(_shown(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
+    latencies = [run.latency() for run in runs]
+    rows += [
+        [
+            f"ms to {label}, p50 / p95",
+            *(f"{found[name].p50:.0f} / {found[name].p95:.0f}" if name in found else "-" for found in latencies),
+        ]
+        for name, label in LATENCIES.items()
+    ]
+    return table(["", *(run.name for run in runs)], rows)
+
+
+def _as_json(run: AnswerRun) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "generators": run.generators,
+        "questions": {kind.value: len(run.of(kind)) for kind in Kind},
+        **{
+            name: None if interval is None else {bound: round(value, 4) for bound, value in asdict(interval).items()}
+            for name, interval in run.figures().items()
+        },
+        "latency_ms": {
+            name: {percent: round(value, 2) for percent, value in asdict(latency).items()}
+            for name, latency in run.latency().items()
+        },
+    }

@@ -1,0 +1,222 @@
+"""How well search ranks, on test sets in BEIR's form."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+
+from bench.arguments import positive
+from bench.beir import read_test_set
+from bench.corpora import configuration_of, load
+from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
+from evaluation import metrics
+from evaluation.exceptions import EvaluationError
+from evaluation.metrics import METRICS, Interval
+from evaluation.progress import ProgressBar
+from evaluation.reporting import figure, interval, replace_section, table
+from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
+from retrieval.types import SearchMethod
+
+# What every method is compared with, question by question: what almost every product ships.
+BASELINE = SearchMethod.RRF.value
+
+
+class Command(PreparedCommand):
+    help = (
+        "Load test sets in BEIR's form, each into a collection of its own, and print how well each method ranks them: "
+        "means over the queries with 95 % bootstrap intervals, and milliseconds per stage."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="With corpus.jsonl and queries.jsonl.")
+        parser.add_argument("--qrels", type=Path, metavar="FILE", help="Judgements, by path or by name in DIR.")
+        parser.add_argument("--methods", default=",".join(METHODS), help="Separated by commas; all when left out.")
+        parser.add_argument(
+            "--reranker",
+            metavar="R",
+            help=f"For every method, one of: {', '.join(rerankers())}. The default's own, "
+            "and none for the other methods, when left out.",
+        )
+        parser.add_argument("--limit", type=positive, metavar="N", help="Only the first N queries; the whole corpus.")
+        parser.add_argument("--chunked", action="store_true", help="Cut documents as the site does; best chunk counts.")
+        parser.add_argument(
+            "--language", default="", help="Of the texts: english, dutch, … Told by the set if left out."
+        )
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument(
+            "--write", type=Path, metavar="FILE", help="Put the tables into this Markdown page, between its marks."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        methods = _methods(options["methods"])
+        reranker = options["reranker"]
+        if reranker is not None and reranker not in rerankers():
+            raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
+        bar = ProgressBar(self.stderr)
+        runs = []
+        try:
+            check_depth()
+            # All are read before the first is searched: a misspelt folder shows at once, not after an hour.
+            test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
+            configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
+            for test_set, configuration in zip(test_sets, configurations, strict=True):
+                if test_set.unknown_documents:
+                    bar.clear()
+                    self.stderr.write(
+                        f"{test_set.name}: {test_set.unknown_documents} relevant documents are not in the corpus."
+                    )
+                collection = load(test_set, configuration=configuration, chunked=options["chunked"], report=bar.show)
+                runs.append(
+                    run(test_set, collection, methods, reranker=reranker, limit=options["limit"], report=bar.show)
+                )
+                if not options["json"]:
+                    bar.clear()
+                    self._print(runs[-1])
+        except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            bar.clear()
+        if options["write"]:
+            try:
+                section = "ranking" if reranker is None else f"ranking {reranker}"
+                replace_section(options["write"], section, _as_markdown(runs))
+            except EvaluationError as error:
+                raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps({"sets": [_as_json(run) for run in runs]}, ensure_ascii=False))
+        elif len(runs) > 1:
+            self._print_means(runs)
+
+    def _print(self, run: SetRun) -> None:
+        self.stdout.write(f"{run.name}: {run.documents} documents, {run.queries} queries")
+        baseline = run.methods.get(BASELINE)
+        rows = []
+        for name, method in run.methods.items():
+            intervals = (method.interval(metric) for metric in METRICS)
+            latency = method.latency()
+            times = (latency.get(stage) for stage in ("lexical", "vector", "rerank", "total"))
+            rows.append(
+                [
+                    name,
+                    *(f"{interval.mean:.3f} [{interval.low:.3f} {interval.high:.3f}]" for interval in intervals),
+                    _difference(method, baseline) if baseline is not method else "",
+                    *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
+                ]
+            )
+        header = [
+            "method",
+            *METRICS,
+            f"ndcg@10 - {BASELINE}",
+            "lexical ms p50/p95",
+            "vector ms",
+            "rerank ms",
+            "total ms",
+        ]
+        self._print_table(header, rows)
+
+    def _print_means(self, runs: Sequence[SetRun]) -> None:
+        self.stdout.write(f"Means of {len(runs)} sets, each counting once")
+        rows = []
+        for name in runs[0].methods:
+            of_sets = [run.methods[name] for run in runs]
+            means = (sum(run.interval(metric).mean for run in of_sets) / len(of_sets) for metric in METRICS)
+            rows.append([name, *(f"{mean:.3f}" for mean in means)])
+        self._print_table(["method", *METRICS], rows)
+
+    def _print_table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+        for name, *cells in (header, *rows):
+            padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+            self.stdout.write("  ".join([name.ljust(widths[0]), *padded]).rstrip())
+        self.stdout.write("")
+
+
+def _methods(names: str) -> list[str]:
+    """The methods named, each once. Raises: CommandError for none, or an unknown one."""
+    methods = list(dict.fromkeys(name for part in names.split(",") if (name := part.strip())))
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown or not methods:
+        raise CommandError(
+            f"There is no method {', '.join(map(repr, unknown)) or 'to run'}: they are {', '.join(METHODS)}."
+        )
+    return methods
+
+
+def _rounded(interval: Interval) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in asdict(interval).items()}
+
+
+def _difference(method: MethodRun, baseline: MethodRun | None) -> str:
+    if baseline is None:
+        return "-"
+    difference = _paired(method, baseline)
+    return f"{difference.mean:+.3f} [{difference.low:+.3f} {difference.high:+.3f}]"
+
+
+def _paired(method: MethodRun, baseline: MethodRun) -> Interval:
+    return metrics.paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
+
+
+def _as_markdown(runs: Sequence[SetRun]) -> str:
+    """nDCG@10 of each method on each set with the means below, and how the default compares."""
+    names = list(runs[0].methods)
+    rows = []
+    for of_set in runs:
+        values = {name: of_set.methods[name].interval("ndcg@10").mean for name in names}
+        rows.append(
+            [
+                of_set.name,
+                f"{of_set.documents:,}",
+                f"{of_set.queries:,}",
+                *_best_in_bold([values[name] for name in names]),
+            ]
+        )
+    for metric in METRICS:
+        means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
+        rows.append([f"**mean {metric}**", "", "", *_best_in_bold(means)])
+    tables = [table(["set", "documents", "questions", *names], rows)]
+    if DEFAULT in names and BASELINE in names:
+        legs = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
+        compared = []
+        for of_set in runs:
+            default = of_set.methods[DEFAULT]
+            of_default = default.interval("ndcg@10")
+            cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
+            for name in (BASELINE, *legs):
+                cells.append(interval(**asdict(_paired(default, of_set.methods[name]))))
+            compared.append(cells)
+        tables.append(table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *legs))], compared))
+    return "\n\n".join(tables)
+
+
+def _best_in_bold(values: Sequence[float]) -> list[str]:
+    best = max(round(value, 3) for value in values)
+    return [f"**{figure(value)}**" if round(value, 3) == best else figure(value) for value in values]
+
+
+def _as_json(run: SetRun) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "documents": run.documents,
+        "queries": run.queries,
+        "methods": {name: _method_as_json(method, run.methods.get(BASELINE)) for name, method in run.methods.items()},
+    }
+
+
+def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
+    figures: dict[str, Any] = {metric: _rounded(method.interval(metric)) for metric in METRICS}
+    if baseline is not None and baseline is not method:
+        figures[f"ndcg@10_minus_{BASELINE}"] = _rounded(_paired(method, baseline))
+    latency = {
+        stage: {name: round(value, 2) for name, value in asdict(percentiles).items()}
+        for stage, percentiles in method.latency().items()
+    }
+    return figures | {"latency_ms": latency}

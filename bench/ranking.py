@@ -1,0 +1,146 @@
+"""Measuring search itself: the queries of a test set go through the `search()` that answers users, down to the SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from bench.beir import JudgedQuery, TestSet
+from bench.corpora import Report
+from evaluation import metrics
+from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.metrics import METRICS, TOP_K, Interval
+from retrieval import conf
+from retrieval.models import Collection, CollectionStatistics
+from retrieval.ranking.plans import NO_RERANKER
+from retrieval.search.pipeline import search
+from retrieval.search.profiles import active_profile
+from retrieval.types import LegStatus, SearchFilters, SearchMethod, SearchResult
+
+DEFAULT = "default"
+METHODS = (*(method.value for method in SearchMethod), DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    p50: float
+    p95: float
+
+
+@dataclass(slots=True)
+class MethodRun:
+    """What one method did on one set: a value a query for each metric, and milliseconds a query for each stage."""
+
+    scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
+    milliseconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def interval(self, metric: str) -> Interval:
+        return metrics.mean_interval(self.scores[metric])
+
+    def latency(self) -> dict[str, Percentiles]:
+        """Of each stage that ran, and of the whole search as `total`, which stands last."""
+        stages = sorted(self.milliseconds, key=lambda stage: stage == "total")
+        return {
+            stage: Percentiles(
+                metrics.percentile(self.milliseconds[stage], 50), metrics.percentile(self.milliseconds[stage], 95)
+            )
+            for stage in stages
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SetRun:
+    """One set, searched with each method."""
+
+    name: str
+    documents: int
+    queries: int
+    methods: Mapping[str, MethodRun]
+
+
+def rerankers() -> tuple[str, ...]:
+    """The names that a run may be given: `none`, and those of the site."""
+    return (NO_RERANKER, *settings.RERANKERS)
+
+
+def check_depth() -> None:
+    """Raises: EvaluationError when the site's settings do not let a search go as deep as the metrics look."""
+    if settings.RETRIEVAL_DEPTH < TOP_K:
+        raise EvaluationError(f"recall@{TOP_K} needs RETRIEVAL_DEPTH to be at least {TOP_K}: raise it for this run.")
+
+
+def run(
+    test_set: TestSet,
+    collection: Collection,
+    methods: Sequence[str],
+    *,
+    reranker: str | None = None,
+    limit: int | None,
+    report: Report,
+) -> SetRun:
+    """Each of the first ``limit`` queries searched with each method, and what it found reranked by ``reranker``.
+
+    Without one, `default` has its profile's own and the others have none. Methods take turns at being first, so that
+    none profits from what another has warmed.
+
+    Raises: UntrustworthyRun when a leg or the reranker did not answer, or the collection changed meanwhile; and
+    whatever `search()` raises.
+    """
+    queries = test_set.queries[:limit]
+    version = _version(collection)
+    filters = SearchFilters(collections=(collection.pk,))
+    runs = {name: MethodRun() for name in methods}
+    _prepare(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
+    for name in methods:
+        _search(queries[0], name, reranker, filters)  # loads the model and opens connections; not measured
+    for number, query in enumerate(queries):
+        report(f"{test_set.name}: searching", number, len(queries))
+        first = number % len(methods)
+        for name in (*methods[first:], *methods[:first]):
+            _measure(runs[name], query, _search(query, name, reranker, filters))
+    if _version(collection) != version:
+        raise UntrustworthyRun(f"The collection {collection.slug} changed while it was searched: run it again.")
+    return SetRun(test_set.name, len(test_set.documents), len(queries), runs)
+
+
+def ranked_documents(result: SearchResult) -> list[str]:
+    """The corpus's identifiers of the documents found, each where its best chunk stands."""
+    return list(dict.fromkeys(hit.passage.source for hit in result.hits))
+
+
+def _prepare(name: str) -> None:
+    """Loads the reranker's model, which the time that a search allows it may not suffice for."""
+    if name != NO_RERANKER and (prepare := getattr(conf.reranker(name), "prepare", None)) is not None:
+        prepare()
+
+
+def _search(query: JudgedQuery, method: str, reranker: str | None, filters: SearchFilters) -> SearchResult:
+    result = search(
+        query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
+    )
+    trace = result.trace
+    errors = [leg.error for leg in trace.legs]
+    if trace.rerank is not None and trace.rerank.status is not LegStatus.OFF:
+        errors.append(trace.rerank.error)
+    # A leg that answered, but could not score what the other one found, has an error too.
+    if any(errors):
+        raise UntrustworthyRun(
+            f"Query {query.id} was not searched with all of {method}: {'; '.join(filter(None, errors))}"
+        )
+    return result
+
+
+def _measure(run: MethodRun, query: JudgedQuery, result: SearchResult) -> None:
+    ranking = ranked_documents(result)
+    for name, metric in METRICS.items():
+        run.scores[name].append(metric(ranking, query.grades))
+    off = {leg.leg.value for leg in result.trace.legs if leg.status is LegStatus.OFF}
+    for stage, milliseconds in result.trace.timings_ms.items():
+        if stage not in off:
+            run.milliseconds.setdefault(stage, []).append(milliseconds)
+
+
+def _version(collection: Collection) -> int:
+    return CollectionStatistics.objects.get(pk=collection.pk).version

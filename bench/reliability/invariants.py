@@ -1,0 +1,134 @@
+"""What has to hold whatever was killed: nothing acknowledged is lost, nothing is doubled, what search reads agrees."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Count
+
+from bench.reliability.load import DRAFTED, UPLOADED, Ledger, fresh_connection
+from chat.models import Answer
+from evaluation.models import Judgement, Score
+from retrieval.ingest.pipeline import MAX_ATTEMPTS
+from retrieval.ingest.submission import requeue
+from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
+from retrieval.reconciliation import checks
+from retrieval.reconciliation.runs import reconcile
+
+
+@fresh_connection()
+def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
+    """A sentence each. While work is under way only what holds at any moment is looked at."""
+    found = [*_documents(ledger), *_answers(ledger), *_agreement()]
+    if at_rest:
+        found += [*_unfinished(), *_counts()]
+    return found
+
+
+@fresh_connection()
+def read_again() -> int:
+    """How many documents were interrupted too often; they are read again, as a curator would have them."""
+    interrupted = f"Reading it was interrupted {MAX_ATTEMPTS} times"
+    given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
+    for document in given_up:
+        requeue(document, enqueue=False)
+    return len(given_up)
+
+
+@fresh_connection()
+def files_left_behind() -> tuple[int, int]:
+    """Files that no document has, and how many of them are left after a repair that takes none of them for too young.
+
+    A file is stored before its document is: a kill between the two leaves it to the nightly check.
+    """
+    before = len(_files() - _named())
+    young, checks.ORPHANED_AFTER = checks.ORPHANED_AFTER, timedelta(0)
+    try:
+        reconcile(repair=True)
+    finally:
+        checks.ORPHANED_AFTER = young
+    return before, len(_files() - _named())
+
+
+def _documents(ledger: Ledger) -> list[str]:
+    stored = dict(Document.objects.filter(collection__slug=UPLOADED).values_list("source", "content_hash"))
+    acknowledged, versions = set(ledger.acknowledged), {name: list(all_) for name, all_ in ledger.versions.items()}
+    found = [f"The document {name} was acknowledged and is not there." for name in acknowledged - set(stored)]
+    found += [f"Nobody has sent the document {name}." for name in set(stored) - set(versions)]
+    found += [
+        f"The document {name} holds neither the last acknowledged version nor a later one."
+        for name in acknowledged & set(stored)
+        if stored[name] not in versions[name]
+    ]
+    lost = _named() - _files()
+    return found + [f"The file {name} of a document is not there." for name in sorted(lost)]
+
+
+def _answers(ledger: Ledger) -> list[str]:
+    told = dict(ledger.answers)
+    stored = {str(pk): text for pk, text in Answer.objects.filter(pk__in=list(told)).values_list("pk", "text")}
+    found = [f"The answer {pk} was given and is not there." for pk in told.keys() - stored.keys()]
+    found += [f"The answer {pk} is not the one that was given." for pk in stored if stored[pk] != told[pk]]
+    doubled = Answer.objects.order_by().values("question").annotate(rows=Count("pk")).filter(rows__gt=1)
+    found += [
+        f"The question {row['question'][:60]!r} was asked once and is there {row['rows']} times." for row in doubled
+    ]
+    for model, fields in ((Judgement, ("answer", "judge")), (Score, ("judgement", "metric"))):
+        rows = model.objects.order_by().values(*fields).annotate(rows=Count("pk")).filter(rows__gt=1)
+        found += [f"{model.__name__} {row} is there {row['rows']} times." for row in rows]
+    return found
+
+
+def _agreement() -> list[str]:
+    """What the site's own check finds, but for files that are too young to be told from an upload under way."""
+    return [
+        f"{one.count} {checks.DESCRIPTIONS[one.kind]}, such as {', '.join(one.examples)}." for one in checks.check()
+    ]
+
+
+def _unfinished() -> list[str]:
+    found = []
+    for what, rows in (
+        ("document", Document.objects.exclude(status=Document.Status.READY)),
+        ("answer", Answer.objects.filter(status__in=["pending", "generating"])),
+        ("judgement", Judgement.objects.filter(status__in=["queued", "running", "failed"])),
+        ("draft", Draft.objects.filter(status__in=["copying", "publishing"])),
+    ):
+        found += [f"The {what} {row.pk} is {row.status}: {getattr(row, 'error', '')[:200]}" for row in rows]
+    unjudged = Answer.objects.filter(status="completed", judgements=None).values_list("pk", flat=True)
+    return found + [f"The answer {pk} was never judged." for pk in unjudged]
+
+
+def _counts() -> list[str]:
+    chunks = Chunk.objects.count()
+    vectors = ChunkEmbedding.objects.filter(embedder__is_active=True).count()
+    statistics = sum(CollectionStatistics.objects.values_list("chunks", flat=True))
+    if chunks == vectors == statistics:
+        return []
+    return [f"{chunks} passages, {vectors} vectors, {statistics} in the statistics."]
+
+
+def _named() -> set[str]:
+    return set(Document.objects.exclude(file="").values_list("file", flat=True))
+
+
+def _files() -> set[str]:
+    media = Path(settings.MEDIA_ROOT)
+    folder = media / checks.UPLOAD_FOLDER
+    return {str(path.relative_to(media)) for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else set()
+
+
+@fresh_connection()
+def totals() -> dict[str, int]:
+    """How much was at stake."""
+    return {
+        "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
+        "passages": Chunk.objects.count(),
+        "answers": Answer.objects.count(),
+        "completed answers": Answer.objects.filter(status="completed").count(),
+        "failed answers": Answer.objects.filter(status="failed").count(),
+        "scores": Score.objects.count(),
+        "published drafts": Draft.objects.filter(status="published").count(),
+    }

@@ -1,0 +1,266 @@
+"""kill -9 at random points of reading, re-embedding, answering, judging and publishing, and what is lost by it.
+
+.venv/bin/python -m bench.reliability.kills [--kills 300] [--minutes 60] [--seed 1] [--port 8231]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+import psutil
+import psycopg
+
+from bench.reliability.running_site import RunningSite, SiteFailed, running_site
+from bench.reliability.tables import percentile, progress, seconds, table
+
+if TYPE_CHECKING:
+    from bench.reliability.load import Load
+
+REEMBEDDING = "re-embedding"
+# How often each is chosen: what is back within seconds more often than what stops everything for a minute.
+CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
+KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
+PAUSE_SECONDS = (0.2, 3.0)
+# A process is killed at a random age below this, so that some work is done between the kills.
+MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
+AGE_SECONDS = 40.0
+RECOVERY_SECONDS = 240.0
+REEMBED_SECONDS = 600.0
+CHECK_EVERY = 25
+CHECK_TRIES = 5
+MEASURE_EVERY = 10
+
+
+@dataclass(slots=True)
+class Result:
+    """``recoveries``: the seconds of those that were waited for, None where it did not come."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
+    violations: list[str] = field(default_factory=list)
+    checks: int = 0
+    seconds: float = 0.0
+
+    @property
+    def kills(self) -> int:
+        return self.counts.total()
+
+
+class Killer:
+    """Ends processes of a site. A sample is waited for; the others may meet a site that is still recovering."""
+
+    def __init__(self, site: RunningSite, random: Random) -> None:
+        self._site = site
+        self._random = random
+        self._reembedding: subprocess.Popen[str] | None = None
+        self._other = False
+        # Those that were not killed, by their status.
+        self.reembeddings: Counter[int] = Counter()
+
+    def kill(self, kind: str) -> float | None:
+        """When something in that role was killed, by the clock; None when there was nothing to kill."""
+        if kind == REEMBEDDING:
+            return self._kill_reembedding()
+        before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
+        victims = [process for process in self._site.find(kind) if not _started_after(process, before)]
+        if not victims:
+            return None
+        try:
+            self._random.choice(victims).kill()
+        except psutil.NoSuchProcess:
+            return None
+        return time.time()
+
+    def tend(self) -> bool:
+        """Start `serve` again when it has ended, as a supervisor of the machine does; what it left ends by itself."""
+        if self._site.serve is not None and self._site.serve.poll() is not None:
+            self._site.launch()
+        return True
+
+    def recover(self, kind: str, killed_at: float) -> float | None:
+        """Seconds until what the role does was done again; None when it was not in time."""
+
+        def is_back() -> bool:
+            return self.tend() and self._is_back(kind, killed_at)
+
+        return self._site.wait(is_back, RECOVERY_SECONDS)
+
+    def _is_back(self, kind: str, killed_at: float) -> bool:
+        if not any(_started_after(process, killed_at) for process in self._site.find(kind)):
+            return False
+        match kind:
+            case "web":
+                return self._site.is_alive()
+            case "worker" | "worker child":
+                return self._reads_since(killed_at)
+            case "postgres" | "serve":
+                return self._reads_since(killed_at) and self._site.is_ready()
+        return True
+
+    def _reads_since(self, moment: float) -> bool:
+        """Whether a document was taken up since then; it is not read while the other embedder's vectors serve."""
+        try:
+            with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
+                row = connection.execute(
+                    "SELECT max(heartbeat_at) > to_timestamp(%s) FROM retrieval_document", [moment]
+                ).fetchone()
+        except psycopg.Error:
+            return False
+        return bool(row and row[0])
+
+    def _kill_reembedding(self) -> float | None:
+        """A switch to another embedder and back, begun by one call, and killed on its way by the next."""
+        running, self._reembedding = self._reembedding, None
+        if running is not None and running.poll() is None:
+            running.kill()
+            running.communicate()
+            return time.time()
+        if running is not None:
+            self.reembeddings[running.returncode] += 1
+            print(running.communicate()[0][-300:], file=sys.stderr)
+        self._other = not self._other
+        self._reembedding = self._site.manage("reembed", **({"EMBEDDING_PRECISION": "fp32"} if self._other else {}))
+        return None
+
+    def finish_reembedding(self) -> None:
+        """What is left of the command, and the embedder of the site again. Raises: SiteFailed."""
+        if self._reembedding is not None:
+            self._reembedding.kill()
+            self._reembedding.communicate()
+        back = self._site.manage("reembed")
+        output, _ = back.communicate(timeout=REEMBED_SECONDS)
+        if back.returncode != 0:
+            raise SiteFailed(f"The command reembed failed: {output[-500:]}")
+
+
+def _started_after(process: psutil.Process, moment: float) -> bool:
+    try:
+        # The kernel's clock ticks a hundred times a second.
+        return bool(process.create_time() > moment - 0.05)
+    except psutil.Error:
+        return False
+
+
+def run(site: RunningSite, load: Load, kills: int, random: Random, seconds_limit: float) -> Result:
+    """Kill so often, or for so long."""
+    result = Result()
+    killer = Killer(site, random)
+    is_check_due = False
+    began = time.monotonic()
+    while result.kills < kills and time.monotonic() - began < seconds_limit:
+        time.sleep(random.uniform(*PAUSE_SECONDS))
+        killer.tend()
+        kind = random.choices(KINDS, WEIGHTS)[0]
+        killed_at = killer.kill(kind)
+        if killed_at is None:
+            continue
+        result.counts[kind] += 1
+        what = kind
+        if result.kills % MEASURE_EVERY == 0 and kind != REEMBEDDING:
+            recovery = killer.recover(kind, killed_at)
+            result.recoveries[kind].append(recovery)
+            what = f"{kind}: {seconds(recovery)}"
+            if recovery is None:
+                result.violations.append(f"Kill {result.kills}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
+        is_check_due = is_check_due or result.kills % CHECK_EVERY == 0
+        if is_check_due and (found := checked(site, killer, load)) is not None:
+            is_check_due = False
+            result.checks += 1
+            result.violations += [f"After kill {result.kills}: {one}" for one in found]
+        progress(result.kills, kills, f"{what}, {len(result.violations)} violations")
+    result.seconds = time.monotonic() - began
+    killer.tend()
+    if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:
+        result.violations.append(f"The site was not ready {RECOVERY_SECONDS:g} s after the last kill.")
+    killer.finish_reembedding()
+    return result
+
+
+def _is_ready(site: RunningSite, killer: Killer) -> bool:
+    killer.tend()
+    return site.is_ready()
+
+
+def checked(site: RunningSite, killer: Killer, load: Load) -> list[str] | None:
+    """What does not hold, when the database is there to be asked; None while the other embedder's vectors serve."""
+    from django.db import Error
+
+    from bench.reliability.invariants import violations
+    from retrieval.exceptions import ImproperEmbedder
+
+    for _ in range(CHECK_TRIES):
+        try:
+            return violations(load.ledger, at_rest=False)
+        except ImproperEmbedder:
+            return None
+        except Error:
+            site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS)
+    return ["The database could not be asked."]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=60.0, help="After which no more are begun.")
+    parser.add_argument("--rest", type=float, default=20.0, help="Minutes in which all work has to be finished.")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--port", type=int, default=8231)
+    parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+    given = parser.parse_args()
+    with running_site(given.port) as site:
+        from bench.reliability.invariants import files_left_behind, read_again, totals, violations
+        from bench.reliability.load import Load, open_work
+
+        key = site.manage("drf_create_token", "admin").communicate(timeout=120)[0].split()[2]
+        load = Load(site, key, given.seed)
+        load.start()
+        result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
+        load.stop()
+        rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+        if given_up := read_again():
+            rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+        if rest is None:
+            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
+        result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
+        left_behind, left_after = files_left_behind()
+        if left_after:
+            result.violations.append(f"{left_after} files without a document are left after a repair.")
+        at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
+        at_stake["answers given"] = len(load.ledger.answers)
+    if given.json:
+        end = {"rest_seconds": rest, "at_stake": at_stake, "files": left_behind, "read_again": given_up}
+        print(json.dumps({**asdict(result), **end}))
+    else:
+        print(_table(result))
+        print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
+        print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
+        print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
+        print(f"Documents that were interrupted too often, and were read again: {given_up}.")
+        print(f"Files without a document: {left_behind}, after a repair {left_after}.")
+        print(f"What the load met: {dict(load.met.most_common(8))}.")
+        print(f"Violations: {len(result.violations)}.")
+        for sentence, number in Counter(result.violations).most_common(40):
+            print(f"- {sentence}{f' ({number} times)' if number > 1 else ''}")
+    raise SystemExit(1 if result.violations else 0)
+
+
+def _table(result: Result) -> str:
+    rows = []
+    for kind in KINDS:
+        measured = result.recoveries[kind]
+        times = [each for each in measured if each is not None]
+        row = [kind, result.counts[kind], len(measured), len(measured) - len(times)]
+        rows.append([*row, seconds(percentile(times, 50)), seconds(max(times, default=None))])
+    return table(["killed", "kills", "waited for", "not recovered", "recovery p50", "longest"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""What a busy site does, until it is told to stop: documents are read, questions answered and judged, drafts published.
+
+Everything that the site has acknowledged is noted, so that it can be looked for afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+
+import httpx2
+from django.db import Error, connections
+
+from bench.reliability.load_questions import distinct_questions
+from bench.reliability.running_site import RunningSite
+from chat.models import Answer
+from retrieval.drafts import lifecycle
+from retrieval.exceptions import RetrievalError
+from retrieval.ingest.submission import submit
+from retrieval.models import Collection, Document, Draft
+
+UPLOADED, DRAFTED = "soak", "soak-drafts"
+SOURCES = 150
+UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 4.0, 1.0, 0.5
+# What went wrong between a request and its answer; the next round looks at the database, and goes on from there.
+_PASSING = (Error, RetrievalError, OSError)
+
+
+@dataclass
+class Ledger:
+    """What was sent, and what of it was acknowledged. ``versions`` holds, by source, the hashes that may be stored: the
+    last acknowledged one and those sent since."""
+
+    versions: dict[str, list[str]] = field(default_factory=dict)
+    acknowledged: set[str] = field(default_factory=set)
+    questions: set[str] = field(default_factory=set)
+    answers: dict[str, str] = field(default_factory=dict)
+    published: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def fresh_connection() -> Iterator[None]:
+    """For this thread: the one before may have died with a server that was killed."""
+    connections.close_all()
+    try:
+        yield
+    finally:
+        connections.close_all()
+
+
+class Load:
+    """Threads that work a site until :meth:`stop`."""
+
+    def __init__(self, site: RunningSite, key: str, seed: int) -> None:
+        self.ledger = Ledger()
+        # What the steps of the load ran into, for the report.
+        self.met: Counter[str] = Counter()
+        self._site = site
+        self._key = key
+        self._random = Random(seed)
+        self._stopped = threading.Event()
+        self._expected: dict[int, dict[str, str]] = {}
+        self._edited: set[int] = set()
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(step, pause), daemon=True)
+            for step, pause in (
+                (self._upload, UPLOAD_PAUSE_SECONDS),
+                (self._asker(stream=False), ASK_PAUSE_SECONDS),
+                (self._asker(stream=True), ASK_PAUSE_SECONDS),
+                (self._draft, DRAFT_PAUSE_SECONDS),
+            )
+        ]
+
+    @fresh_connection()
+    def start(self) -> None:
+        for slug in (UPLOADED, DRAFTED):
+            Collection.objects.get_or_create(slug=slug, defaults={"name": slug, "is_public": True})
+        for number in range(3):
+            submit(Collection.objects.get(slug=DRAFTED), f"first-{number}.txt", self._text(2))
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(180)
+
+    def _repeat(self, step: Callable[[], None], pause_seconds: float) -> None:
+        while not self._stopped.wait(pause_seconds):
+            try:
+                with fresh_connection():
+                    step()
+            except _PASSING as error:
+                self.met[f"{step.__name__.strip('_')}: {type(error).__name__}"] += 1
+                self._stopped.wait(1.0)
+
+    def _text(self, paragraphs: int) -> bytes:
+        words = [f"pump{self._random.randrange(5000)}" for _ in range(paragraphs)]
+        sentence = "The {} weighs {} grams and was checked in hall {}. "
+        return "\n\n".join(
+            "".join(sentence.format(word, self._random.randrange(9999), number) for number in range(10))
+            for word in words
+        ).encode()
+
+    def _upload(self) -> None:
+        """A new document, or a new version of one; every fifth is long enough to be interrupted."""
+        name = f"soak-{self._random.randrange(SOURCES)}.txt"
+        data = self._text(60 if self._random.random() < 0.2 else 4)
+        told = hashlib.sha256(data).hexdigest()
+        self.ledger.versions.setdefault(name, []).append(told)
+        if self._site.upload(UPLOADED, name, data, self._key).status == 202:
+            self.ledger.acknowledged.add(name)
+            self.ledger.versions[name] = [told]
+
+    def _asker(self, *, stream: bool) -> Callable[[], None]:
+        questions = distinct_questions("streamed " if stream else "plain ")
+
+        def step() -> None:
+            question = next(questions)
+            self.ledger.questions.add(question)
+            body = {"question": question, "anew": True}
+            answer = self._streamed(body) if stream else self._site.post("/api/v1/ask/", body).body
+            if answer and "answer_id" in answer:
+                self.ledger.answers[answer["answer_id"]] = answer["answer"]
+
+        return step
+
+    def _streamed(self, body: dict[str, object]) -> dict[str, str] | None:
+        """The payload of `completed`; None when the stream broke before it."""
+        url = f"{self._site.url}/api/v1/ask/"
+        try:
+            with httpx2.stream("POST", url, json={**body, "stream": True}, timeout=60) as response:
+                lines = response.iter_lines()
+                for line in lines:
+                    if line == "event: completed":
+                        found: dict[str, str] = json.loads(next(lines).removeprefix("data: "))
+                        return found
+        except httpx2.HTTPError:
+            return None
+        return None
+
+    def _draft(self) -> None:
+        """One step of a draft from its beginning to its publication, whatever was cut off before."""
+        collection = Collection.objects.get(slug=DRAFTED)
+        self._look_at_published()
+        draft = Draft.objects.filter(collection=collection).open().first()
+        if draft is None:
+            lifecycle.begin(collection)
+        elif draft.status == Draft.Status.OPEN and draft.working_copy is not None:
+            documents = Document.objects.filter(collection=draft.working_copy)
+            if draft.pk not in self._edited:
+                if documents.count() > 3:
+                    documents.order_by("pk")[self._random.randrange(3)].delete()
+                submit(draft.working_copy, f"draft-{draft.pk}.txt", self._text(3))
+                self._edited.add(draft.pk)
+            elif not documents.exclude(status__in=["ready", "failed"]).exists():
+                self._expected[draft.pk] = contents(draft.working_copy)
+                lifecycle.publish(draft)
+
+    def _look_at_published(self) -> None:
+        """The draft that was published last made the collection what its working copy was."""
+        for pk in list(self._expected):
+            if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
+                expected = self._expected.pop(pk)
+                self.ledger.published += 1
+                if contents(Collection.objects.get(slug=DRAFTED)) != expected:
+                    self.ledger.violations.append(f"Draft {pk} is published, and its collection is another.")
+
+
+def contents(collection: Collection) -> dict[str, str]:
+    return dict(Document.objects.filter(collection=collection).values_list("source", "content_hash"))
+
+
+@fresh_connection()
+@fresh_connection()
+def open_work() -> dict[str, int]:
+    """What is not finished yet, by kind; nothing when the site is at rest."""
+    from evaluation.models import Judgement
+
+    counts = {
+        "documents": Document.objects.filter(status__in=["pending", "processing"]).count(),
+        "answers": Answer.objects.filter(status__in=["pending", "generating"]).count(),
+        "judgements": Judgement.objects.filter(status__in=["queued", "running"]).count(),
+        "unjudged answers": Answer.objects.filter(status="completed", judgements=None).count(),
+        "drafts": Draft.objects.filter(status__in=["copying", "publishing"]).count(),
+    }
+    return {kind: number for kind, number in counts.items() if number}

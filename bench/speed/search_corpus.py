@@ -1,0 +1,192 @@
+"""The synthetic corpus that searches are timed over, as a collection: made once, and again when its recipe changed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+from django.conf import settings
+from django.db import connection, transaction
+
+from bench.bulk import NewDocument, replace_documents
+from bench.corpora import Report
+from bench.speed import texts
+from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
+from retrieval import conf
+from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import PassageEncoding
+from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
+from retrieval.ingest.chunking import content_hash
+from retrieval.ingest.writing import NewChunk
+from retrieval.lexical.fields import FIELD_BOOSTS
+from retrieval.models import (
+    Chunk,
+    ChunkEmbedding,
+    Collection,
+    CollectionStatistics,
+    Document,
+    DocumentText,
+    Embedder,
+    Lexeme,
+)
+from retrieval.protocols import TokenEmbedder
+from retrieval.text.terms import ANALYSIS_VERSION
+
+SLUG = "benchmark"
+SEED = 20_000
+# Changing how the corpus is made or loaded changes this number; one made another way is made again.
+LOADING_VERSION = 1
+# Texts of each topic that are embedded to learn how the embedder's vectors spread.
+SAMPLES = 20
+# A passage of 150 words has about so many tokens that say something, one bit a dimension of each.
+TELLING_TOKENS = 92
+
+TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCorpus:
+    """``build_seconds`` is None for a collection that an earlier run left."""
+
+    collection: Collection
+    corpus: SyntheticCorpus
+    build_seconds: float | None
+
+
+def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
+    """The collection `benchmark` with a corpus of that many chunks, made unless it is there already.
+
+    All of it appears in one transaction. It is not public.
+    """
+    corpus = SyntheticCorpus(chunks, seed)
+    collection, _ = Collection.objects.get_or_create(
+        slug=SLUG,
+        defaults={
+            "name": "Benchmark",
+            "description": "Made up by `manage.py benchmark_search`; can be deleted.",
+            "is_public": False,
+        },
+    )
+    embedder = active_embedder()
+    recipe = _recipe(corpus, collection, embedder)
+    if _is_loaded(collection, chunks, recipe, embedder):
+        return LoadedCorpus(collection, corpus, None)
+    started = time.perf_counter()
+    documents = corpus.documents()
+    vectors = _vectors(corpus, documents, report)
+    new = _new_documents(documents, vectors, recipe)
+    clear(collection)
+    replace_documents(collection, new, embedder, lambda *at: report("writing", *at))
+    _settle()
+    return LoadedCorpus(collection, corpus, time.perf_counter() - started)
+
+
+def clear(collection: Collection) -> None:
+    """Delete all that the collection holds."""
+    with transaction.atomic():
+        # Chunks first: a document deleted with its chunks would count their words out of the statistics, one by one.
+        Chunk.objects.filter(collection=collection).only("pk").delete()
+        Lexeme.objects.filter(collection=collection).delete()
+        Document.objects.filter(collection=collection).only("pk", "collection_id", "file").delete()
+        CollectionStatistics.objects.filter(pk=collection.pk).delete()
+
+
+def remove(collection: Collection) -> None:
+    """Delete the collection, and have the indexes forget it."""
+    clear(collection)
+    collection.delete()
+    _settle()
+
+
+def _recipe(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder) -> str:
+    """Fingerprint of all that shapes what search reads of the corpus."""
+    parts = (
+        LOADING_VERSION,
+        ANALYSIS_VERSION,
+        corpus,
+        str(collection.text_search_configuration),
+        embedder.name,
+        TOKEN_VECTORS_VERSION,
+        FIELD_BOOSTS,
+        settings.BM25_K1,
+        settings.BM25_B,
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _is_loaded(collection: Collection, chunks: int, recipe: str, embedder: Embedder) -> bool:
+    """Whether the collection holds exactly this corpus, and nothing else."""
+    recipes = set(DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True))
+    statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
+    stored = Chunk.objects.filter(collection=collection).count()
+    vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
+    return recipes == {recipe} and statistics is not None and chunks == statistics.chunks == stored == vectors
+
+
+def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], report: Report) -> Vectors:
+    embedded = []
+    for topic in range(texts.TOPICS):
+        report("embedding samples", topic, texts.TOPICS)
+        embedded.append(conf.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
+    return corpus.draw_vectors([passage.topic for document in documents for passage in document.passages], embedded)
+
+
+def _new_documents(documents: Sequence[SyntheticDocument], vectors: Vectors, recipe: str) -> list[NewDocument]:
+    new = []
+    drawn = zip(vectors, cycle(_token_signs()))
+    for number, document in enumerate(documents):
+        text = "\n\n".join(passage.text for passage in document.passages)
+        chunks, start = [], 0
+        for passage in document.passages:
+            path = (passage.heading,)
+            chunks.append(
+                NewChunk(
+                    start=start,
+                    end=start + len(passage.text),
+                    page=None,
+                    heading_path=path,
+                    content=passage.text,
+                    content_hash=content_hash(passage.text, path),
+                    # Counted in words: nothing here is cut or assembled by it.
+                    token_count=passage.text.count(" ") + 1,
+                    questions=(),
+                    encoding=PassageEncoding(*next(drawn)),
+                )
+            )
+            start += len(passage.text) + 2
+        new.append(
+            NewDocument(
+                source=f"synthetic-{number:06d}",
+                title=document.title,
+                language="en",
+                text=text,
+                content_hash=hashlib.sha256(text.encode()).hexdigest(),
+                recipe=recipe,
+                chunks=tuple(chunks),
+            )
+        )
+    return new
+
+
+def _token_signs() -> Sequence[bytes | None]:
+    """Signs of token vectors, of which passages take turns: what they are does not change how long they take to read.
+
+    One None for an embedder without token vectors.
+    """
+    embedder = conf.embedder()
+    if not isinstance(embedder, TokenEmbedder):
+        return [None]
+    random = np.random.default_rng(SEED)
+    return [random.bytes(TELLING_TOKENS * embedder.dimension // 8) for _ in range(64)]
+
+
+def _settle() -> None:
+    """Have PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
+    with connection.cursor() as cursor:
+        for model in (*TABLES, Document):
+            vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
+            cursor.execute(f"{vacuum} {model._meta.db_table}")

@@ -1,0 +1,200 @@
+"""Timing search at a size that was chosen: a synthetic corpus is loaded, and each part of a search timed over it.
+
+Beside the parts stand two references on the same rows in the same run: `ts_rank` over the same search vectors, which is
+what PostgreSQL offers without this site, and the comparison of every vector, which is what the index approximates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+from pgvector import HalfVector
+
+from bench.corpora import Report
+from bench.ranking import Percentiles
+from bench.speed.search_corpus import TABLES, LoadedCorpus
+from evaluation import metrics
+from evaluation.exceptions import UntrustworthyRun
+from retrieval.dense.active import active_embedder
+from retrieval.dense.encoding import encode_query, forget_queries
+from retrieval.dense.index import exact_distance
+from retrieval.dense.ranker import VectorRanker
+from retrieval.lexical.query import build_queries
+from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.models import (
+    ChunkEmbedding,
+)
+from retrieval.search.pipeline import search
+from retrieval.types import Leg, SearchFilters, SearchPlan, SearchResult
+
+WARM_UP = 10
+# Candidates of each leg, and the depth that recall is taken at.
+DEPTH = 50
+
+# What is timed alone, in the order it is shown; behind it stands what a whole search says of its own stages.
+ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
+
+
+@dataclass(slots=True)
+class BenchmarkRun:
+    """Milliseconds a question for each stage; ``recall`` of the vector leg against the comparison of every vector."""
+
+    chunks: int
+    build_seconds: float | None
+    milliseconds: dict[str, list[float]] = field(default_factory=dict)
+    matching: list[int] = field(default_factory=list)
+    recall: list[float] = field(default_factory=list)
+    table_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def questions(self) -> int:
+        return len(self.milliseconds["total"])
+
+    def stages(self) -> dict[str, Percentiles]:
+        """Of each stage that ran."""
+        names = [*ALONE, *(stage for stage in self.milliseconds if stage not in ALONE)]
+        return {
+            stage: Percentiles(
+                metrics.percentile(self.milliseconds[stage], 50), metrics.percentile(self.milliseconds[stage], 95)
+            )
+            for stage in names
+        }
+
+    def ratio(self, numerator: str, denominator: str) -> float:
+        """How many times as long one stage takes as another, by their medians."""
+        stages = self.stages()
+        return stages[numerator].p50 / stages[denominator].p50
+
+
+def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
+    """Each question timed in every part and in a whole search, after some that are not counted.
+
+    The parts take turns at being first, so that none profits from what another has brought into memory. The order in
+    which a part's rows were read matters little beside that: all of them fit in the database's memory, or none does.
+
+    Raises: UntrustworthyRun when a part of a search did not answer; and whatever `search()` raises.
+    """
+    asked = loaded.corpus.questions(WARM_UP + questions)
+    filters = SearchFilters(collections=(loaded.collection.pk,))
+    result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
+    plan = _search(asked[0], filters).trace.plan
+    for number, question in enumerate(asked):
+        report("searching", number, len(asked))
+        timed = _ask(question, filters, plan, first=number)
+        if number < WARM_UP:
+            continue
+        for stage, milliseconds in timed.milliseconds.items():
+            result.milliseconds.setdefault(stage, []).append(milliseconds)
+        result.matching.append(_matching(question, filters))
+        result.recall.append(len(timed.nearest & timed.exact) / max(1, len(timed.exact)))
+    result.table_bytes = _table_bytes()
+    return result
+
+
+@dataclass(slots=True)
+class _Timed:
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    nearest: frozenset[int] = frozenset()
+    exact: frozenset[int] = frozenset()
+
+
+def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int) -> _Timed:
+    """One question in every part, beginning with the part whose turn it is."""
+    timed = _Timed()
+    embedder = active_embedder()
+    vector = HalfVector(encode_query(question).vector)
+    tsquery = _tsquery(question, filters)
+
+    def embed() -> None:
+        encode_query(question)
+
+    def lexical() -> None:
+        Bm25Ranker(question, filters, plan).rank(DEPTH)
+
+    def nearest() -> None:
+        ranking = VectorRanker(question, filters, plan).rank(DEPTH)
+        timed.nearest = frozenset(chunk.chunk_id for chunk in ranking.chunks)
+
+    def ts_rank() -> None:
+        _rows(
+            "SELECT id, ts_rank(search_vector, %(query)s::tsquery) AS score FROM retrieval_chunk "
+            "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery "
+            "ORDER BY score DESC, id LIMIT %(depth)s",
+            query=tsquery,
+            collection=filters.collections[0],
+            depth=DEPTH,
+        )
+
+    def exact() -> None:
+        vectors = ChunkEmbedding.objects.filter(embedder=embedder, collection__in=filters.collections)
+        rows = vectors.annotate(distance=exact_distance(vector)).order_by("distance", "chunk_id")
+        timed.exact = frozenset(rows.values_list("chunk_id", flat=True)[:DEPTH])
+
+    def whole() -> None:
+        for stage, milliseconds in _search(question, filters).trace.timings_ms.items():
+            if stage not in tuple(Leg):
+                timed.milliseconds[stage] = milliseconds
+
+    parts: list[tuple[str, Callable[[], None]]] = [
+        *zip(ALONE, (embed, lexical, nearest, ts_rank, exact), strict=True),
+        ("search", whole),
+    ]
+    turn = first % len(parts)
+    for name, part in (*parts[turn:], *parts[:turn]):
+        # Or only the first part to encode the question would pay for it.
+        forget_queries()
+        started = time.perf_counter()
+        part()
+        if name in ALONE:
+            timed.milliseconds[name] = (time.perf_counter() - started) * 1000
+    return timed
+
+
+def _search(question: str, filters: SearchFilters) -> SearchResult:
+    result = search(question, filters)
+    if result.trace.degraded:
+        errors = [leg.error for leg in result.trace.legs] + [result.trace.rerank.error if result.trace.rerank else ""]
+        raise UntrustworthyRun(f"A part of the search did not answer: {'; '.join(filter(None, errors))}")
+    return result
+
+
+def _tsquery(question: str, filters: SearchFilters) -> str:
+    """The condition that the lexical leg searches with; matches nothing for a question without a known word."""
+    queries = build_queries(question, filters.collections)
+    return queries[0].tsquery if queries else ""
+
+
+def _matching(question: str, filters: SearchFilters) -> int:
+    ((number,),) = _rows(
+        "SELECT count(*) FROM retrieval_chunk "
+        "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery",
+        query=_tsquery(question, filters),
+        collection=filters.collections[0],
+    )
+    return int(number)
+
+
+def _rows(sql: str, **parameters: Any) -> list[tuple[int, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return list(cursor.fetchall())
+
+
+def _table_bytes() -> dict[str, int]:
+    """Bytes of each table with what it keeps out of line, and of each of its indexes, by name; all collections'."""
+    rows: dict[str, int] = {}
+    with connection.cursor() as cursor:
+        for model in TABLES:
+            table = model._meta.db_table
+            cursor.execute(
+                "SELECT %s, pg_table_size(%s::regclass) UNION ALL "
+                "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
+                "WHERE indrelid = %s::regclass",
+                [table] * 3,
+            )
+            rows.update(sorted(cursor.fetchall(), key=lambda row: -row[1]))
+    return rows

@@ -1,0 +1,271 @@
+"""What many open streams cost: a web process of its own, a model that writes slowly, and readers over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+from bench.speed.slow_model import SlowModel, slow_model
+from bench.speed.stream_readers import Reading, read_all
+from chat.models import Answer, Conversation
+from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from retrieval.ingest import pipeline, submission
+from retrieval.models import Collection, Document
+
+SLUG = "stream-benchmark"
+START_SECONDS = 90.0
+STOP_SECONDS = 60.0
+SETTLE_SECONDS = 2.0
+_TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 grams. Its price is {n}10 euros.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A moment of the web process: its resident memory, its database connections, and the processor time it has taken
+    since it began, which other work on the machine does not change."""
+
+    rss_mib: float
+    connections: int
+    cpu_seconds: float
+
+
+@dataclass(slots=True)
+class StreamRun:
+    """What was measured. ``stopped_seconds`` is how long the model wrote on after all readers had vanished at once;
+    ``settled`` is the load a little after that."""
+
+    streams: int
+    readings: Sequence[Reading]
+    before: Load
+    peak: Load
+    after: Load
+    vanished: Sequence[Reading]
+    stopped_seconds: float
+    settled: Load
+    statuses: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> list[str]:
+        return [reading.error for reading in self.readings if reading.error]
+
+    @property
+    def cpu_ms(self) -> float:
+        """Processor time of the web process for one stream, from the question to its end."""
+        return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
+
+    def seconds(self, name: str) -> list[float]:
+        """All readings of one moment, those that never came left out."""
+        values = (getattr(reading, f"{name}_seconds") for reading in self.readings)
+        return [value for value in values if value is not None]
+
+
+def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float) -> StreamRun:
+    """Open ``streams`` streams within ``over_seconds`` and read them to their ends; then as many, and hang up on all.
+
+    Raises: EvaluationError when the web process does not start, UntrustworthyRun when nothing was streamed.
+    """
+    collection = _collection()
+    try:
+        with slow_model(tokens, token_seconds) as model, _web(model) as (process, port):
+            _read(port, ["How heavy is the MX-9901?"], 0.0)
+            with _Watch(process.pid) as watch:
+                before = watch.now()
+                readings = _read(port, _questions(streams), over_seconds)
+                peak, after = watch.peak(), watch.now()
+            if not any(reading.first_token_seconds is not None for reading in readings):
+                reasons = {reading.error for reading in readings}
+                raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
+            vanished = _vanish(port, _questions(streams), over_seconds)
+            stopped_seconds = _until_stopped(model, collection)
+            time.sleep(SETTLE_SECONDS)
+            settled = _Watch(process.pid).now()
+            rows = Answer.objects.filter(conversation__collection=collection).values_list("status", flat=True)
+            statuses = {status: list(rows).count(status) for status in sorted(set(rows))}
+        return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses)
+    finally:
+        _remove(collection)
+
+
+def _questions(streams: int) -> list[str]:
+    return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
+
+
+def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
+    return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds))
+
+
+def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
+    """Readers who hang up together as soon as each of them has read something, or has failed."""
+
+    def enough(readings: Sequence[Reading]) -> bool:
+        return all(reading.first_token_seconds is not None or reading.error for reading in readings)
+
+    return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds, enough=enough))
+
+
+def _until_stopped(model: SlowModel, collection: Collection) -> float:
+    """Seconds until the model writes nothing and no answer is open any more. Raises: UntrustworthyRun."""
+    started = time.monotonic()
+    open_answers = Answer.objects.filter(
+        conversation__collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
+    )
+    while model.writing or open_answers.exists():
+        if time.monotonic() - started > STOP_SECONDS:
+            raise UntrustworthyRun(f"The model still writes {model.writing} answers that nobody reads.")
+        time.sleep(0.1)
+    return time.monotonic() - started
+
+
+class _Watch:
+    """Looks at a process and at the database a few times a second, while it is entered."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._stop = threading.Event()
+        self._loads: list[Load] = []
+        self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def now(self) -> Load:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND backend_type = 'client backend' "
+                "AND application_name = %s",
+                [SLUG],
+            )
+            return Load(_rss_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
+
+    def peak(self) -> Load:
+        """The most that was seen of each."""
+        loads = [*self._loads, self.now()]
+        return Load(max(load.rss_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds)
+
+    def _look(self) -> None:
+        try:
+            while not self._stop.wait(0.25):
+                self._loads.append(self.now())
+        finally:
+            connection.close()
+
+
+def _rss_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise EvaluationError("The web process has ended.")
+
+
+def _cpu_seconds(pid: int) -> float:
+    # Behind the name in brackets, which may hold anything: state is the first field, user and system time 12 and 13.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def _web(model: SlowModel) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The site's web server as the Procfile starts it, with the slow model; the process and its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    command = [
+        "uvicorn",
+        "ragsite.asgi:application",
+        "--lifespan",
+        "off",
+        "--no-access-log",
+        "--log-level",
+        "warning",
+        "--port",
+    ]
+    environment = {
+        **os.environ,
+        "OPENAI_BASE_URL": model.url,
+        "OPENAI_MODEL": "slow",
+        "OPENAI_API_KEY": "",
+        "OPENAI_MAX_TOKENS": "8000",
+        "REFORMULATE_WITH_MODEL": "false",
+        "CHAT_REQUIRES_LOGIN": "false",
+        "HTTPS": "false",
+        "ALLOWED_HOSTS": "127.0.0.1",
+        "ASK_RATE": "1000000/min",
+        # What is measured is what many open streams cost, not the queue.
+        "ANSWERS_AT_ONCE": "100000",
+        "DATABASE_POOL_SIZE": os.environ.get("DATABASE_POOL_SIZE") or "20",
+        # By this name the database knows the web process's connections from all others.
+        "PGAPPNAME": SLUG,
+    }
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command, str(port)],
+            cwd=settings.BASE_DIR,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait_for(process, port, log.fileno())
+            yield process, port
+        finally:
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        try:
+            asked.request("GET", "/healthz")
+            if asked.getresponse().status == 200:
+                return
+        except OSError:
+            time.sleep(0.2)
+        finally:
+            asked.close()
+    said = os.pread(log, 2000, 0).decode(errors="replace")
+    raise EvaluationError(f"The web server did not start: {said.strip() or 'it said nothing.'}")
+
+
+def _collection() -> Collection:
+    """A public collection with a few documents, so that anybody's question finds something."""
+    collection, _ = Collection.objects.get_or_create(
+        slug=SLUG, defaults={"name": "Stream benchmark", "text_search_configuration": "english", "is_public": True}
+    )
+    for number in range(10):
+        text = _TEXT.format(n=number)
+        submitted = submission.submit(collection, f"pump-{number}.md", text.encode(), enqueue=False)
+        pipeline.ingest(submitted.document.pk)
+    return collection
+
+
+def _remove(collection: Collection) -> None:
+    Conversation.objects.filter(collection=collection).delete()
+    Document.objects.filter(collection=collection).delete()
+    collection.delete()

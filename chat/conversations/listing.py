@@ -1,0 +1,63 @@
+"""One's own conversations as a list: found by their words, newest first, under headings of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.conversations import rights
+from chat.models import Answer, Conversation
+from chat.models.conversation import ConversationQuerySet
+
+PAGE = 60
+MOST_SHOWN = 50 * PAGE
+_MOST_WORDS = 8
+_LONGEST_WORD = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Conversations under headings. ``more`` is how many to ask for next, 0 when all are shown."""
+
+    groups: tuple[tuple[str, tuple[Conversation, ...]], ...]
+    count: int
+    more: int
+    wanted: str = ""
+
+
+def listing(conversations: ConversationQuerySet, user: Any, wanted: str = "", limit: int = PAGE) -> Listing:
+    """The newest ``limit`` of those that mention all the words of ``wanted``, as far as ``user`` may read them."""
+    limit = min(max(limit, PAGE), MOST_SHOWN)
+    found = list(mentioning(conversations, user, wanted)[: limit + 1])
+    more = limit + PAGE if len(found) > limit and limit < MOST_SHOWN else 0
+    return Listing(_by_age(found[:limit]), len(found[:limit]), more, wanted)
+
+
+def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> ConversationQuerySet:
+    """Those with every word of ``wanted`` in their title, or in a question or an answer; all of them without words.
+
+    The words of an answer that ``user`` may not read any more are not found.
+    """
+    words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
+    may_read = Q()
+    if words and not rights.may_read_all(user):
+        may_read = Q(source_collections__contained_by=sorted(rights.readable_collections(user)))
+    for word in (word[:_LONGEST_WORD] for word in words):
+        said = Answer.objects.filter(conversation=OuterRef("pk"))
+        said = said.filter(Q(question__icontains=word) | Q(text__icontains=word) & may_read)
+        conversations = conversations.filter(Q(title__icontains=word) | Exists(said))
+    return conversations
+
+
+def _by_age(conversations: list[Conversation]) -> tuple[tuple[str, tuple[Conversation, ...]], ...]:
+    today = timezone.localdate()
+    groups: dict[str, tuple[Conversation, ...]] = {}
+    for found in conversations:
+        days = (today - timezone.localdate(found.updated_at)).days
+        heading = _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")
+        groups[heading] = (*groups.get(heading, ()), found)
+    return tuple(groups.items())

@@ -1,0 +1,176 @@
+"""Answers that serve again: the same question, asked of the same documents in the same way, is not answered twice.
+
+The key of an answer holds all that it depends on, so that nothing has to be invalidated: when a document, the search
+profile, the model or a rule changes, or when somebody may read other collections, the key is another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from django.utils.translation import get_language
+
+from chat import conf
+from chat.generators.prompts import PROMPT_VERSION
+from chat.metrics import ANSWER_CACHE
+from chat.models import Answer, Citation, Feedback
+from chat.protocols import ModelGenerator
+from retrieval.models import CollectionStatistics, Embedder
+from retrieval.search.profiles import profile_for
+from retrieval.text.terms import ANALYSIS_VERSION
+from retrieval.types import SearchFilters, Turn
+
+# Grows with a release that picks, checks or refuses answers by other rules.
+RULES_VERSION = 2
+PIECE_CHARACTERS = 120
+# The prompt names the day: what is asked of it holds for no other.
+_OF_TODAY = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|now|currently?|(?:this|next|last) (?:week|month|year|quarter)|latest|still"
+    r"|vandaag|vanavond|morgen|gisteren|nu|momenteel|huidige?|(?:deze|volgende|vorige|afgelopen) (?:week|maand)"
+    r"|(?:dit|volgend|vorig|afgelopen) (?:jaar|kwartaal)|laatste|nog)\b",
+    re.IGNORECASE,
+)
+_WHITE_SPACE_AFTER = re.compile(rf"(?s)(?:.{{{PIECE_CHARACTERS},}}?\s+|.+$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """An earlier answer that serves again, and its citations in their order."""
+
+    original: Answer
+    citations: tuple[Citation, ...]
+
+    def pieces(self) -> Iterator[str]:
+        """The text as it is streamed; a marker, which holds no white space, is never split over two pieces."""
+        return (piece.group() for piece in _WHITE_SPACE_AFTER.finditer(self.original.text))
+
+
+def key_of(
+    question: str, filters: SearchFilters, *, method: str = "", history: Sequence[Turn] = (), subject: str = ""
+) -> str:
+    """What an answer to the question depends on, as a SHA-256 in hexadecimal; empty when no answer serves twice.
+
+    Made before the search: when a document changes after that, the answer is kept under a key that nobody asks for any
+    more. Raises: SearchUnavailable.
+    """
+    if settings.ANSWER_CACHE_SECONDS <= 0:
+        return ""
+    profile = profile_for(subject)
+    generator = conf.generator()
+    asks_model = isinstance(generator, ModelGenerator)
+    versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
+    parts: dict[str, Any] = {
+        "rules": [RULES_VERSION, ANALYSIS_VERSION],
+        "question": _normalized(question),
+        "history": [(turn.question, turn.answer) for turn in history],
+        "method": method,
+        "profile": [profile.name, profile.version_id, repr(profile.settings)],
+        "hybrid": settings.RETRIEVAL_HYBRID_ENABLED,
+        "reranker": _configured(settings.RERANKERS.get(profile.settings.reranker, {})),
+        "reformulator": _configured(settings.QUERY_REFORMULATOR),
+        "filters": repr(filters),
+        "versions": list(versions.values_list("collection", "version")),
+        "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
+        "generator": generator.name,
+        "model": [
+            PROMPT_VERSION,
+            settings.OPENAI_BASE_URL,
+            settings.OPENAI_MAX_TOKENS,
+            settings.OPENAI_CONTEXT_TOKENS,
+            timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
+        ]
+        if asks_model
+        else [],
+        # Refusals and notices are in the reader's language.
+        "language": get_language(),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def find(key: str) -> Repeated | None:
+    """The newest answer that may serve for this key; None without one.
+
+    Only a complete answer without a notice, with all legs of the search, that is not too old, and that nobody who got
+    it, first or again, found unhelpful.
+    """
+    if not key:
+        return None
+    unhelpful_again = Feedback.objects.filter(answer__repeats=OuterRef("pk"), helpful=False)
+    original = (
+        Answer.objects.filter(
+            cache_key=key,
+            status=Answer.Status.COMPLETED,
+            repeats=None,
+            notice="",
+            degraded=[],
+            completed_at__gt=timezone.now() - timedelta(seconds=settings.ANSWER_CACHE_SECONDS),
+        )
+        .exclude(feedback__helpful=False)
+        .exclude(Exists(unhelpful_again))
+        .order_by("-completed_at")
+        .first()
+    )
+    return Repeated(original, tuple(original.citations.all())) if original is not None else None
+
+
+def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn]) -> tuple[str, Repeated | None]:
+    """The key of an answer that is to be written, and the earlier one that serves in its place, if there is one.
+
+    Raises: SearchUnavailable.
+    """
+    subject = answer.conversation.subject
+    key = key_of(answer.question, filters, method=answer.method, history=history, subject=subject)
+    if not key or answer.anew:
+        ANSWER_CACHE.labels(outcome="off").inc()
+        return key, None
+    found = find(key)
+    ANSWER_CACHE.labels(outcome="hit" if found else "miss").inc()
+    return key, found
+
+
+def copied(answer: Answer, repeated: Repeated) -> list[Citation]:
+    """The rows, not yet saved, of the citations; fills in the rest of ``answer`` from its original.
+
+    What the original took, in tokens and cost, was paid once, and stays there.
+    """
+    original = repeated.original
+    answer.text = original.text
+    answer.refused = original.refused
+    answer.generator = original.generator
+    answer.prompt_version = original.prompt_version
+    answer.search_method = original.search_method
+    answer.completed_question = original.completed_question
+    answer.confidence = original.confidence
+    answer.statements = original.statements
+    answer.profile_version_id = original.profile_version_id
+    answer.sources = original.sources
+    completed_at = original.completed_at.isoformat() if original.completed_at else None
+    answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
+    # Whoever asked first may have deleted it since.
+    answer.repeats = Answer.objects.filter(pk=original.pk).first()
+    fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
+    return [Citation(answer=answer, **{name: getattr(cited, name) for name in fields}) for cited in repeated.citations]
+
+
+def _normalized(question: str) -> str:
+    """The question in one spelling. Capitals stay: the search and the evidence tell part codes, identifiers and names
+    by them, so that the same words in other capitals may be answered otherwise; that they are then answered anew costs
+    an answer now and then.
+    """
+    return " ".join(unicodedata.normalize("NFC", question).split())
+
+
+def _configured(backend: dict[str, Any]) -> list[Any]:
+    """A backend's description without its key, which changes no answer."""
+    options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
+    return [backend.get("BACKEND", ""), options]

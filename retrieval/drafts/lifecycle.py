@@ -1,0 +1,333 @@
+"""Drafts: documents are changed in a working copy of their collection, which is published as a whole or not at all.
+
+A collection with an open draft changes by its publication alone, and so, with a gate on its documents, does any. What
+takes long is done by a worker, step by step: its progress is what the database holds, so that whoever comes after a
+worker that died goes on from there, and two workers do no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from itertools import chain, count
+from typing import TYPE_CHECKING
+
+from django.db import connection, transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+from django.utils.translation import ngettext
+from kombu.exceptions import OperationalError
+
+from retrieval import gates
+from retrieval.drafts.copying import copy_documents
+from retrieval.drafts.editing import draft_of
+from retrieval.exceptions import RetrievalError
+from retrieval.gates import PublicationRefused
+from retrieval.ingest.writing import lock_statistics, reweigh, settle
+from retrieval.models import Collection, CollectionStatistics, Document, Draft
+from retrieval.tasks import carry_on_draft
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+logger = logging.getLogger(__name__)
+
+_UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
+_SLUG_LENGTH, _NAME_LENGTH = 50, 200
+# Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
+DOCUMENTS_A_STEP = 50
+MOST_ATTEMPTS = 5
+
+
+class DraftRefused(RetrievalError):
+    """The draft cannot be begun, published or discarded now. For the admin who asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """By what a working copy differs from its collection: the sources of documents, in order."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+# What an admin asks for -----------------------------------------------------------------------------------------------
+
+
+def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
+    """A draft of the collection, which a worker fills with its documents.
+
+    Raises: DraftRefused for one that has an open draft, and for a working copy.
+    """
+    with transaction.atomic():
+        collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+        if draft_of(collection) is not None:
+            raise DraftRefused(_t("%s is itself a draft: change it instead.") % collection)
+        if collection.drafts.open().exists():
+            raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
+        draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
+        mark = _t("%s (draft)")
+        draft.working_copy = Collection.objects.create(
+            slug=_free_slug(collection.slug, f"-draft-{draft.pk}"),
+            name=mark % collection.name[: _NAME_LENGTH - len(mark)],
+            description=collection.description,
+            text_search_configuration=collection.text_search_configuration,
+            is_public=False,
+        )
+        draft.save(update_fields=["working_copy"])
+        transaction.on_commit(lambda: tell_worker(draft.pk))
+    return draft
+
+
+def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
+    """Have a worker make the collection what the working copy is, in one transaction.
+
+    The gates are asked first. What they object to is published only with ``override``, a reason to do so all the same,
+    which is recorded with the objections. What changes between the permission and the publication undoes the
+    permission.
+
+    Raises: DraftRefused for a draft that is not open, holds no change, or has documents that are still being read,
+    PublicationRefused when a gate objects.
+    """
+    with transaction.atomic():
+        draft = _locked(draft)
+        if draft.status != Draft.Status.OPEN:
+            raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        # What changes documents holds these rows: it is done by now, or finds the draft being published.
+        list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
+        if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
+            told = ngettext(
+                "%d document is still being read: wait for it.",
+                "%d documents are still being read: wait for them.",
+                unread,
+            )
+            raise DraftRefused(told % unread)
+        if not changes(draft):
+            raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
+        versions = _versions(draft)
+        objections = gates.objections_to_draft(draft)
+        if objections and not override.strip():
+            raise PublicationRefused(objections)
+        draft.status = Draft.Status.PUBLISHING
+        draft.error = ""
+        draft.permitted_versions = versions
+        draft.published_by_id = by.pk if by else None
+        draft.objections = [objection.as_json() for objection in objections]
+        draft.override = override.strip() if objections else ""
+        draft.save()
+        transaction.on_commit(lambda: tell_worker(draft.pk))
+    if objections:
+        logger.warning("%s is published against objections, because: %s", draft, draft.override)
+    return draft
+
+
+def discard(draft: Draft) -> Draft:
+    """Give the draft up; a worker clears its working copy away. Raises: DraftRefused while it is being published."""
+    with transaction.atomic():
+        draft = _locked(draft)
+        if draft.status not in (Draft.Status.COPYING, Draft.Status.OPEN):
+            raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        draft.status = Draft.Status.DISCARDED
+        draft.error = ""
+        draft.save()
+        transaction.on_commit(lambda: tell_worker(draft.pk))
+    return draft
+
+
+# What others ask ------------------------------------------------------------------------------------------------------
+
+
+def changes(draft: Draft) -> Changes:
+    """By what the working copy differs from the collection; nothing once it is cleared away."""
+    if draft.working_copy_id is None:
+        return Changes()
+    now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
+    return Changes(
+        added=tuple(sorted(wanted.keys() - now.keys())),
+        changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
+        removed=tuple(sorted(now.keys() - wanted.keys())),
+    )
+
+
+# What a worker does ---------------------------------------------------------------------------------------------------
+
+
+def tell_worker(draft_id: int) -> None:
+    """Tell a worker; when the broker does not answer, the schedule picks the draft up from its row."""
+    try:
+        carry_on_draft.delay(draft_id)
+    except OperationalError as error:
+        logger.warning("The broker did not take draft %s (%s); the schedule will.", draft_id, error)
+
+
+def resume() -> int:
+    """Tell a worker of every draft that waits for one; returns how many."""
+    waiting = Draft.objects.filter(
+        Q(status__in=[Draft.Status.COPYING, Draft.Status.PUBLISHING])
+        | Q(status__in=Draft.ENDED, working_copy__isnull=False)
+    )
+    ids = list(waiting.values_list("pk", flat=True))
+    for pk in ids:
+        tell_worker(pk)
+    return len(ids)
+
+
+def carry_on(draft_id: int) -> Draft | None:
+    """The draft, carried as far as it goes without an admin; None when another worker has it, or it is gone.
+
+    An error is on the row afterwards: copying and clearing are tried again by the schedule, a publication is given back
+    to the admin.
+    """
+    try:
+        _count_attempt(draft_id)
+        while (step := _step(draft_id)) is not None:
+            if not step:
+                return Draft.objects.filter(pk=draft_id).first()
+    except Exception as error:
+        logger.exception("Draft %s could not be carried on.", draft_id)
+        _give_back(draft_id, f"{type(error).__name__}: {error}")
+        return Draft.objects.filter(pk=draft_id).first()
+    return None
+
+
+def _count_attempt(draft_id: int) -> None:
+    """Count that a publication is begun; one that ended its worker each time is given back to the admin instead."""
+    with transaction.atomic():
+        waiting = Draft.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
+        draft = waiting.filter(pk=draft_id, status=Draft.Status.PUBLISHING).first()
+        if draft is None:
+            return
+        if draft.attempts >= MOST_ATTEMPTS:
+            told = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
+            _give_back(draft_id, told % draft.attempts)
+        else:
+            Draft.objects.filter(pk=draft_id).update(attempts=F("attempts") + 1)
+
+
+def _step(draft_id: int) -> bool | None:
+    """Whether there is more to do, after one step in a transaction; None when another worker has the draft."""
+    with transaction.atomic():
+        draft = (
+            Draft.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
+            .select_related("collection", "working_copy")
+            .filter(pk=draft_id)
+            .first()
+        )
+        if draft is None:
+            return None
+        if draft.working_copy is None:
+            return False
+        if draft.status == Draft.Status.COPYING:
+            return _copy_next(draft, draft.working_copy)
+        if draft.status == Draft.Status.PUBLISHING:
+            return _publish_now(draft, draft.working_copy)
+        return False if draft.is_open else _clear_next(draft, draft.working_copy)
+
+
+def _copy_next(draft: Draft, working_copy: Collection) -> bool:
+    copied = Document.objects.filter(collection=working_copy).values("source")
+    left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
+    documents = list(left[:DOCUMENTS_A_STEP])
+    copy_documents(documents, working_copy)
+    if len(documents) == DOCUMENTS_A_STEP:
+        Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
+        return True
+    reweigh(working_copy)
+    Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), status=Draft.Status.OPEN, error="")
+    transaction.on_commit(settle, robust=True)
+    return False
+
+
+def _publish_now(draft: Draft, working_copy: Collection) -> bool:
+    """Make the collection what its working copy is, unless something changed since this was permitted."""
+    collection = draft.collection
+    list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
+    # Every document before the statistics, as ingestion does, so that the two never wait for each other.
+    documents = Document.objects.filter(collection__in=[collection, working_copy])
+    list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
+    lock_statistics(collection.pk)
+    lock_statistics(working_copy.pk)
+    if _versions(draft) != draft.permitted_versions:
+        _give_back(draft.pk, _t("The documents changed while it waited to be published: look at it again."))
+        return False
+    found = changes(draft)
+    for document in Document.objects.filter(collection=collection, source__in=found.removed):
+        document.delete()
+    sources = [*found.added, *found.changed]
+    for start in range(0, len(sources), DOCUMENTS_A_STEP):
+        step = sources[start : start + DOCUMENTS_A_STEP]
+        copy_documents(list(Document.objects.filter(collection=working_copy, source__in=step)), collection)
+    Draft.objects.filter(pk=draft.pk).update(
+        status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
+    )
+    transaction.on_commit(settle, robust=True)
+    return True
+
+
+def _clear_next(draft: Draft, working_copy: Collection) -> bool:
+    if documents := list(Document.objects.filter(collection=working_copy).order_by("pk")[:DOCUMENTS_A_STEP]):
+        for document in documents:
+            document.delete()
+        return True
+    if draft.status == Draft.Status.PUBLISHED:
+        reweigh(draft.collection)
+    working_copy.delete()
+    return False
+
+
+def _give_back(draft_id: int, error: str) -> None:
+    drafts = Draft.objects.filter(pk=draft_id)
+    drafts.update(error=error)
+    drafts.filter(status=Draft.Status.PUBLISHING).update(
+        status=Draft.Status.OPEN, attempts=0, permitted_versions=[], published_by=None, objections=[], override=""
+    )
+
+
+def _locked(draft: Draft) -> Draft:
+    return Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+
+
+def _free_slug(slug: str, ending: str) -> str:
+    """The short name with the ending, and with a number behind that where somebody has taken it already."""
+    candidates = (
+        slug[: _SLUG_LENGTH - len(tail)] + tail for tail in chain([ending], map(f"{ending}-{{}}".format, count(2)))
+    )
+    return next(candidate for candidate in candidates if not Collection.objects.filter(slug=candidate).exists())
+
+
+def _collections(draft: Draft) -> QuerySet[Collection]:
+    return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
+
+
+def _versions(draft: Draft) -> list[int]:
+    """The states of the collection's and the working copy's passages."""
+    versions = dict(
+        CollectionStatistics.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id]).values_list(
+            "pk", "version"
+        )
+    )
+    return [versions.get(pk or 0, 0) for pk in (draft.collection_id, draft.working_copy_id)]
+
+
+def _contents(collection_id: int) -> dict[str, str]:
+    """A hash of all that makes a document what readers find, by its source."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT document.source, md5(row(document.content_hash, document.title, document.url, document.language,
+                document.metadata, document.status = 'failed', passages.digest)::text)
+            FROM retrieval_document AS document
+            LEFT JOIN LATERAL (
+                SELECT md5(string_agg(row(content_hash, canonical_questions)::text, '' ORDER BY ordinal)) AS digest
+                FROM retrieval_chunk WHERE document_id = document.id
+            ) AS passages ON true
+            WHERE document.collection_id = %s
+            """,
+            [collection_id],
+        )
+        return dict(cursor.fetchall())

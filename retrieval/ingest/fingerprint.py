@@ -1,0 +1,37 @@
+"""What the passages of a document depend on beside its file."""
+
+from __future__ import annotations
+
+import hashlib
+
+from retrieval import conf
+from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
+from retrieval.ingest import chunking
+from retrieval.ingest.questions import NAME as RULES
+from retrieval.models import Document, DocumentText, Embedder
+from retrieval.text.terms import ANALYSIS_VERSION
+
+
+def recipe_of(document: Document, title: str, embedder: Embedder) -> str:
+    """Fingerprint of all that shapes a passage beside its own text: passages of another recipe are made anew."""
+    parts = (
+        chunking.CHUNKER_VERSION,
+        ANALYSIS_VERSION,
+        TOKEN_VECTORS_VERSION,
+        embedder.name,
+        document.collection.text_search_configuration,
+        title,
+        # The rules are part of the analysis; a model's questions are worth another reading.
+        *(name for name in (conf.question_generator().name,) if name != RULES),
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def is_current(document: Document) -> bool:
+    """Whether the document's passages were made the way they would be made now."""
+    embedder = Embedder.objects.filter(is_active=True).first()
+    if embedder is None:
+        return False
+    return DocumentText.objects.filter(
+        pk=document.pk, content_hash=document.content_hash, recipe=recipe_of(document, document.title, embedder)
+    ).exists()

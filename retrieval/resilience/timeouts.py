@@ -1,0 +1,46 @@
+"""Deadlines for what a question asks of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError, OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
+
+from retrieval.exceptions import LegFailed
+from retrieval.resilience import deadline
+from retrieval.types import Leg
+
+
+@contextmanager
+def statement_timeout(leg: Leg, seconds: float) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left.
+
+    Raises: LegFailed for that, and for any other trouble with the database.
+    """
+    seconds = deadline.seconds_left(seconds)
+    if not seconds:
+        raise LegFailed(f"The {leg} search was not begun: the question's time is over.")
+    try:
+        with statements_within(seconds):
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise LegFailed(f"The {leg} search ran past its {seconds:g} s.") from error
+        raise LegFailed(f"The {leg} search lost the database: {error}") from error
+    except DatabaseError as error:
+        raise LegFailed(f"The {leg} search failed in the database: {error}") from error
+
+
+@contextmanager
+def statements_within(seconds: float) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left.
+
+    Raises: OperationalError for that.
+    """
+    milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{milliseconds}ms"])
+        yield

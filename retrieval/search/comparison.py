@@ -1,0 +1,219 @@
+"""One question searched with two profiles, prepared to be read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.urls import reverse
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.exceptions import RetrievalError
+from retrieval.search.assembly import assemble
+from retrieval.search.passages import load_neighbours, load_passages
+from retrieval.search.pipeline import search
+from retrieval.search.profiles import NamedProfile
+from retrieval.types import AssembledContext, CandidateTrace, Leg, Passage, SearchFilters, SearchTrace, Turn
+
+LEG_NAMES = {Leg.VECTOR: _("vector"), Leg.LEXICAL: _("lexical")}
+PREVIEW_WORDS = 30
+# Of the candidates that were dropped, best first, so many are shown.
+MOST_DROPPED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a score. ``start`` and ``width`` are its bar's, in percent, and ``axis`` is where 0 lies."""
+
+    name: str
+    css_class: str
+    rank: str
+    score: float | None
+    contribution: float
+    start: float
+    width: float
+    axis: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The bars of one list: the largest contribution reaches the edge. Where none is negative, 0 lies at the left."""
+
+    largest: float
+    axis: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
+
+    candidate: CandidateTrace
+    passage: Passage
+    address: str
+    preview: str
+    parts: tuple[Part, ...]
+    other_rank: int | None = None
+
+    @property
+    def places_gained(self) -> int:
+        """How many places higher it stands than on the other side; 0 where it stands on one side only."""
+        if self.candidate.rank is None or self.other_rank is None:
+            return 0
+        return self.other_rank - self.candidate.rank
+
+    @property
+    def places(self) -> int:
+        return abs(self.places_gained)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one profile made of the question; only ``profile`` and ``error`` where it made nothing of it."""
+
+    profile: NamedProfile
+    error: str = ""
+    trace: SearchTrace | None = None
+    rows: tuple[Row, ...] = ()
+    dropped: tuple[Row, ...] = ()
+    dropped_total: int = 0
+    context: AssembledContext | None = None
+    stages: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def ranks(self) -> dict[int, int]:
+        return {row.candidate.chunk_id: row.candidate.rank for row in self.rows if row.candidate.rank is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    sides: tuple[Side, Side]
+
+    @property
+    def shared(self) -> int:
+        """How many passages both sides return."""
+        first, second = self.sides
+        return len(first.ranks.keys() & second.ranks.keys())
+
+    @property
+    def is_same(self) -> bool:
+        first, second = self.sides
+        return first.ranks == second.ranks and not (first.error or second.error)
+
+
+def compare(
+    question: str,
+    filters: SearchFilters,
+    profiles: tuple[NamedProfile, NamedProfile],
+    top_k: int | None = None,
+    history: Sequence[Turn] = (),
+) -> Comparison:
+    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little flattered.
+
+    A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first.
+    """
+    first, second = (_searched(question, filters, profile, top_k, history) for profile in profiles)
+    return Comparison((_beside(first, second), _beside(second, first)))
+
+
+def _searched(
+    question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None, history: Sequence[Turn]
+) -> Side:
+    try:
+        result = search(question, filters, profile=profile, top_k=top_k, history=history)
+    except RetrievalError as error:
+        return Side(profile, error=str(error))
+    context = assemble(
+        result.hits,
+        load_neighbours,
+        budget_tokens=profile.settings.context_budget_tokens,
+        expand=profile.settings.context_neighbours,
+        blocks=profile.settings.context_blocks,
+    )
+    dropped = [candidate for candidate in result.trace.candidates if candidate.rank is None]
+    shown = dropped[:MOST_DROPPED]
+    passages = {
+        **{hit.passage.chunk_id: hit.passage for hit in result.hits},
+        **load_passages([candidate.chunk_id for candidate in shown]),
+    }
+    kept = [candidate for candidate in result.trace.candidates if candidate.rank is not None]
+    longest = max(result.trace.timings_ms.values(), default=0.0) or 1.0
+    return Side(
+        profile=profile,
+        trace=result.trace,
+        rows=_rows(kept, passages),
+        dropped=_rows(shown, passages),
+        dropped_total=len(dropped),
+        context=context,
+        stages=tuple(
+            (stage, milliseconds, round(100 * milliseconds / longest, 1))
+            for stage, milliseconds in result.trace.timings_ms.items()
+        ),
+    )
+
+
+def _rows(candidates: Sequence[CandidateTrace], passages: Mapping[int, Passage]) -> tuple[Row, ...]:
+    """The candidates whose passage is still there."""
+    scale = _scale(candidates)
+    return tuple(
+        Row(
+            candidate=candidate,
+            passage=passage,
+            address=_address(passage),
+            preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
+            parts=_parts(candidate, scale),
+        )
+        for candidate in candidates
+        if (passage := passages.get(candidate.chunk_id)) is not None
+    )
+
+
+def _beside(side: Side, other: Side) -> Side:
+    """The side with what the other one makes of its passages."""
+    ranks = other.ranks
+    return replace(
+        side,
+        rows=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.rows),
+        dropped=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.dropped),
+    )
+
+
+def _address(passage: Passage) -> str:
+    page = reverse("retrieval:document", args=[passage.document_id])
+    return f"{page}?start={passage.start}&end={passage.end}#passage"
+
+
+def _scale(candidates: Sequence[CandidateTrace]) -> Scale:
+    contributions = [part[-1] for candidate in candidates for part in _sums(candidate)]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    return Scale(largest, axis=50.0 if any(contribution < 0 for contribution in contributions) else 0.0)
+
+
+def _sums(candidate: CandidateTrace) -> list[tuple[str, str, str, float | None, float]]:
+    """Name, kind, rank, own score and contribution of each part of the candidate's score."""
+    parts: list[tuple[str, str, str, float | None, float]] = []
+    alone = candidate.rerank is not None and candidate.rerank.alone
+    for leg, label in LEG_NAMES.items():
+        if (score := candidate.legs.get(leg)) is not None:
+            contribution = 0.0 if alone else score.contribution
+            parts.append((str(label), leg.value, f"#{score.rank}" if score.rank else "–", score.score, contribution))
+    if candidate.bonus and not alone:
+        parts.append((_t("both legs"), "bonus", "", None, candidate.bonus))
+    if not alone:
+        parts += [(boost.name, "boost", "", None, boost.contribution) for boost in candidate.boosts]
+    if candidate.rerank is not None:
+        opinion = candidate.rerank
+        parts.append((_t("reranker"), "rerank", "", opinion.score, opinion.contribution))
+    if candidate.support and not alone:
+        parts.append((_t("support"), "support", "", None, candidate.support))
+    return parts
+
+
+def _parts(candidate: CandidateTrace, scale: Scale) -> tuple[Part, ...]:
+    parts = []
+    for name, css_class, rank, score, contribution in _sums(candidate):
+        width = round((100.0 - scale.axis) * min(1.0, abs(contribution) / scale.largest), 1)
+        start = scale.axis if contribution >= 0 else scale.axis - width
+        parts.append(Part(name, css_class, rank, score, contribution, start, width, scale.axis))
+    return tuple(parts)

@@ -1,0 +1,176 @@
+"""A document's Markdown as a page: headings to jump to, links to other documents, and the passage marked in it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import unquote, urlsplit
+
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from retrieval.ingest.extraction.lines import line_starts
+from retrieval.viewer.markdown_marks import Mark, parse
+from retrieval.viewer.safe_markdown import SafeRenderer, is_web_or_mail_address, safe_markdown
+
+# A browser lays out what is near the window only when the text comes in parts.
+_PART_CHARACTERS = 12_000
+_LINE_BREAKS = "line_breaks"
+
+Hrefs = Callable[[AbstractSet[str]], Mapping[str, str]]
+"""From sources of documents to the addresses of those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMarkdown:
+    """``parts`` is HTML. ``shows_passage`` is false when nothing of the passage can be seen, as of a link's address."""
+
+    parts: tuple[str, ...]
+    shows_passage: bool
+
+
+def rendered(
+    text: str,
+    *,
+    body_start: int = 0,
+    passage: tuple[int, int] | None = None,
+    source: str = "",
+    hrefs: Hrefs = lambda sources: {},
+    line_breaks: bool = False,
+) -> RenderedMarkdown:
+    """``text`` as HTML, in parts of some screens each.
+
+    What stands before ``body_start`` is shown as it is written. Each outer heading has the id ``section-OFFSET``, and
+    the first marked words have ``passage``. A relative link leads to the document with that source, beside the one with
+    ``source``, if ``hrefs`` knows it; links to nowhere become plain words, images their descriptions. With
+    ``line_breaks`` each line end in a paragraph is one on the page.
+    """
+    front = _front_matter(text[:body_start], passage)
+    body = text[body_start:]
+    marks = []
+    if passage and passage[1] > body_start:
+        marks = [Mark(passage[0] - body_start, passage[1] - body_start, id="" if "<mark" in front else "passage")]
+    env: dict[str, object] = {_LINE_BREAKS: line_breaks}
+    tokens = parse(_MARKDOWN, body, marks, env)
+    starts = line_starts(body)
+    sections = _name_headings(tokens, starts, body_start)
+    _lead_links(tokens, source, sections, hrefs)
+    parts = [front] if front else []
+    for group in _groups(tokens, starts):
+        parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
+    return RenderedMarkdown(tuple(parts), any("<mark" in part for part in parts))
+
+
+def _front_matter(text: str, passage: tuple[int, int] | None) -> str:
+    if not text:
+        return ""
+    start, end = passage or (0, 0)
+    before, marked, after = (escape(part) for part in (text[:start], text[start:end], text[max(start, end) :]))
+    shown = f'{before}<mark id="passage">{marked}</mark>{after}' if marked.strip() else escape(text)
+    return f'<pre class="front-matter" tabindex="0"><code>{shown}</code></pre>\n'
+
+
+# Headings and links --------------------------------------------------------------------------------------------------
+
+
+def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
+    """Gives the outer headings their ids; returns these by the names that links in documents use for them."""
+    anchors: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            anchor = f"section-{starts[token.map[0]] + body_start}"
+            token.attrSet("id", anchor)
+            words = "".join(child.content for child in tokens[at + 1].children or ())
+            name = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
+            anchors[f"{name}-{seen[name]}" if seen[name] else name] = anchor
+            seen[name] += 1
+    return anchors
+
+
+def _lead_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
+    """Gives links the addresses that a reader can follow; the words of others stay."""
+    inlines = [token for token in tokens if token.type == "inline" and token.children]
+    written = {
+        str(child.attrs["href"]) for token in inlines for child in token.children or () if child.type == "link_open"
+    }
+    beside = {href: path for href in written if (path := _source_of(href, source))}
+    known = hrefs(set(beside.values())) if beside else {}
+    for token in inlines:
+        kept: list[Token] = []
+        leads: list[bool] = []
+        for child in token.children or ():
+            if child.type == "link_open":
+                href = str(child.attrs["href"])
+                if href.startswith("#"):
+                    anchor = sections.get(unquote(href[1:]).lower(), "")
+                    target = f"#{anchor}" if anchor else ""
+                elif is_web_or_mail_address(href):
+                    target = href
+                else:
+                    target = known.get(beside.get(href, ""), "")
+                child.attrSet("href", target)
+                leads.append(bool(target))
+            if child.type not in ("link_open", "link_close") or leads[-1]:
+                kept.append(child)
+            if child.type == "link_close":
+                leads.pop()
+        token.children = kept
+
+
+def _source_of(href: str, source: str) -> str:
+    """The source that a relative link names, seen from the document with ``source``; empty for other links."""
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return ""
+    if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
+        return ""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(parts.path)))
+    return "" if path.startswith("..") or "\0" in path else path
+
+
+# HTML ----------------------------------------------------------------------------------------------------------------
+
+
+class _Renderer(SafeRenderer):
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
+            return super().link_open(tokens, idx, options, env)
+        return self.renderToken(tokens, idx, options, env)
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        words = escape(self.renderInlineAsText(tokens[idx].children, options, env))
+        return f'<span class="picture-words">{words}</span>' if words.strip() else ""
+
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "<br>\n" if env.get(_LINE_BREAKS) else "\n"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        html = super().fence(tokens, idx, options, env)
+        language = tokens[idx].info.split(maxsplit=1)
+        return html.replace("<pre ", f'<pre data-language="{escape(language[0])}" ', 1) if language else html
+
+
+def _groups(tokens: Sequence[Token], starts: Sequence[int]) -> list[list[Token]]:
+    groups: list[list[Token]] = [[]]
+    size = 0
+    for token in tokens:
+        if token.level == 0 and token.nesting >= 0 and token.map:
+            if size >= _PART_CHARACTERS:
+                groups.append([])
+                size = 0
+            first, last = (starts[min(line, len(starts) - 1)] for line in token.map)
+            size += last - first
+        groups[-1].append(token)
+    return groups if groups[0] else []
+
+
+_MARKDOWN = safe_markdown(top_heading=2, renderer=_Renderer).enable("image")
+# Where a link may lead is decided when all of them are known.
+_MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

@@ -1,0 +1,257 @@
+"""Markdown rendered with ranges of its source marked. Imports no Django.
+
+The source is parsed as it is, and the marks are put between the tokens: what a reader sees is the same with and without
+them, an element is never crossed, and no sign in a document can be taken for one.
+
+    markdown.use(marked_ranges)
+    render(markdown, text, [Mark(120, 180, id="passage")])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_core import inline as parse_inlines
+from markdown_it.rules_inline import fragments_join
+from markdown_it.token import Token
+
+from retrieval.viewer.markdown_places import PlacedState, Span, cell_places, line_places, overlaps, without_blank_gaps
+
+_MARKS = "marks"
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_CODE = ("fence", "code_block", "code_inline")
+_CELLS = frozenset({"th_open", "td_open"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """``source[start:end]`` is to be shown inside elements ``tag`` with these attributes, as many as its blocks ask
+    for. Only the first of them carries the ``id``. Raises: ValueError for names that are none of HTML's."""
+
+    start: int
+    end: int
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+    tag: str = "mark"
+
+    def __post_init__(self) -> None:
+        for name in (self.tag, *self.attributes):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of an element or attribute.")
+
+
+def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
+    """The HTML of ``text`` as ``markdown`` renders it, with ``marks`` in it.
+
+    A mark that reaches beyond the text is cut; one on signs alone, which nobody sees, leaves none. Marks may overlap:
+    those given first are the outer ones. Code is not marked where ``markdown`` has a highlighter of its own.
+    Raises: ValueError when ``markdown`` does not use :func:`marked_ranges`.
+    """
+    env = {} if env is None else env
+    return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
+
+
+def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any]) -> list[Token]:
+    """The tokens that :func:`render` renders."""
+    env[_MARKS] = _Marks([_fitted(mark, text) for mark in marks])
+    tokens = markdown.parse(text, env)
+    if env.pop(_MARKS, None) is not None:
+        raise ValueError("This MarkdownIt does not use marked_ranges.")
+    return tokens
+
+
+def marked_ranges(markdown: MarkdownIt) -> None:
+    """A markdown-it plugin: lets :func:`render` mark what ``markdown`` renders. Without marks it changes nothing."""
+    markdown.core.ruler.at("inline", _parse_inlines)
+    renderer = markdown.renderer
+    assert isinstance(renderer, RendererHTML)
+    for name in _CODE:
+        renderer.rules[name] = _with_marks(renderer.rules[name])  # type: ignore[assignment]
+
+
+# Marks ---------------------------------------------------------------------------------------------------------------
+
+
+class _Marks:
+    """The marks of one rendering; hands out the id of each once."""
+
+    def __init__(self, marks: Sequence[Mark]) -> None:
+        self._marks = marks
+        self._opened: set[int] = set()
+        self.spans = [Span(mark.start, mark.end, number) for number, mark in enumerate(marks) if mark.start < mark.end]
+
+    def opening(self, number: int) -> Token:
+        mark = self._marks[number]
+        token = Token("range_open", mark.tag, 1)
+        if mark.id and number not in self._opened:
+            token.attrSet("id", mark.id)
+        for name, value in mark.attributes.items():
+            token.attrSet(name, value)
+        self._opened.add(number)
+        return token
+
+    def closing(self, number: int) -> Token:
+        return Token("range_close", self._marks[number].tag, -1)
+
+
+def _fitted(mark: Mark, text: str) -> Mark:
+    """The mark without blanks at its ends, at the offsets that hold after the parser has made all line ends one
+    character."""
+    start, end = max(mark.start, 0), min(mark.end, len(text))
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
+    return Mark(start, max(start, end), mark.attributes, mark.id, mark.tag)
+
+
+def _runs(length: int, spans: Sequence[Span]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """The text in pieces, each with the numbers of the marks that cover it."""
+    cuts = sorted({0, length, *(cut for span in spans for cut in (span.start, span.end) if 0 <= cut <= length)})
+    return [
+        (start, end, tuple(sorted({span.number for span in spans if span.start <= start and end <= span.end})))
+        for start, end in pairwise(cuts)
+    ]
+
+
+# Parsing -------------------------------------------------------------------------------------------------------------
+
+
+def _parse_inlines(state: StateCore) -> None:
+    """In the place of markdown-it's rule ``inline``, which does the work for all that no mark touches."""
+    marks: _Marks | None = state.env.pop(_MARKS, None)
+    if marks is None or not marks.spans:
+        parse_inlines(state)
+        return
+    lines = _Lines(state.src)
+    row, column = -1, 0
+    for at, token in enumerate(state.tokens):
+        touching = lines.touching(token, marks.spans) if token.type in ("inline", "fence", "code_block") else []
+        if token.type != "inline":
+            if touching and token.map:
+                first = token.map[0] + (token.type == "fence")
+                places = line_places(token.content, lines.between(first, token.map[1]))
+                spans = without_blank_gaps(token.content, overlaps(places, touching))
+                token.meta[_MARKS] = _in_code(token.content, spans, marks)
+            continue
+        spans = []
+        if touching and token.map:
+            if state.tokens[at - 1].type in _CELLS:
+                column = column if token.map[0] == row else 0
+                row = token.map[0]
+                places, column = cell_places(token.content, *lines.between(row, row + 1)[0], column)
+            else:
+                places = line_places(token.content, lines.between(*token.map))
+            spans = without_blank_gaps(token.content, overlaps(places, touching))
+        token.children = [] if token.children is None else token.children
+        if spans:
+            _parse_marked(token.content, state, token.children, spans, marks)
+        else:
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
+
+
+class _Lines:
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def between(self, first: int, last: int) -> list[tuple[int, str]]:
+        """The lines, each with where it starts."""
+        return list(zip(self._starts[first:last], self._lines[first:last], strict=False))
+
+    def touching(self, token: Token, spans: Sequence[Span]) -> list[Span]:
+        """The spans that touch the lines of a block."""
+        if token.map is None:
+            return []
+        start, end = (self._starts[min(line, len(self._starts) - 1)] for line in token.map)
+        return [span for span in spans if span.start < end and start < span.end]
+
+
+def _parse_marked(content: str, state: StateCore, tokens: list[Token], spans: Sequence[Span], marks: _Marks) -> None:
+    """As ``ParserInline.parse``, with the marks put in before neighbouring texts become one."""
+    inline = PlacedState(content, state.md, state.env, tokens)
+    state.md.inline.tokenize(inline)
+    rules = state.md.inline.ruler2.getRules("")
+    for rule in rules:
+        if rule is fragments_join:
+            _put_in(inline, spans, marks)
+        rule(inline)
+    if fragments_join not in rules:
+        _put_in(inline, spans, marks)
+
+
+def _put_in(inline: PlacedState, spans: Sequence[Span], marks: _Marks) -> None:
+    found: list[Token] = []
+    opened: tuple[int, ...] = ()
+
+    def switch(numbers: tuple[int, ...]) -> None:
+        nonlocal opened
+        if numbers != opened:
+            found.extend(marks.closing(number) for number in reversed(opened))
+            found.extend(marks.opening(number) for number in numbers)
+            opened = numbers
+
+    for token, places in list(inline.placed()):
+        if token.nesting or token.type == "html_inline":
+            switch(())
+            found.append(token)
+        elif token.type in ("text", "code_inline"):
+            runs = _runs(len(token.content), overlaps(places, spans))
+            if token.type == "text" and len(runs) > 1:
+                for start, end, numbers in runs:
+                    switch(numbers)
+                    found.append(token.copy(content=token.content[start:end]))
+                continue
+            if len(runs) > 1:
+                switch(())
+                token.meta[_MARKS] = _in_code(token.content, overlaps(places, spans), marks)
+            elif runs:
+                switch(runs[0][2])
+            found.append(token)
+        else:
+            switch(tuple(sorted({s.number for s in spans for p in places if s.start < p.end and p.start < s.end})))
+            found.append(token)
+    switch(())
+    inline.tokens[:] = found
+
+
+# Code ----------------------------------------------------------------------------------------------------------------
+
+
+def _in_code(content: str, spans: Sequence[Span], marks: _Marks) -> str:
+    """The HTML of code with its marks: its renderers know text alone."""
+    html = []
+    for start, end, numbers in _runs(len(content), spans):
+        opening, closing = (
+            "".join(RendererHTML.renderToken(_TAGS, [token], 0, {}, {}) for token in tokens)  # type: ignore[arg-type]
+            for tokens in ([marks.opening(n) for n in numbers], [marks.closing(n) for n in reversed(numbers)])
+        )
+        html.append(f"{opening}{escapeHtml(content[start:end])}{closing}")
+    return "".join(html)
+
+
+_TAGS = RendererHTML()
+
+
+def _with_marks(plain: Callable[..., str]) -> Callable[..., str]:
+    """A rule of a renderer that shows what ``plain`` shows, with the code's marks in it."""
+
+    def render_code(tokens: Sequence[Token], idx: int, *rest: Any) -> str:
+        html = plain(tokens, idx, *rest)
+        marked = tokens[idx].meta.get(_MARKS)
+        if marked is None:
+            return html
+        return html.replace(f">{escapeHtml(tokens[idx].content)}</code>", f">{marked}</code>", 1)
+
+    return render_code

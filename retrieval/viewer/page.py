@@ -1,0 +1,196 @@
+"""What the source viewer shows of a document, in the structure the document has."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
+
+from retrieval.ingest.extraction.detection import CSV, DOCX, HTML, JSON, JSON_LINES, MARKDOWN, PDF, PLAIN, RST, TSV
+from retrieval.ingest.extraction.markdown import front_matter
+from retrieval.models import Document, DocumentText
+from retrieval.viewer import code, markdown, pdf_pages, plain_text
+from retrieval.viewer.highlighting import coloured_in_sandbox
+from retrieval.viewer.plain_text import Section
+
+logger = logging.getLogger(__name__)
+
+# What extraction made of a web page or a Word file is Markdown too.
+_MARKDOWN = frozenset({MARKDOWN, HTML, DOCX})
+_TABULAR = frozenset({CSV, TSV, JSON, JSON_LINES})
+_PROSE = _MARKDOWN | {"", PLAIN, RST, PDF}
+_HARD_WRAPPED = frozenset({PDF, PLAIN})
+_OUTLINE_ENTRIES = 150
+# Half a second for each million characters of prose; what may be markup costs a hundred times as much.
+_RENDERED_CHARACTERS = 1_000_000
+_RENDERED_MARKS = 50_000
+_MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
+
+
+def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> dict[str, Any]:
+    """The context of the viewer's page for the text that is being served.
+
+    ``query`` may name a passage (``start``, ``end``), a page of a PDF file (``page``), and the exact text instead of
+    the rendered one (``view=text``). What it names wrongly is passed over.
+    """
+    text = served.text
+    passage = plain_text.passage(text, query.get("start"), query.get("end"))
+    kind = document.media_type
+    is_code = kind not in _PROSE and kind not in _TABULAR
+    sections = [Section(start, level, title) for start, level, title in served.sections]
+    context: dict[str, Any] = {
+        "has_text": True,
+        "marked": passage,
+        "is_code": is_code,
+        "is_tabular": kind in _TABULAR,
+        "outline": _outline(sections, passage),
+    }
+    if passage:
+        context |= {
+            "above": plain_text.headings_above(sections, passage[0]),
+            "page": plain_text.page_of(served.pages, passage[0]),
+            "first_line": plain_text.line_of(text, passage[0]) if is_code else None,
+        }
+    if kind in _MARKDOWN:
+        context |= _markdown(document, text, passage, wants_text=query.get("view") == "text")
+    if is_code:
+        name = PurePath(document.source).name
+        parts = code.numbered_lines(text, name, passage, _("Line {}"), coloured_in_sandbox)
+        context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
+    elif "rendered_parts" not in context:
+        if kind in _HARD_WRAPPED:
+            text = plain_text.unwrapped(text, sections)
+        context["parts"] = plain_text.parts(
+            plain_text.pieces(text, pages=served.pages, sections=sections, marked=passage)
+        )
+    if kind == PDF and served.pages:
+        context["printed"] = _printed_page(document, served, passage, query.get("page"))
+    return context
+
+
+def _outline(sections: list[Section], marked: tuple[int, int] | None) -> list[Section]:
+    """The headings to navigate by: as many levels as fit; the one the passage stands under is current."""
+    if not sections:
+        return []
+    for deepest in range(max(section.level for section in sections), 0, -1):
+        shown = [section for section in sections if section.level <= deepest]
+        if len(shown) <= _OUTLINE_ENTRIES:
+            break
+    shown = shown[:_OUTLINE_ENTRIES]
+    above = plain_text.headings_above(shown, marked[0]) if marked else []
+    current = above[-1].start if above else None
+    top = min((section.level for section in shown), default=1)
+    return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
+
+
+def _query(passage: tuple[int, int] | None, **more: object) -> str:
+    places = {"start": passage[0], "end": passage[1]} if passage else {}
+    return "?" + urlencode({**places, **more})
+
+
+# Markdown ------------------------------------------------------------------------------------------------------------
+
+
+def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *, wants_text: bool) -> dict[str, Any]:
+    """The parts of the page, or the sentence why there are none, and the addresses of both views."""
+    jump = "#passage" if passage else ""
+    context: dict[str, Any] = {
+        "rendered_href": _query(passage) + jump,
+        "text_href": _query(passage, view="text") + jump,
+    }
+    if wants_text:
+        return context
+    if len(text) > _RENDERED_CHARACTERS or sum(1 for _mark in _MARKS.finditer(text)) > _RENDERED_MARKS:
+        return {"not_rendered": _("This document is too long to be laid out; this is its text.")}
+
+    def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
+        # Whoever may read this document may read all of its collection.
+        found = Document.objects.filter(collection=document.collection_id, source__in=sources)
+        return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
+
+    page = markdown.rendered(
+        text,
+        body_start=front_matter(text)[1] if document.media_type == MARKDOWN else 0,
+        passage=passage,
+        source=document.source,
+        hrefs=hrefs,
+        line_breaks=document.media_type != MARKDOWN,
+    )
+    if passage and not page.shows_passage:
+        return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
+    return context | {"rendered_parts": [mark_safe(part) for part in page.parts]}  # noqa: S308
+
+
+# PDF -----------------------------------------------------------------------------------------------------------------
+
+
+def _printed_page(
+    document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
+) -> dict[str, Any]:
+    """One page as it is printed: the one that is asked for, else the passage's, else the first."""
+    pages = {number: (start, end) for number, start, end in served.pages}
+    number = plain_text.page_of(served.pages, passage[0]) if passage else None
+    if wanted and wanted.isdecimal() and len(wanted) < 7 and int(wanted) in pages:
+        number = int(wanted)
+    number = number or next(iter(pages))
+    printed: dict[str, Any] = {
+        "number": number,
+        "count": len(pages),
+        "is_open": bool(passage or wanted),
+        "previous": _page_href(pages, number - 1, passage),
+        "next": _page_href(pages, number + 1, passage),
+    }
+    if document.content_hash != served.content_hash:
+        return printed | {"problem": _("A new version of the file is being read; its pages can be seen after that.")}
+    start, end = pages[number]
+    first, last = (max(passage[0], start), min(passage[1], end)) if passage else (start, start)
+    words = served.text[first : max(first, last)]
+    try:
+        before = served.text[start:first]
+        layout = pdf_pages.layout(file_of(document), number, words, before, served.content_hash)
+    except pdf_pages.PageBusy:
+        return printed | {
+            "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
+        }
+    except pdf_pages.PageNotDrawn as error:
+        logger.warning("page not drawn", extra={"document": document.pk, "page": number, "reason": str(error)})
+        return printed | {"problem": _("This page cannot be shown as a picture. Its text is on this page.")}
+    is_lost = bool(words.strip()) and not layout.boxes
+    if is_lost:
+        logger.info("passage not found on its page", extra={"document": document.pk, "page": number})
+    address = reverse("retrieval:page_picture", args=[document.pk, number])
+    return printed | {
+        "layout": layout,
+        "src": f"{address}?version={served.content_hash[:12]}",
+        "note": _("The passage's words could not be found on the picture.") if is_lost else "",
+    }
+
+
+def _page_href(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
+    return f"{_query(passage, page=number)}#page-{number}" if number in pages else ""
+
+
+def file_of(document: Document) -> pdf_pages.Source:
+    """The document's file. Raises: PageNotDrawn when it is gone."""
+    try:
+        return Path(document.file.path)
+    except NotImplementedError:
+        with document.file.open("rb") as file:
+            return bytes(file.read())
+    except (ValueError, OSError) as error:
+        raise pdf_pages.PageNotDrawn(str(error)) from error
+
+
+def page_pictures() -> Path:
+    """The folder of the pictures that are kept."""
+    return Path(settings.DATA_DIR) / "page-pictures"

@@ -1,0 +1,94 @@
+"""The benchmark of the pages of figures, small: made-up answers, the pages, and nothing left behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from bench.speed import dashboard, synthetic_answers
+from bench.speed.synthetic_answer_rows import SLUG
+from chat.models import Answer, Conversation, Feedback
+from evaluation.dashboard.activity import activity
+from evaluation.dashboard.scope import scope
+from evaluation.dashboard.scores import distributions
+from evaluation.exceptions import UntrustworthyRun
+from evaluation.experiments.outcomes import visitors_of
+from evaluation.models import Experiment, Exposure, Score
+from retrieval.models import Collection, Document, SearchProfile
+from tests.support.judged_answers import completed_answer
+
+pytestmark = pytest.mark.django_db
+
+
+def quiet(_stage: str, _done: int, _total: int) -> None:
+    pass
+
+
+def test_everything_is_timed_and_nothing_is_left(tmp_path: Path) -> None:
+    kept = completed_answer()
+    page = tmp_path / "performance.md"
+    page.write_text("# Speed\n\n<!-- dashboard -->\n<!-- /dashboard -->\n")
+    out = StringIO()
+    call_command("benchmark_dashboard", "--answers", "200", "--rounds", "1", "--json", "--write", str(page), stdout=out)
+    told = json.loads(out.getvalue())
+    assert told["answers"] == 200
+    timed = {(one["kind"], one["name"]): one["p50_ms"] for one in told["timed"]}
+    assert {kind for kind, _name in timed} == {"page", "part of the dashboard", "task"}
+    assert min(timed.values()) > 0
+    assert timed["page", "dashboard, 90 days"] > timed["part of the dashboard", "what came of the questions"]
+    assert "| page | experiment |" in page.read_text()
+    assert [answer.pk for answer in Answer.objects.all()] == [kept.pk]
+    for model in (Collection, Document, Experiment, Exposure, Feedback, Score, SearchProfile):
+        assert not model.objects.exists(), model
+    assert Conversation.objects.count() == 1
+
+
+def test_made_up_answers_are_as_many_as_were_asked_for_and_the_same_each_time() -> None:
+    first = synthetic_answers.load(300, quiet)
+    days, total = activity(scope(90))
+    assert total.asked == Answer.objects.count() == Exposure.objects.count() == 300
+    assert sum(day.asked for day in days.values()) == 300
+    assert len([day for day in days.values() if day.asked]) > 60
+    assert min(total.refused, total.failed, total.stopped, total.degraded, total.helpful, total.unhelpful) > 0
+    assert 0 < activity(scope(90, first.collection))[1].asked < 300
+    assert {found.judge for found in distributions(scope(90))} == {"offline", "model"}
+    assert Score.objects.filter(score=None).exists()
+    assert Answer.objects.filter(repeats__isnull=False).exists()
+    assert Answer.objects.filter(completed_at__gt=timezone.now()).count() == 0
+    visitors = visitors_of(first.experiment)
+    assert len(visitors) + visitors.observed_control + visitors.observed_treatment == 150
+    assert 50 < int(visitors.treated.sum()) < 100
+    assert visitors.astray == 0
+    scores = list(Score.objects.order_by("pk").values_list("metric", "score"))
+    synthetic_answers.load(300, quiet)
+    assert list(Score.objects.order_by("pk").values_list("metric", "score")) == scores
+    assert dataclasses.astuple(activity(scope(90))[1]) == dataclasses.astuple(total)
+    assert Collection.objects.filter(slug=SLUG).count() == 1
+
+
+def test_made_up_answers_stay_away_from_a_running_experiment() -> None:
+    loaded = synthetic_answers.load(10, quiet)
+    Experiment.objects.filter(pk=loaded.experiment.pk).update(state="running", ended_at=None, name="Ours")
+    with pytest.raises(CommandError, match="An experiment is running"):
+        call_command("benchmark_dashboard", "--answers", "10", stdout=StringIO())
+    assert Answer.objects.count() == 10
+
+
+def test_a_page_that_does_not_show_is_told() -> None:
+    loaded = synthetic_answers.load(10, quiet)
+    with pytest.raises(UntrustworthyRun, match="answered with 405"):
+        dashboard._show(f"/admin/evaluation/experiment/{loaded.experiment.pk}/end/")
+
+
+def test_the_end_of_the_period_is_filled() -> None:
+    synthetic_answers.load(2000, quiet)
+    latest = Answer.objects.order_by("-completed_at")[0].completed_at
+    assert latest is not None
+    assert timezone.now() - timedelta(days=1) < latest < timezone.now()

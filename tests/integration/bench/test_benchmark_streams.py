@@ -1,0 +1,91 @@
+"""The benchmark of open streams, small: a real web process, a model that writes slowly, real readers."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from bench.speed import streams
+from bench.speed.slow_model import slow_model
+from bench.speed.stream_readers import Reading, read_all
+from chat.models import Conversation
+from retrieval.models import Collection
+from tests.support.site import database_url, free_port, wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_streams_are_measured_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url())
+    page = tmp_path / "performance.md"
+    page.write_text("# Speed\n\n<!-- streams -->\n<!-- /streams -->\n")
+    out = StringIO()
+    options = ["--streams", "3", "--tokens", "200", "--token-seconds", "0.02", "--over", "0"]
+    call_command("benchmark_streams", *options, "--json", "--write", str(page), stdout=out)
+    told = json.loads(out.getvalue())
+    assert (told["streams"], told["errors"]) == (3, 0)
+    seconds = told["seconds"]
+    assert 0 < seconds["searched"]["p50"] <= seconds["first_token"]["p50"] < seconds["completed"]["p50"]
+    assert seconds["completed"]["p50"] - seconds["first_token"]["p50"] > 200 * 0.02 * 0.8
+    assert 50 < told["before"]["rss_mib"] <= told["peak"]["rss_mib"] < 2000
+    assert 0 < told["peak"]["database_connections"] < 60
+    assert told["cpu_ms_per_stream"] > 0
+    assert told["vanished"]["readers"] == 3
+    assert set(told["statuses"]) <= {"completed", "stopped"}
+    assert "| first word |" in page.read_text()
+    assert not Collection.objects.filter(slug=streams.SLUG).exists()
+    assert not Conversation.objects.exists()
+
+
+def test_a_web_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url())
+    monkeypatch.setenv("ANSWER_CACHE_SECONDS", "a while")
+    with pytest.raises(CommandError, match=r"did not start: .*"):
+        call_command("benchmark_streams", "--streams", "1", stdout=StringIO())
+    assert not Collection.objects.filter(slug=streams.SLUG).exists()
+
+
+def test_the_model_notices_that_nobody_reads() -> None:
+    with slow_model(tokens=100_000, token_seconds=0.02) as model:
+        asked = http.client.HTTPConnection("127.0.0.1", int(model.url.split(":")[2].split("/")[0]))
+        asked.request("POST", "/v1/chat/completions", body=b"{}")
+        response = asked.getresponse()
+        assert b"word" in response.readline()
+        assert model.writing == 1
+        response.close()
+        asked.close()
+        wait_until(lambda: model.writing == 0, 60, "the model")
+
+
+def test_a_reader_tells_why_it_read_nothing() -> None:
+    (away,) = asyncio.run(read_all(free_port(), ["How?"], "none"))
+    assert away.error.startswith("ConnectionRefusedError")
+    assert away.first_byte_seconds is None
+
+
+def test_readers_hang_up_when_there_was_enough() -> None:
+    with slow_model(tokens=100_000, token_seconds=0.02) as model:
+        port = int(model.url.split(":")[2].split("/")[0])
+
+        def enough(readings: object) -> bool:
+            return model.writing == 2
+
+        readings = asyncio.run(read_all(port, ["How?"] * 2, "none", enough=enough))
+        assert readings == [Reading(first_byte_seconds=reading.first_byte_seconds) for reading in readings]
+        wait_until(lambda: model.writing == 0, 60, "the model")
+
+
+def test_processor_time_is_read_from_the_system() -> None:
+    before = streams._cpu_seconds(os.getpid())
+    deadline = time.process_time() + 0.2
+    while time.process_time() < deadline:
+        pass
+    assert 0.1 < streams._cpu_seconds(os.getpid()) - before < 5

@@ -1,0 +1,215 @@
+"""Measuring whole answers, on a small set whose figures can be told beforehand."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from bench.answers import runs
+from chat.types import Failed
+from retrieval.dense.encoding import forget_queries
+from retrieval.dense.onnx_embedder import OnnxMiniLM
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.models import Collection, Document
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CORPUS = {
+    "holidays": ("Holidays", "Every employee has 25 days of paid holiday a year. Unused days expire in March."),
+    "parking": ("Parking", "The car park behind the building closes at eight in the evening."),
+    "pay": ("Pay", "Salaries are transferred to the bank on the 28th of each month."),
+}
+# The last one's answer is not in the corpus: it is answered, and what it cites does not hold the answer.
+QUERIES = {
+    "q1": ("How many days of paid holiday does an employee have?", "holidays", ["25 days"]),
+    "q2": ("When does the car park behind the building close?", "parking", ["at eight in the evening"]),
+    "q3": ("When do unused days of holiday expire?", "pay", ["in April"]),
+}
+FOREIGN = ["Which chemist isolated pure oxygen first?", "Recipe for a sourdough starter with rye flour"]
+
+
+def write_set(folder: Path, unanswerable: tuple[str, ...] = ()) -> Path:
+    folder.mkdir(parents=True)
+    write_lines(
+        folder / "corpus.jsonl", [{"_id": pk, "title": title, "text": text} for pk, (title, text) in CORPUS.items()]
+    )
+    write_lines(
+        folder / "queries.jsonl",
+        [{"_id": pk, "text": text, "answers": answers} for pk, (text, _, answers) in QUERIES.items()],
+    )
+    (folder / "qrels.tsv").write_text("".join(f"{pk}\t{document}\t1\n" for pk, (_, document, _) in QUERIES.items()))
+    if unanswerable:
+        write_lines(
+            folder / "unanswerable.jsonl", [{"_id": f"u{n}", "text": text} for n, text in enumerate(unanswerable)]
+        )
+    return folder
+
+
+def write_foreign(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    write_lines(folder / "corpus.jsonl", [{"_id": "x", "title": "", "text": "Something else."}])
+    write_lines(folder / "queries.jsonl", [{"_id": f"f{n}", "text": text} for n, text in enumerate(FOREIGN)])
+    (folder / "qrels.tsv").write_text("".join(f"f{n}\tx\t1\n" for n in range(len(FOREIGN))))
+    return folder
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_questions(folder: Path) -> Path:
+    (folder / "staff").mkdir(parents=True)
+    (folder / "staff" / "parking.md").write_text("# Parking\n\nThe car park closes at eight in the evening.\n")
+    known = {
+        "question": "When does the car park close?",
+        "answer": "at eight in the evening",
+        "collection": "staff",
+        "document": "staff/parking.md",
+        "language": "en",
+    }
+    unanswerable = [{"question": FOREIGN[0], "kind": "off_topic"}, {"question": "Who built the car park?"}]
+    path = folder / "questions.json"
+    path.write_text(json.dumps({"questions": [known], "unanswerable": unanswerable}))
+    return path
+
+
+def evaluate(*arguments: object, **options: Any) -> str:
+    out = io.StringIO()
+    call_command("evaluate_answers", *map(str, arguments), stdout=out, stderr=io.StringIO(), **options)
+    return out.getvalue()
+
+
+def evaluate_json(*arguments: object) -> list[dict[str, Any]]:
+    sets: list[dict[str, Any]] = json.loads(evaluate(*arguments, "--json"))["sets"]
+    return sets
+
+
+def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "staff", unanswerable=("Who built the car park behind the building?",))
+    (one,) = evaluate_json(folder, "--off-topic", write_foreign(tmp_path / "foreign"))
+    assert one["name"] == "staff"
+    assert one["generators"] == ["extractive"]
+    assert one["questions"] == {"answerable": 3, "adversarial": 1, "off_topic": 2}
+    assert one["answered"]["mean"] == 1.0
+    # "in April" is in no source; the other two answers are in theirs, and first.
+    assert one["answer_in_sources"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
+    assert one["first_citation_quote"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
+    assert (
+        one["citation_recall_quote"]["mean"] == one["citation_recall_passage"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
+    )
+    assert 0 < one["citation_precision_quote"]["mean"] <= one["citation_precision_passage"]["mean"] <= 2 / 3 + 1e-4
+    assert one["refusal_recall_off_topic"]["mean"] == 1.0
+    assert one["refusal_precision_off_topic"]["mean"] == 1.0
+    for name in ("answered", "citation_precision_quote", "refusal_recall_adversarial"):
+        assert set(one[name]) == {"mean", "low", "high"}
+    assert 0 < one["latency_ms"]["first_token"]["p50"] <= one["latency_ms"]["last_token"]["p95"]
+    assert one["latency_ms"]["refusal"]["p50"] > 0
+
+
+def test_what_was_not_asked_has_no_figure(tmp_path: Path) -> None:
+    (one,) = evaluate_json(write_set(tmp_path / "staff"))
+    assert one["refusal_recall_off_topic"] is None
+    assert one["refusal_precision_adversarial"] is None
+    assert "refusal" not in one["latency_ms"]
+
+
+def test_a_sets_own_questions_are_not_off_topic_to_it(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "staff")
+    (one,) = evaluate_json(folder, "--off-topic", folder)
+    assert one["questions"]["off_topic"] == 0
+
+
+def test_a_file_of_questions_is_asked_of_the_folders_beside_it(tmp_path: Path) -> None:
+    path = write_questions(tmp_path / "demo")
+    Collection.objects.create(slug="staff", name="Somebody's own")
+    (one,) = evaluate_json("--questions", path, "--off-topic", write_foreign(tmp_path / "foreign"))
+    assert one["name"] == "demo"
+    assert one["questions"] == {"answerable": 1, "adversarial": 1, "off_topic": 3}
+    assert one["citation_precision_document"]["mean"] == 1.0
+    assert one["citation_recall_quote"]["mean"] == 1.0
+    collection = Collection.objects.get(slug="demo-questions-staff")
+    assert not collection.is_public
+    assert not Document.objects.filter(collection__slug="staff").exists()
+    before = list(Document.objects.values_list("pk", "updated_at"))
+    evaluate_json("--questions", path)
+    assert list(Document.objects.values_list("pk", "updated_at")) == before
+
+
+def test_limit_is_for_each_kind(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "staff", unanswerable=("Who built the car park?", "Who pays the bank?"))
+    (one,) = evaluate_json(folder, "--off-topic", write_foreign(tmp_path / "foreign"), "--limit", 1)
+    assert one["questions"] == {"answerable": 1, "adversarial": 1, "off_topic": 1}
+
+
+def test_people_get_a_line_a_figure(tmp_path: Path) -> None:
+    lines = evaluate(write_set(tmp_path / "staff")).splitlines()
+    assert lines[0] == "staff: 3 answerable, 0 adversarial, 0 off-topic questions, answered by extractive"
+    assert lines[1].split()[-3:] == ["1.000", "[1.000", "1.000]"]
+    assert any(line.strip().startswith("ms to first token, p50 / p95") for line in lines)
+
+
+def test_the_table_is_put_into_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- answers -->\nold\n<!-- /answers -->\nafter\n")
+    evaluate(write_set(tmp_path / "staff"), "--questions", write_questions(tmp_path / "demo"), "--write", page)
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[1], lines[-2], lines[-1]) == ("before", "<!-- answers -->", "<!-- /answers -->", "after")
+    assert lines[2] == "|  | staff | demo |"
+    assert "| answerable questions | 3 | 1 |" in lines
+    assert any(line.startswith("| refusal recall, adversarial | - |") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "Name a folder"),
+        (("nowhere",), "There is no folder nowhere"),
+        (("--questions", "nowhere.json"), "nowhere.json cannot be read"),
+        (("nowhere", "--limit", "0"), "not a whole number above 0"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(arguments: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(CommandError, match=complaint):
+        evaluate(*arguments)
+
+
+def test_all_is_read_before_the_first_question_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no folder"):
+        evaluate(write_set(tmp_path / "staff"), "--off-topic", tmp_path / "gone")
+    assert not Collection.objects.exists()
+
+
+def test_a_failed_answer_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(*_arguments: object, **_options: object) -> Any:
+        yield Failed("Out of order.")
+
+    monkeypatch.setattr(runs, "answer", failing)
+    with pytest.raises(CommandError, match="Out of order"):
+        evaluate(write_set(tmp_path / "staff"))
+
+
+def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_set(tmp_path / "staff")
+    evaluate(folder)
+
+    def broken(*_arguments: object) -> Any:
+        raise EmbeddingFailed("The embedder is ill.")
+
+    forget_queries()
+    monkeypatch.setattr(OnnxMiniLM, "embed_query", broken)
+    monkeypatch.setattr(OnnxMiniLM, "encode", broken)
+    with pytest.raises(CommandError, match="vector"):
+        evaluate(folder)
+
+
+def test_a_collection_that_changes_meanwhile_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_set(tmp_path / "staff")
+    versions = iter([{1: 1}, {1: 2}])  # as an import that ends meanwhile would leave it
+    monkeypatch.setattr(runs, "_versions", lambda _collections: next(versions))
+    with pytest.raises(CommandError, match="changed while they were asked"):
+        evaluate(folder)

@@ -1,0 +1,475 @@
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from bench import bulk, ranking
+from retrieval import conf
+from retrieval.exceptions import LegFailed, RerankFailed
+from retrieval.ingest.writing import reweigh
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.search.pipeline import search
+from retrieval.search.profiles import built_in_profile
+from retrieval.types import SearchFilters, SearchMethod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CORPUS = {
+    "holidays": ("Holidays", "Every employee has 25 days of paid holiday a year."),
+    "parking": ("Parking", "The car park behind the building closes at eight in the evening."),
+    "pay": ("Pay", "Salaries are transferred on the 25th of each month."),
+    "zebra": ("", "A zebra is a striped horse. The word occurs once in this corpus."),
+    "empty": ("", ""),
+}
+QUERIES = {
+    "q1": ("How many days of holiday do I have?", {"holidays": 2, "pay": 0}),
+    "q2": ("When does the car park close?", {"parking": 1}),
+    "q3": ("zebra", {"zebra": 1, "not in the corpus": 1}),
+    "unjudged": ("Nothing is known of this one.", {}),
+}
+
+
+def write_set(folder, corpus=CORPUS, queries=QUERIES):
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": pk, "title": title, "text": text}) + "\n" for pk, (title, text) in corpus.items())
+    )
+    (folder / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": pk, "text": text}) + "\n" for pk, (text, _) in queries.items())
+    )
+    judgements = [f"{query}\t{pk}\t{grade}\n" for query, (_, grades) in queries.items() for pk, grade in grades.items()]
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judgements))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_set(tmp_path / "tiny_set")
+
+
+def evaluate(*arguments, **options):
+    out, err = io.StringIO(), io.StringIO()
+    call_command("evaluate_retrieval", *map(str, arguments), stdout=out, stderr=err, **options)
+    return out.getvalue()
+
+
+def evaluate_json(*arguments):
+    return json.loads(evaluate(*arguments, "--json"))
+
+
+def chunk_ids(slug="beir-tiny_set"):
+    return sorted(Chunk.objects.filter(collection__slug=slug).values_list("pk", flat=True))
+
+
+def test_the_json_has_the_documented_form(folder):
+    result = evaluate_json(folder)
+    assert list(result) == ["sets"]
+    (one,) = result["sets"]
+    assert list(one) == ["name", "documents", "queries", "methods"]
+    assert (one["name"], one["documents"], one["queries"]) == ("tiny_set", 5, 3)
+    assert set(one["methods"]) == {
+        "lexical", "vector", "rrf", "linear", "zscore", "weighted", "contrast", "adaptive", "default",
+    }  # fmt: skip
+    for name, method in one["methods"].items():
+        compared = {"ndcg@10_minus_rrf"} if name != "rrf" else set()
+        assert set(method) == {"ndcg@10", "hit@10", "recall@50", "mrr@10", "latency_ms"} | compared
+        for metric in ("ndcg@10", "hit@10", "recall@50", "mrr@10"):
+            assert set(method[metric]) == {"mean", "low", "high"}
+            assert 0 <= method[metric]["low"] <= method[metric]["mean"] <= method[metric]["high"] <= 1
+        stages = method["latency_ms"]
+        assert all(set(stage) == {"p50", "p95"} and 0 <= stage["p50"] <= stage["p95"] for stage in stages.values())
+        legs = {"lexical", "vector"} - ({"lexical": {"vector"}, "vector": {"lexical"}}.get(name) or set())
+        assert {"classify", "legs", "fuse", "load", "total"} | legs <= set(stages)
+        assert {"lexical", "vector"} & set(stages) == legs
+
+
+def test_the_figures_are_those_of_the_ranking(folder):
+    method = evaluate_json(folder, "--methods", "lexical")["sets"][0]["methods"]["lexical"]
+    # The corpus lacks half of what is relevant to "zebra"; everything else comes first.
+    assert method["hit@10"]["mean"] == 1.0
+    assert method["mrr@10"]["mean"] == 1.0
+    assert method["recall@50"]["mean"] == pytest.approx((1 + 1 + 0.5) / 3, abs=1e-4)
+    assert method["ndcg@10"]["mean"] == pytest.approx((1 + 1 + 1 / (1 + 1 / 1.5849625)) / 3, abs=1e-4)
+
+
+def test_what_is_searched_is_not_public_and_holds_the_corpus(folder):
+    evaluate(folder, "--methods", "lexical")
+    collection = Collection.objects.get(slug="beir-tiny_set")
+    assert not collection.is_public
+    assert set(collection.documents.values_list("source", flat=True)) == set(CORPUS)
+    assert set(collection.chunks.values_list("document__source", "content")) == {
+        (pk, text) for pk, (_, text) in CORPUS.items() if text
+    }
+
+
+def test_an_unchanged_corpus_is_not_loaded_again(folder):
+    evaluate(folder, "--methods", "lexical")
+    before = chunk_ids()
+    evaluate(folder, "--methods", "vector", "--limit", "1")
+    assert chunk_ids() == before
+    assert len(before) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda corpus: corpus | {"zebra": ("", "A zebra is a striped horse, or an ass.")},
+        lambda corpus: corpus | {"zebra": ("Zebra", corpus["zebra"][1])},
+        lambda corpus: corpus | {"new": ("", "One more.")},
+        lambda corpus: {pk: row for pk, row in corpus.items() if pk != "pay"},
+    ],
+    ids=["text", "title", "added", "removed"],
+)
+def test_a_changed_corpus_is_loaded_again(folder, change):
+    evaluate(folder, "--methods", "lexical")
+    before = chunk_ids()
+    changed = change(CORPUS)
+    write_set(folder, changed)
+    assert evaluate_json(folder, "--methods", "lexical")["sets"][0]["documents"] == len(changed)
+    assert not set(before) & set(chunk_ids())
+    assert set(Document.objects.values_list("source", "title", "text__text")) == {
+        (pk, title, text) for pk, (title, text) in changed.items()
+    }
+    assert statistics_are_true(Collection.objects.get(slug="beir-tiny_set"))
+
+
+def test_only_texts_that_are_new_are_embedded_again(folder, monkeypatch):
+    evaluate(folder, "--methods", "lexical")
+    vectors = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
+    embedded = []
+    embedder = conf.embedder()
+    original = embedder.encode
+    monkeypatch.setattr(embedder, "encode", lambda texts: embedded.extend(texts) or original(texts))
+    write_set(folder, CORPUS | {"pay": ("Pay", "Nobody is paid.")})
+    evaluate(folder, "--methods", "lexical")
+    assert embedded == ["Pay\nNobody is paid."]
+    after = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
+    assert after["zebra"] == vectors["zebra"]
+    assert after["pay"] != vectors["pay"]
+
+
+def test_a_change_of_language_or_weights_loads_again(folder, settings):
+    evaluate(folder, "--methods", "lexical")
+    english = chunk_ids()
+    evaluate(folder, "--methods", "lexical", "--language", "dutch")
+    dutch = chunk_ids()
+    assert not set(english) & set(dutch)
+    assert Collection.objects.get().text_search_configuration == "dutch"
+    settings.BM25_K1 = 2.0
+    evaluate(folder, "--methods", "lexical", "--language", "nl")
+    assert not set(dutch) & set(chunk_ids())
+
+
+@pytest.mark.parametrize("damage", [Chunk, ChunkEmbedding, Document])
+def test_a_damaged_collection_is_not_taken_for_whole(folder, damage):
+    evaluate(folder, "--methods", "lexical")
+    damage.objects.filter(**({"source": "pay"} if damage is Document else {"document__source": "pay"})).delete()
+    evaluate(folder, "--methods", "lexical")
+    assert len(chunk_ids()) == ChunkEmbedding.objects.count() == 4
+    assert statistics_are_true(Collection.objects.get())
+
+
+def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    original = bulk._insert
+    calls = []
+
+    def insert_one_batch_only(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise Killed
+        return original(*arguments)
+
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(bulk, "_insert", insert_one_batch_only)
+    with pytest.raises(Killed):
+        evaluate(folder)
+    assert len(calls) == 2
+    assert not Chunk.objects.exists()
+    assert not Document.objects.exists()
+    monkeypatch.setattr(bulk, "_insert", original)
+    evaluate(folder, "--methods", "lexical")
+    assert len(chunk_ids()) == 4
+    assert statistics_are_true(Collection.objects.get())
+
+
+def statistics_are_true(collection):
+    """Statistics, lexemes and term weights agree with a count over the chunks."""
+    chunks = list(collection.chunks.all())
+    statistics = CollectionStatistics.objects.get(pk=collection.pk)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT unnest(tsvector_to_array(search_vector)) AS lexeme, count(*) FROM retrieval_chunk "
+            "WHERE collection_id = %s GROUP BY 1",
+            [collection.pk],
+        )
+        frequencies = dict(cursor.fetchall())
+    assert statistics.chunks == len(chunks)
+    assert statistics.total_length == pytest.approx(sum(chunk.length for chunk in chunks))
+    assert statistics.reference_length == pytest.approx(statistics.total_length / len(chunks))
+    assert dict(Lexeme.objects.filter(collection=collection).values_list("lexeme", "document_frequency")) == frequencies
+    weights = dict(collection.chunks.values_list("pk", "bm25"))
+    CollectionStatistics.objects.filter(pk=collection.pk).update(reference_length=1)
+    assert reweigh(collection, largest_drift=0.0)
+    for pk, vector in collection.chunks.values_list("pk", "bm25"):
+        assert vector.indices() == weights[pk].indices()
+        assert vector.values() == pytest.approx(weights[pk].values())
+    return True
+
+
+def test_search_finds_the_same_as_after_ordinary_ingestion(folder, ingest):
+    """Bulk loading is a shortcut of the pipeline, not another search engine."""
+    evaluate(folder, "--methods", "lexical")
+    loaded = Collection.objects.get(slug="beir-tiny_set")
+    ordinary = Collection.objects.create(slug="ordinary", name="Ordinary")
+    for pk, (title, text) in CORPUS.items():
+        if title:
+            ingest(ordinary, f"{pk}.txt", text, title=title)
+    write_set(folder, {pk: row for pk, row in CORPUS.items() if row[0]})
+    evaluate(folder, "--methods", "lexical", "--chunked")
+    chunked = Collection.objects.get(slug="beir-tiny_set-chunked")
+    reweigh(ordinary, largest_drift=0.0)
+    assert loaded.pk != chunked.pk
+    for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
+        found = [
+            [
+                (hit.passage.document_title, hit.passage.content, pytest.approx(hit.score, abs=1e-5))
+                for hit in search("When is pay transferred?", SearchFilters((pk,)), method=method).hits
+            ]
+            for pk in (chunked.pk, ordinary.pk)
+        ]
+        assert found[0]
+        assert found[0] == found[1]
+
+
+def test_chunked_cuts_documents_and_ranks_them_by_their_best_chunk(tmp_path):
+    filler = " ".join(f"Sentence {number} is about nothing in particular at all." for number in range(120))
+    corpus = {
+        "long": ("Long", f"{filler} The zebra sleeps standing. {filler}"),
+        "short": ("Short", "Salaries are transferred monthly."),
+    }
+    folder = write_set(tmp_path / "long_set", corpus, {"q": ("zebra sleeps standing", {"long": 1})})
+    (run,) = evaluate_json(folder, "--methods", "lexical,vector", "--chunked")["sets"]
+    collection = Collection.objects.get(slug="beir-long_set-chunked")
+    assert collection.chunks.count() > 5
+    assert run["documents"] == 2
+    assert run["methods"]["vector"]["mrr@10"]["mean"] == 1.0
+    assert run["methods"]["lexical"]["ndcg@10"]["mean"] == 1.0
+    for chunk in collection.chunks.select_related("document__text"):
+        assert chunk.document.text.text[chunk.start : chunk.end] == chunk.content
+    result = search("zebra sleeps standing", SearchFilters((collection.pk,)), method=SearchMethod.VECTOR, top_k=50)
+    assert len(result.hits) > 5
+    assert ranking.ranked_documents(result) == ["long", "short"]
+
+
+def test_texts_beyond_postgresqls_limits_are_loaded_and_found(tmp_path):
+    many_words = " ".join(f"w{number:x}-{number * 7919:x}" for number in range(60_000))
+    one_line = ",".join(f"k{number}" for number in range(100_000))
+    corpus = {
+        "words": ("zebra", f"giraffe {many_words}"),
+        "line": ("", one_line),
+        "word": ("", "okapi " + "x" * 3_000_000),
+        "title": ("long title " * 200, "tapir"),
+    }
+    queries = {pk: (word, {pk: 1}) for pk, word in zip(corpus, ("giraffe", "k17", "okapi", "tapir"), strict=True)}
+    folder = write_set(tmp_path / "huge", corpus, queries)
+    (run,) = evaluate_json(folder, "--methods", "lexical")["sets"]
+    assert run["methods"]["lexical"]["mrr@10"]["mean"] == 1.0
+
+
+def test_limit_takes_the_first_queries_and_the_whole_corpus(folder):
+    (run,) = evaluate_json(folder, "--limit", "2", "--methods", "lexical")["sets"]
+    assert (run["documents"], run["queries"]) == (5, 2)
+    assert run["methods"]["lexical"]["recall@50"]["mean"] == 1.0  # without the third query, "zebra"
+
+
+def test_judgements_can_be_named(folder, tmp_path):
+    (tmp_path / "other.tsv").write_text("query-id\tcorpus-id\tscore\nq2\tpay\t1\n")
+    (run,) = evaluate_json(folder, "--qrels", tmp_path / "other.tsv", "--methods", "lexical")["sets"]
+    assert run["queries"] == 1
+    assert run["methods"]["lexical"]["mrr@10"]["mean"] < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("xquad_nl", "dutch"), ("squad2_dev", "english"), ("cosqa", "english"), ("faq-de", "german")]
+)
+def test_the_language_is_told_by_the_name(tmp_path, name, expected):
+    evaluate(write_set(tmp_path / name), "--methods", "lexical")
+    assert Collection.objects.get().text_search_configuration == expected
+
+
+def test_what_the_set_says_of_its_language_counts_more_than_its_name(tmp_path):
+    folder = write_set(tmp_path / "x_nl")
+    (folder / "META.json").write_text('{"language": "English"}')
+    evaluate(folder, "--methods", "lexical")
+    assert Collection.objects.get().text_search_configuration == "english"
+    evaluate(folder, "--methods", "lexical", "--language", "dutch")
+    assert Collection.objects.get().text_search_configuration == "dutch"
+    (folder / "META.json").write_text('{"language": "Klingon"}')
+    with pytest.raises(CommandError, match="klingon"):
+        evaluate(folder)
+
+
+def test_people_get_a_table_for_each_set_and_the_means(folder, tmp_path):
+    second = write_set(tmp_path / "second")
+    lines = evaluate(folder, second, "--methods", "lexical,default").splitlines()
+    assert lines[0] == "tiny_set: 5 documents, 3 queries"
+    assert lines[1].split()[:5] == ["method", "ndcg@10", "hit@10", "recall@50", "mrr@10"]
+    assert [line.split()[0] for line in lines[2:4]] == ["lexical", "default"]
+    assert "second: 5 documents, 3 queries" in lines
+    means = lines.index("Means of 2 sets, each counting once")
+    assert lines[means + 2].split() == ["lexical", "0.871", "1.000", "0.833", "1.000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "magic"], "no method 'magic': they are lexical, vector"),
+        (["--methods", ","], "no method to run"),
+        (["--reranker", "crossencoder"], "no reranker 'crossencoder': it is one of none"),
+        (["--limit", "0"], "not a whole number above 0"),
+        (["--language", "klingon"], "no language 'klingon'"),
+        (["--qrels", "absent.tsv"], "absent.tsv"),
+    ],
+)
+def test_what_does_not_exist_is_refused_before_anything_is_loaded(folder, arguments, message):
+    with pytest.raises(CommandError, match=message):
+        evaluate(folder, *arguments)
+    assert not Collection.objects.exists()
+
+
+def test_a_misspelt_second_folder_is_refused_before_the_first_is_loaded(folder, tmp_path):
+    with pytest.raises(CommandError, match="no folder"):
+        evaluate(folder, tmp_path / "absent")
+    assert not Collection.objects.exists()
+
+
+def test_depth_that_is_too_small_for_the_metrics_is_refused(folder, settings):
+    settings.RETRIEVAL_DEPTH = 20
+    with pytest.raises(CommandError, match="RETRIEVAL_DEPTH"):
+        evaluate(folder)
+
+
+def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
+    from retrieval.dense.ranker import VectorRanker
+
+    def fail(self, depth):
+        raise LegFailed("The vectors are on fire.")
+
+    monkeypatch.setattr(VectorRanker, "rank", fail)
+    with pytest.raises(CommandError, match=r"not searched with all of zscore: The vectors are on fire"):
+        evaluate(folder, "--methods", "zscore")
+
+
+class Reranker:
+    """Likes what was found first least; says what it was asked."""
+
+    builds_on = None
+    asked = []
+    prepared = 0
+
+    def prepare(self):
+        type(self).prepared += 1
+
+    def score(self, query, candidates, timeout_seconds):
+        self.asked.append(query)
+        return {pk: float(rank) for rank, pk in enumerate(candidates.chunk_ids)}
+
+
+class FailingReranker(Reranker):
+    def score(self, query, candidates, timeout_seconds):
+        raise RerankFailed("The model is on fire.")
+
+
+@pytest.fixture
+def backwards(settings, monkeypatch):
+    monkeypatch.setattr(Reranker, "asked", [])
+    monkeypatch.setattr(Reranker, "prepared", 0)
+    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Reranker"}}
+    settings.RETRIEVAL_RERANKER = "none"
+    return Reranker
+
+
+def test_a_reranker_that_is_named_serves_every_method(folder, backwards):
+    methods = evaluate_json(folder, "--methods", "lexical,rrf,default", "--reranker", "backwards")["sets"][0]["methods"]
+    assert all("rerank" in method["latency_ms"] for method in methods.values())
+    # Each query once a method, and the first once more, unmeasured.
+    assert len(backwards.asked) == 3 * (3 + 1)
+    assert backwards.prepared == 1
+
+
+def test_the_figures_are_those_after_reranking(folder, backwards, monkeypatch):
+    alone = replace(built_in_profile(), rerank_weight=None)
+    monkeypatch.setattr("retrieval.search.profiles.built_in_profile", lambda: alone)
+    plain = evaluate_json(folder, "--methods", "vector")["sets"][0]["methods"]["vector"]
+    reranked = evaluate_json(folder, "--methods", "vector", "--reranker", "backwards")["sets"][0]["methods"]["vector"]
+    assert plain["mrr@10"]["mean"] == 1.0
+    assert reranked["mrr@10"]["mean"] < 0.5
+
+
+def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards, settings):
+    settings.RETRIEVAL_RERANKER = "backwards"
+    methods = evaluate_json(folder, "--methods", "zscore,default")["sets"][0]["methods"]
+    assert "rerank" in methods["default"]["latency_ms"]
+    assert "rerank" not in methods["zscore"]["latency_ms"]
+    asked = len(backwards.asked)
+    methods = evaluate_json(folder, "--methods", "zscore,default", "--reranker", "none")["sets"][0]["methods"]
+    assert "rerank" not in methods["default"]["latency_ms"]
+    assert len(backwards.asked) == asked
+
+
+def test_people_see_the_rerankers_time(folder, backwards):
+    lines = evaluate(folder, "--methods", "lexical", "--reranker", "backwards").splitlines()
+    assert "rerank ms" in lines[1]
+    # Of the four times only the vector leg's is absent, and without `default` there is no difference to it.
+    assert lines[2].split().count("-") == 2
+
+
+def test_no_figure_is_given_when_the_reranker_did_not_answer(folder, settings):
+    settings.RERANKERS = {"failing": {"BACKEND": f"{__name__}.FailingReranker"}}
+    with pytest.raises(CommandError, match=r"not searched with all of lexical: The model is on fire"):
+        evaluate(folder, "--methods", "lexical", "--reranker", "failing")
+
+
+def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
+    settings.RERANKERS = {"absent": {"BACKEND": "retrieval.rerank.absent.Absent"}}
+    with pytest.raises(CommandError, match="cannot be made"):
+        evaluate(folder, "--methods", "lexical", "--reranker", "absent")
+    with pytest.raises(CommandError, match="no reranker 'http': it is one of none, absent"):
+        evaluate(folder, "--reranker", "http")
+
+
+def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkeypatch):
+    original = ranking.search
+
+    def disturbed(question, filters, **options):
+        CollectionStatistics.objects.update(version=99)
+        return original(question, filters, **options)
+
+    monkeypatch.setattr(ranking, "search", disturbed)
+    with pytest.raises(CommandError, match="changed while"):
+        evaluate(folder, "--methods", "lexical")
+
+
+def test_a_document_put_into_the_collection_by_hand_is_removed(folder, ingest):
+    evaluate(folder, "--methods", "lexical")
+    collection = Collection.objects.get()
+    ingest(collection, "stray.txt", "A zebra strayed into the test set.")
+    evaluate(folder, "--methods", "lexical")
+    assert not collection.documents.filter(source="stray.txt").exists()
+    assert statistics_are_true(collection)
+
+
+def test_two_documents_of_one_source_are_refused(collection):
+    from retrieval.dense.active import active_embedder
+
+    twice = [bulk.NewDocument("a", "", "en", "text", "0" * 64, "0" * 64, ())] * 2
+    with pytest.raises(ValueError, match="same source"):
+        bulk.replace_documents(collection, twice, active_embedder())

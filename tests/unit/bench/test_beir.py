@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.beir import read_test_set
+from evaluation.exceptions import UnreadableTestSet
+
+CORPUS = [
+    {"_id": "d1", "title": "Holidays", "text": "25 days a year."},
+    {"_id": "d2", "title": "", "text": "The car park closes at eight."},
+    {"_id": "d3", "text": "Salaries are paid on the 25th."},
+]
+QUERIES = [
+    {"_id": "q2", "text": "When does the car park close?", "answers": ["eight"]},
+    {"_id": "q1", "text": "How many days off?"},
+    {"_id": "q3", "text": "Nobody judged this."},
+]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t0\nq2\td2\t1\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "tiny"
+    path.mkdir()
+    write(path / "corpus.jsonl", CORPUS)
+    write(path / "queries.jsonl", QUERIES)
+    (path / "qrels.tsv").write_text(QRELS)
+    return path
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_set_is_read_in_the_order_of_its_files(folder):
+    test_set = read_test_set(folder)
+    assert test_set.name == "tiny"
+    assert [(document.id, document.title, document.text) for document in test_set.documents] == [
+        ("d1", "Holidays", "25 days a year."),
+        ("d2", "", "The car park closes at eight."),
+        ("d3", "", "Salaries are paid on the 25th."),
+    ]
+    assert [(query.id, dict(query.grades)) for query in test_set.queries] == [
+        ("q2", {"d2": 1}),
+        ("q1", {"d1": 2, "d3": 0}),
+    ]
+    assert test_set.unknown_documents == 0
+
+
+def test_queries_without_a_relevant_document_do_not_count(folder):
+    (folder / "qrels.tsv").write_text(QRELS + "q3\td1\t0\n")
+    assert "q3" not in {query.id for query in read_test_set(folder).queries}
+
+
+@pytest.mark.parametrize("name", ["qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv"])
+def test_judgements_may_bear_other_names(folder, name):
+    (folder / "qrels").mkdir()
+    (folder / "qrels.tsv").rename(folder / name)
+    assert len(read_test_set(folder).queries) == 2
+
+
+def test_judgements_can_be_named_by_path_or_within_the_folder(folder, tmp_path, monkeypatch):
+    (tmp_path / "mine.tsv").write_text("q1\td2\t1\n")
+    (folder / "split.tsv").write_text("q2\td1\t1\n")
+    monkeypatch.chdir(tmp_path)
+    assert [dict(query.grades) for query in read_test_set(folder, Path("mine.tsv")).queries] == [{"d2": 1}]
+    assert [query.id for query in read_test_set(folder, Path("split.tsv")).queries] == ["q2"]
+
+
+def test_judgements_need_no_header_and_windows_line_ends_do_no_harm(folder):
+    (folder / "qrels.tsv").write_bytes(b"\xef\xbb\xbfq1\td1\t1\r\n\r\nq1\td2\t1\r\n")
+    assert [dict(query.grades) for query in read_test_set(folder).queries] == [{"d1": 1, "d2": 1}]
+
+
+def test_judgements_of_other_splits_are_no_error_and_unknown_documents_are_counted(folder):
+    (folder / "qrels.tsv").write_text(QRELS + "elsewhere\td1\t1\nq1\tgone\t1\n")
+    test_set = read_test_set(folder)
+    assert [query.id for query in test_set.queries] == ["q2", "q1"]
+    assert test_set.unknown_documents == 1
+    assert test_set.queries[1].grades["gone"] == 1
+
+
+def test_numbers_as_identifiers_meet_in_all_files(folder):
+    write(folder / "corpus.jsonl", [{"_id": 7, "text": "seven"}])
+    write(folder / "queries.jsonl", [{"_id": 1, "text": "which number?"}])
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\t7\t1\n")
+    test_set = read_test_set(folder)
+    assert test_set.documents[0].id == "7"
+    assert dict(test_set.queries[0].grades) == {"7": 1}
+
+
+def test_text_is_made_storable(folder):
+    write(folder / "corpus.jsonl", [{"_id": "d1", "title": "a\ud800b", "text": "x\x00y"}])
+    document = read_test_set(folder).documents[0]
+    assert (document.title, document.text) == ("a?b", "x y")
+
+
+def test_the_language_is_what_the_description_says(folder):
+    assert read_test_set(folder).language == ""
+    (folder / "META.json").write_text('{"language": "nl"}')
+    assert read_test_set(folder).language == "nl"
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels.tsv"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(UnreadableTestSet, match=name):
+        read_test_set(folder)
+
+
+def test_a_missing_folder_and_a_missing_file_of_judgements_are_named(folder, tmp_path):
+    with pytest.raises(UnreadableTestSet, match=r"no folder .*elsewhere"):
+        read_test_set(tmp_path / "elsewhere")
+    with pytest.raises(UnreadableTestSet, match=r"absent\.tsv"):
+        read_test_set(folder, tmp_path / "absent.tsv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{oops\n', r"corpus\.jsonl, line 2, is not JSON"),
+        ("corpus.jsonl", '["d1"]\n', r"line 1, is not a JSON object"),
+        ("corpus.jsonl", '{"text": "a"}\n', r'line 1, has no "_id"'),
+        ("corpus.jsonl", '{"_id": true, "text": "a"}\n', r'line 1, has no "_id"'),
+        ("corpus.jsonl", '{"_id": "d1"}\n', r'line 1, has no "text"'),
+        ("corpus.jsonl", '{"_id": "d1", "text": 3}\n', r'line 1, has no "text"'),
+        ("corpus.jsonl", '{"_id": "d1", "text": "a", "title": []}\n', r'line 1, has no "title"'),
+        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n\n{"_id": "d1", "text": "b"}\n', r"line 3: .*'d1'.*second time"),
+        ("corpus.jsonl", json.dumps({"_id": "x" * 1001, "text": ""}), r"longer than 1000"),
+        ("corpus.jsonl", "\n", r"holds no document"),
+        ("queries.jsonl", '{"_id": "q1", "text": " "}\n', r"line 1: the query is empty"),
+        ("qrels.tsv", "q1 d1 1\n", r"qrels\.tsv, line 1, is not a judgement"),
+        ("qrels.tsv", "q1\td1\n", r"line 1, is not a judgement"),
+        ("qrels.tsv", "q1\td1\thigh\n", r"line 1, is not a judgement"),
+        ("qrels.tsv", "q1\t0\td1\t1\n", r"line 1, is not a judgement"),
+        ("qrels.tsv", "q1\td1\t1\tmore\n", r"line 1, is not a judgement"),
+        ("qrels.tsv", "\td1\t1\n", r"line 1, is not a judgement"),
+        ("qrels.tsv", "q1\td1\t1\nq1\td1\t2\n", r"line 2, contradicts"),
+        ("qrels.tsv", "query-id\tcorpus-id\tscore\n", r"judges no document relevant"),
+        ("qrels.tsv", "other\td1\t1\n", r"judges no document relevant"),
+        ("META.json", "{", r"META\.json is not JSON"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_its_place(folder, name, content, message):
+    (folder / name).write_text(content)
+    with pytest.raises(UnreadableTestSet, match=message):
+        read_test_set(folder)
+
+
+def test_bytes_that_are_not_utf8_are_refused(folder):
+    (folder / "corpus.jsonl").write_bytes(b'{"_id": "d1", "text": "caf\xe9"}\n')
+    with pytest.raises(UnreadableTestSet, match="not UTF-8"):
+        read_test_set(folder)

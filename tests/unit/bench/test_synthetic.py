@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from bench.speed.texts import PASSAGES_A_DOCUMENT, TOPICS, SyntheticCorpus
+
+CORPUS = SyntheticCorpus(1000, seed=1)
+
+
+def passages(corpus=CORPUS):
+    return [passage for document in corpus.documents() for passage in document.passages]
+
+
+def words(text):
+    return set(re.findall(r"\w+", text.lower()))
+
+
+@pytest.mark.parametrize("size", [1, PASSAGES_A_DOCUMENT, PASSAGES_A_DOCUMENT + 1, 333])
+def test_there_are_as_many_passages_as_asked_for(size):
+    assert len(passages(SyntheticCorpus(size, seed=1))) == size
+
+
+def test_a_document_is_about_one_topic():
+    for document in CORPUS.documents():
+        assert len({passage.topic for passage in document.passages}) == 1
+        assert len(document.passages) == PASSAGES_A_DOCUMENT
+
+
+def test_the_same_seed_gives_the_same_corpus_and_another_does_not():
+    again = SyntheticCorpus(1000, seed=1)
+    assert again.documents() == CORPUS.documents()
+    assert again.questions(10) == CORPUS.questions(10)
+    other = SyntheticCorpus(1000, seed=2)
+    assert other.documents() != CORPUS.documents()
+    assert not set(other.questions(100)) & set(CORPUS.questions(100))
+
+
+def test_questions_do_not_depend_on_how_many_are_asked_or_how_large_the_corpus_is():
+    assert CORPUS.questions(5) == SyntheticCorpus(40, seed=1).questions(10)[:5]
+
+
+def test_passages_are_about_150_words_long():
+    lengths = [len(passage.text.split()) for passage in passages()]
+    assert 145 < np.mean(lengths) < 155
+    assert min(lengths) >= 30
+
+
+def test_word_frequencies_fall_as_in_real_text():
+    frequency = Counter(word for passage in passages() for word in words(passage.text))
+    shares = [count / 1000 for _, count in frequency.most_common()]
+    assert 0.3 < shares[0] < 0.6
+    assert 0.05 < shares[99] < 0.15
+    assert 0.005 < shares[999] < 0.03
+    assert len(shares) > 10_000
+    assert shares[-1] == 0.001
+
+
+def test_questions_match_as_large_a_share_of_the_passages_as_real_ones_do():
+    holders: dict[str, set[int]] = {}
+    for number, passage in enumerate(passages()):
+        for word in words(passage.text):
+            holders.setdefault(word, set()).add(number)
+    stop_words = words("what is the of in a how do i with and why does not when or")
+    shares = [
+        len(set().union(*(holders.get(word, set()) for word in words(question) - stop_words))) / 1000
+        for question in CORPUS.questions(300)
+    ]
+    assert 0.1 < np.median(shares) < 0.25
+
+
+def test_a_topics_questions_and_passages_share_rare_words():
+    topic = passages()[0].topic
+    of_topic = set().union(*(words(passage.text) for passage in passages() if passage.topic == topic))
+    others = [text for other in range(5) if other != topic for text in CORPUS.samples(other, 50)]
+    own = np.mean([len(words(text) & of_topic) for text in CORPUS.samples(topic, 50)])
+    assert own > 1.5 * np.mean([len(words(text) & of_topic) for text in others])
+
+
+def test_vectors_have_unit_length_and_the_spread_of_what_was_embedded():
+    random = np.random.default_rng(0)
+    means = random.standard_normal((TOPICS, 16))
+    spread = np.diag(np.linspace(0.05, 0.5, 16))
+    embedded = [(mean + random.standard_normal((50, 16)) @ spread).astype(np.float32) for mean in means]
+    topics = [place % TOPICS for place in range(20_000)]
+    vectors = CORPUS.draw_vectors(topics, embedded)
+    assert vectors.shape == (20_000, 16)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert (CORPUS.draw_vectors(topics, embedded) == vectors).all()
+    # Compared as directions, because that is what is left of the length.
+    for topic in range(5):
+        real = embedded[topic] / np.linalg.norm(embedded[topic], axis=1, keepdims=True)
+        drawn = vectors[topic::TOPICS]
+        assert drawn.mean(axis=0) == pytest.approx(real.mean(axis=0), abs=0.1)
+        assert drawn.std(axis=0).sum() == pytest.approx(real.std(axis=0).sum(), rel=0.25)
+    assert len(np.unique(vectors.round(6), axis=0)) == 20_000

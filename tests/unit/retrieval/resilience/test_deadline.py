@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from retrieval.resilience import deadline
+
+
+def test_without_a_question_a_part_has_its_own_time() -> None:
+    assert deadline.current() is None
+    assert deadline.seconds_left(7.0) == 7.0
+
+
+def test_a_part_has_no_more_than_what_is_left() -> None:
+    with deadline.limit(5.0):
+        assert deadline.seconds_left(2.0) == 2.0
+        assert 4.0 < deadline.seconds_left(60.0) <= 5.0
+    assert deadline.seconds_left(60.0) == 60.0
+
+
+def test_an_inner_limit_never_gives_more_time() -> None:
+    with deadline.limit(5.0):
+        with deadline.limit(60.0):
+            assert deadline.seconds_left(60.0) <= 5.0
+        with deadline.limit(1.0):
+            assert deadline.seconds_left(60.0) <= 1.0
+        assert deadline.seconds_left(60.0) > 1.0
+
+
+def test_time_that_is_over_is_none_left() -> None:
+    with deadline.limit(0.0):
+        time.sleep(0.001)
+        assert deadline.seconds_left(3.0) == 0.0
+
+
+def test_a_thread_of_a_pool_inherits_it_when_it_is_submitted_for_the_question() -> None:
+    with ThreadPoolExecutor(1) as pool, deadline.limit(5.0) as outer:
+        assert pool.submit(deadline.current).result() is None
+        assert deadline.submit(pool, deadline.current).result() is outer

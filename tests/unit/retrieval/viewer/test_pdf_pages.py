@@ -1,0 +1,117 @@
+import io
+import os
+from pathlib import Path
+
+import pypdfium2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from retrieval.ingest.extraction import extract
+from retrieval.viewer import pdf_pages
+from retrieval.viewer.pdf_drawing import find, plain
+from retrieval.viewer.pdf_pages import PageNotDrawn, layout, picture
+
+MANUAL = Path(__file__).parents[4] / "demo" / "parts" / "service-manual.pdf"
+
+
+@given(st.lists(st.sampled_from(["pump", "ﬁlter", "Été", "10", "a"]), min_size=1, max_size=12), st.data())
+def test_words_are_found_however_they_are_written(words: list[str], data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first + 1, len(words)))
+    page = "\r\n".join(words)
+    found = find(list(page), " - ".join(words[first:last]).upper(), len(plain(" ".join(words[:first]))))
+    assert found is not None
+    assert page[slice(*found)] == "\r\n".join(words[first:last])
+
+
+def test_words_cut_at_a_line_end_are_found() -> None:
+    page = "the termi\ufffe\r\nnal box, the terminal"
+    assert find(list(page), "terminal box") == (4, page.index(" box") + 4)
+
+
+def test_of_several_places_the_nearest_is_taken() -> None:
+    page = list("pump a pump b pump")
+    assert find(page, "pump") == (0, 4)
+    assert find(page, "pump", 5) == (7, 11)
+    assert find(page, "pump", 16) == (14, 18)
+
+
+def test_words_that_stand_nowhere_are_not_found() -> None:
+    assert find(list("a pump"), "valve") is None
+    assert find(list("a pump"), " - ") is None
+    assert find([], "valve") is None
+
+
+def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
+    text = extract(MANUAL.read_bytes(), MANUAL.name)
+    for page in text.pages:
+        words = text.text[page.start : page.end]
+        for start in range(0, len(words) - 100, 300):
+            found = layout(MANUAL, page.number, words[start : start + 100], words[:start])
+            assert found.boxes, (page.number, words[start : start + 100])
+            for box in found.boxes:
+                assert 0 <= box.x < box.x + box.width <= 10_000
+                assert 0 <= box.y < box.y + box.height <= 10_000
+
+
+def darkest(image: Image.Image, x1: float, y1: float, x2: float, y2: float) -> int:
+    """The darkest of 256 greys in a part of the picture, whose sides are shares of the whole."""
+    width, height = image.size
+    area = image.crop((round(x1 * width), round(y1 * height), round(x2 * width), round(y2 * height)))
+    return int(area.getextrema()[0])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> None:
+    document = pypdfium2.PdfDocument(MANUAL)
+    document[1].set_rotation(turn)
+    # The sheet may begin anywhere.
+    document[1].set_cropbox(30, 20, 560, 800)
+    document.save(tmp_path / "turned.pdf")
+    text = extract(MANUAL.read_bytes(), MANUAL.name)
+    before = text.text[text.pages[1].start : text.text.index("2.1 Position", text.pages[1].start)]
+    (box,) = layout(tmp_path / "turned.pdf", 2, "2.1 Position", before).boxes
+    image = Image.open(io.BytesIO(picture(tmp_path / "turned.pdf", 2, tmp_path, "h"))).convert("L")
+    x, y, right, below = (v / 10_000 for v in (box.x, box.y, box.x + box.width, box.y + box.height))
+    assert darkest(image, x, y, right, below) < 120
+    for around in (
+        (x - 0.01, y, x, below),
+        (x, y - 0.01, right, y),
+        (right, y, right + 0.01, below),
+        (x, below, right, below + 0.01),
+    ):
+        assert darkest(image, *around) > 200
+
+
+def test_a_picture_is_drawn_once(tmp_path: Path) -> None:
+    first = picture(MANUAL, 1, tmp_path / "kept", "hash")
+    assert Image.open(io.BytesIO(first)).size[0] in (1400, 1401)
+    assert picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash") == first
+    pdf_pages.forget(tmp_path / "kept", "hash")
+    with pytest.raises(PageNotDrawn):
+        picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash")
+
+
+def test_the_pictures_nobody_asked_for_lately_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_pages, "_MOST_PICTURES", 3)
+    for age, name in enumerate("edcba"):
+        (tmp_path / f"{name}-1.webp").write_bytes(b"x")
+        os.utime(tmp_path / f"{name}-1.webp", (1000 + age, 1000 + age))
+    picture(MANUAL, 1, tmp_path, "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-1.webp", "new-1.webp"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no PDF at all", MANUAL.read_bytes()[:2000]])
+def test_a_damaged_file_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(content)
+    with pytest.raises(PageNotDrawn, match="cannot be opened"):
+        layout(path, 1)
+
+
+@pytest.mark.parametrize("number", [0, 11, -1])
+def test_a_page_that_is_not_there_is_told(number: int) -> None:
+    with pytest.raises(PageNotDrawn, match="no page"):
+        layout(MANUAL, number)
