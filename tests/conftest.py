@@ -124,11 +124,12 @@ def django_db_modify_db_settings() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_passwords() -> Iterator[None]:
-    """A good hash takes a fifth of a second; hundreds of tests make a user with a password."""
+def _quick_settings() -> Iterator[None]:
+    """A good hash of a password takes a fifth of a second, and every test client lists all static files."""
     from django.test import override_settings
 
-    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+    hashers = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with override_settings(PASSWORD_HASHERS=hashers, WHITENOISE_AUTOREFRESH=True):
         yield
 
 
