@@ -76,7 +76,7 @@ def addresses() -> dict[str, set[str]]:
                 offered = getattr(view, "actions", None) or {
                     method: "" for method in ("get", "post", "put", "patch", "delete") if hasattr(view.cls, method)
                 }
-                # The framework adds HEAD to a view when it is first asked: whether it stands there tells who came before.
+                # The framework adds HEAD to a view when it is first asked.
                 methods = {method.upper() for method in offered} - {"HEAD"}
                 found.setdefault(f"{namespace}{pattern.name}", set()).update(methods)
 
