@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import django
 import pytest
@@ -35,6 +36,9 @@ for _name in list(os.environ):
         )
     ):
         del os.environ[_name]
+# Every process that a test starts would compile everything again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ["DATA_DIR"] = str(_DATA_DIR)
 os.environ["RAGSITE_DOTENV"] = "false"
 # Here and not in pyproject.toml: from there the settings would be read before this file.
@@ -70,6 +74,42 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """The test database, on a server that does not wait for the disk: what it holds goes with it."""
+    from django.db import connection
+
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
+            cursor.execute(f"ALTER SYSTEM SET {setting} = off")
+        cursor.execute("SELECT pg_reload_conf()")
+
+
+# What `migrate` wrote: no test changes it, and to write it again after each takes longer than most tests.
+_KEPT_TABLES = {"django_content_type", "auth_permission"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_flush() -> Iterator[None]:
+    """After a test that commits, delete its few rows; truncating forty tables and migrating anew takes fifty times as
+    long."""
+    from django.core.management.commands import flush
+    from django.db.backends.postgresql.operations import DatabaseOperations
+
+    def sql_flush(self: Any, style: Any, tables: list[str], **_options: Any) -> list[str]:
+        return [
+            # Deleted vectors would stay in the index, alike by hundreds, and a search would find nothing else.
+            "DO $$ BEGIN IF EXISTS (SELECT FROM retrieval_chunkembedding) THEN TRUNCATE retrieval_chunkembedding; "
+            "END IF; END $$",
+            "; ".join(f"DELETE FROM {self.quote_name(table)}" for table in tables if table not in _KEPT_TABLES),
+        ]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "sql_flush", sql_flush)
+        patch.setattr(flush, "emit_post_migrate_signal", lambda *_arguments, **_options: None)
+        yield
+
+
+@pytest.fixture(scope="session")
 def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the embedder's graph is kept, made once for the whole run."""
     return _DATA_DIR / "models"
@@ -81,6 +121,16 @@ def django_db_modify_db_settings() -> None:
 
     # A thread that searches gives its connection back at once, so that the test database can be dropped at the end.
     settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_settings() -> Iterator[None]:
+    """A good hash of a password takes a fifth of a second, and every test client lists all static files."""
+    from django.test import override_settings
+
+    hashers = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with override_settings(PASSWORD_HASHERS=hashers, WHITENOISE_AUTOREFRESH=True):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -183,10 +183,11 @@ class Site:
 @pytest.fixture(scope="session")
 def demo_database(django_db_blocker: Any) -> Iterator[str]:
     """The name of a database with the demo documents and an administrator. Nobody connects to it: it is copied."""
-    from django.conf import settings
+    from django.conf import global_settings, settings
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
     from django.core.management.base import OutputWrapper
+    from django.test import override_settings
 
     from ragsite.demo import load_demo
 
@@ -202,7 +203,9 @@ def demo_database(django_db_blocker: Any) -> Iterator[str]:
             assert counts is not None
             assert counts.added > 20
             assert counts.failures == ()
-            get_user_model().objects.create_superuser("admin", password=PASSWORD)
+            # Hashed as the servers do, which are processes of their own.
+            with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
+                get_user_model().objects.create_superuser("admin", password=PASSWORD)
         yield name
 
 

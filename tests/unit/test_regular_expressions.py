@@ -128,7 +128,7 @@ def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARAC
 
 
 def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> bool:
-    """Whether it is slow, and slower still on more text, each of three times: other work on the machine slows one."""
+    """Whether it is slow, and slower still on more text, each of two times: other work on the machine slows one."""
     limit = SLOW_SECONDS_A_CHARACTER * characters
     took = _least_seconds(pattern, method, attack.text(characters), limit, 20 * limit)
     if took < limit:
@@ -140,9 +140,9 @@ def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> 
 
 
 def _least_seconds(pattern: Pattern, method: str, text: str, enough: float, stop: float) -> float:
-    """The least of three times, each at most ``stop``; the first below ``enough`` ends it."""
+    """The least of two times of the processor, each at most ``stop``; the first below ``enough`` ends it."""
     least = stop
-    for _attempt in range(3):
+    for _attempt in range(2):
         try:
             with _stopped_after(stop):
                 least = min(least, _seconds(pattern, method, text))

@@ -19,6 +19,7 @@ from chat.models import Answer, Conversation
 from chat.streaming import heartbeat, streams
 from chat.types import Completed, Token
 from retrieval.models import Collection, Document
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,6 +28,7 @@ QUESTION = "How many days of paid holiday does an employee have?"
 
 
 @pytest.fixture
+@remembered
 def handbook(collection: Collection, ingest: Callable[..., Document]) -> Collection:
     ingest(collection, "holidays.md", HOLIDAYS)
     return collection

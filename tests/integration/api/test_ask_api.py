@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from chat import answering
 from chat.models import Answer, Conversation, Feedback
 from chat.types import Failed
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,6 +23,7 @@ QUESTION = "How many days of paid holiday does an employee have?"
 
 
 @pytest.fixture
+@remembered
 def handbook(collection, ingest):
     ingest(collection, "holidays.md", HOLIDAYS)
     return collection

@@ -76,7 +76,9 @@ def addresses() -> dict[str, set[str]]:
                 offered = getattr(view, "actions", None) or {
                     method: "" for method in ("get", "post", "put", "patch", "delete") if hasattr(view.cls, method)
                 }
-                found.setdefault(f"{namespace}{pattern.name}", set()).update(method.upper() for method in offered)
+                # The framework adds HEAD to a view when it is first asked.
+                methods = {method.upper() for method in offered} - {"HEAD"}
+                found.setdefault(f"{namespace}{pattern.name}", set()).update(methods)
 
     walk(get_resolver().url_patterns, "", "")
     return found

@@ -11,6 +11,7 @@ from retrieval.exceptions import LegFailed
 from retrieval.models import Collection
 from retrieval.search import retrievers
 from retrieval.types import Leg
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,6 +22,7 @@ PAYROLL = "# Pay\n\nSalaries are paid on the 25th of each month, and never on a 
 
 
 @pytest.fixture
+@remembered
 def handbook(collection, ingest):
     ingest(collection, "holidays.md", HOLIDAYS)
     ingest(collection, "parking.md", PARKING)

@@ -4,12 +4,15 @@ import json
 
 import pytest
 
+from tests.support.remembered import remembered
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 URL = "/api/v1/search/"
 
 
 @pytest.fixture
+@remembered
 def papers(collection, ingest):
     ingest(
         collection, "icu.md", "Hand hygiene.", title="icu.md", metadata={"department": "icu", "published": "2026-01-15"}

@@ -24,6 +24,7 @@ from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import profiles
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,6 +39,7 @@ QUESTION = "How heavy is the MX-9920-W pump?"
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

@@ -24,6 +24,7 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, SearchMethod, Weights
 from tests.support.model_server import model_server
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,6 +45,7 @@ def _no_one_asked_before() -> None:
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

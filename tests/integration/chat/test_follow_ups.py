@@ -19,6 +19,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn
 from tests.support.completion_server import CompletionServer, completion_server
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,6 +35,7 @@ TEXTS = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

@@ -17,6 +17,7 @@ from chat.generators.openai_compatible import CHARACTERS_PER_TOKEN
 from chat.models import Answer
 from retrieval.models import Collection, Document
 from tests.support.model_server import ModelServer, model_server
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,6 +29,7 @@ SAID = "The zeppelin weighs 215 tonnes [1]"
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     ingest(collection, "zeppelin.md", "# The zeppelin\n\nThe zeppelin is filled with hydrogen and weighs 215 tonnes.")
     return collection

@@ -29,6 +29,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
 from tests.support.model_server import ModelServer, model_server
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,6 +39,7 @@ QUESTION = "How heavy is the MX-9920-W?"
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     ingest(collection, "pump.md", PUMP)
     return collection

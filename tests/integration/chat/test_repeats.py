@@ -26,6 +26,7 @@ from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.search import profiles
 from retrieval.types import SearchFilters, Turn
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,6 +36,7 @@ QUESTION = "How heavy is the MX-9920-W?"
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     ingest(collection, "pump.md", PUMP)
     return collection

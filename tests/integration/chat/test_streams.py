@@ -23,6 +23,7 @@ from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import heartbeat, runs, streams
 from chat.types import Source
 from retrieval.models import Collection, Document
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +53,7 @@ class SlowGenerator:
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     ingest(collection, "pump.md", PUMP)
     return collection

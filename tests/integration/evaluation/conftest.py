@@ -7,9 +7,11 @@ import pytest
 from retrieval.drafts import lifecycle
 from retrieval.models import Collection, Draft
 from tests.support.evaluation_sets import fill, set_of
+from tests.support.remembered import remembered
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest) -> Collection:
     fill(collection, ingest)
     return collection

@@ -14,6 +14,7 @@ from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
 from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS, messages, staff
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,6 +30,7 @@ def admin(client, admin_user):
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     fill(collection, ingest)
     return collection

@@ -30,6 +30,7 @@ from retrieval.types import SearchFilters
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers_of, fill, set_of, version_of
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,6 +41,7 @@ PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     fill(collection, ingest)
     return collection

@@ -23,6 +23,7 @@ from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, fill, set_of, version_of
 from tests.support.judged_answers import completed_answer
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,6 +41,7 @@ def admin(client, admin_user):
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest):
     fill(collection, ingest)
     return collection

@@ -15,6 +15,7 @@ from evaluation.sets.resolution import fingerprint, measured_questions, resolve
 from retrieval.models import Chunk, Collection
 from tests.support.evaluation_sets import DOCUMENTS, fill, set_of
 from tests.support.judged_answers import completed_answer
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,6 +24,7 @@ QRELS = b"q1\tpump.md\t2\nq2\thours.md\t1\n"
 
 
 @pytest.fixture
+@remembered
 def library(collection, ingest) -> Collection:
     fill(collection, ingest)
     return collection

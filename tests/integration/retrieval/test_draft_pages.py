@@ -25,6 +25,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.gates import DocumentGate, Objection
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, Collection, Document, Draft
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,6 +37,7 @@ PUMP = "# Pump\n\nThe pump weighs 3450 grams.\n"
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     ingest(collection, "pump.md", PUMP)
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.\n")

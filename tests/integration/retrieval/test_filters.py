@@ -22,6 +22,7 @@ from retrieval.ingest.writing import settle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from retrieval.search.pipeline import search
 from retrieval.types import DateRange, Leg, SearchFilters, SearchMethod
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,6 +36,7 @@ PAPERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for number, (source, metadata) in enumerate(PAPERS.items(), start=1):
         document = ingest(

@@ -14,6 +14,7 @@ from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import SearchMethod
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,6 +34,7 @@ TEXTS = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     collection.text_search_configuration = "dutch"
     collection.save()

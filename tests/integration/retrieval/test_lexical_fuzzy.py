@@ -17,6 +17,7 @@ from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import SearchMethod, SearchPlan, Weights
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,6 +34,7 @@ TEXTS = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

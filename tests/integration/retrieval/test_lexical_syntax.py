@@ -17,6 +17,7 @@ from retrieval.lexical.syntax import parse
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod, SearchPlan, Weights
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,6 +37,7 @@ TEXTS = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

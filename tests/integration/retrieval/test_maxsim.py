@@ -18,6 +18,7 @@ from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
 from retrieval.types import Candidates, LegStatus, SearchMethod
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,6 +32,7 @@ TEXTS = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

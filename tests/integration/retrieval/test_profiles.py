@@ -25,6 +25,7 @@ from retrieval.search import profiles, retrievers
 from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,6 +39,7 @@ def profile() -> SearchProfile:
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
     ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a circulation pump.")
     ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn.")

@@ -28,6 +28,7 @@ from retrieval.search.explanation import trace_as_json, without_errors
 from retrieval.search.pipeline import search
 from retrieval.types import Candidates, LegStatus, SearchMethod, SearchResult
 from tests.support.cross_encoders import write_overlap_model
+from tests.support.remembered import remembered
 from tests.support.rerank_server import RerankServer, rerank_server
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Impossible(Tested):
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)

@@ -27,6 +27,7 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import retrievers
 from retrieval.search.pipeline import search
 from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod, SearchPlan, Weights
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,6 +45,7 @@ TEXTS = {
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in TEXTS.items():
         ingest(collection, source, text)
