@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from celery import Celery
@@ -9,6 +10,8 @@ from celery.signals import worker_process_init
 
 from ragsite import memory
 
+# Whoever imports this first: uvicorn does before asgi.py has said so.
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 app = Celery("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
