@@ -97,6 +97,8 @@ def citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(
         answer=answer,
         marker=cited.marker,
+        marker_start=cited.marker_start,
+        marker_end=cited.marker_end,
         chunk_id=cited.passage.chunk_id,
         document_id=cited.passage.document_id,
         document_title=cited.passage.document_title,
@@ -119,6 +121,8 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "citations": [
             {
                 "marker": cited.marker,
+                "marker_start": cited.marker_start,
+                "marker_end": cited.marker_end,
                 "chunk_id": cited.chunk_id,
                 "document": {"id": cited.document_id, "title": cited.document_title, "url": _url(answer, cited)},
                 "section": cited.section,

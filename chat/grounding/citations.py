@@ -157,33 +157,56 @@ def _outside_code(
     return "".join([*rewritten, rewrite_prose(text[begin:end])])
 
 
-def markers_in(text: str) -> Iterator[re.Match[str]]:
-    """The markers of an answer, at their places in it; the number is group 1."""
-    return MARKER.finditer(without_code(text))
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """``text[start:end]`` of an answer is ``[number]``."""
+
+    number: int
+    start: int
+    end: int
 
 
-def cited_statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """The answer's statements with the markers that stand behind each.
+def markers_in(text: str) -> list[Marker]:
+    """The markers of an answer, in order."""
+    return [_marker(match) for match in MARKER.finditer(without_code(text))]
 
-    A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row;
-    markers in a paragraph of their own speak for the last statement before them (a table or a piece of code). A
-    statement without a marker behind it comes with none.
+
+def _marker(match: re.Match[str]) -> Marker:
+    return Marker(int(match[1]), *match.span())
+
+
+@dataclass(frozen=True, slots=True)
+class CitedStatement:
+    """A part of an answer and the markers that speak for it."""
+
+    text: str
+    markers: list[Marker]
+
+
+def cited_statements(text: str) -> list[CitedStatement]:
+    """The answer's statements in order, each with its markers; where there is a statement, every marker has one.
+
+    A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row.
+    Markers in a paragraph of their own speak for the last statement before them (a table or a piece of code), markers
+    before any statement for the first one.
     """
-    statements: list[tuple[str, list[int]]] = []
+    statements: list[CitedStatement] = []
+    early: list[Marker] = []
+
+    def add_statement(start: int, end: int) -> None:
+        statement = text[start:end].strip()
+        if _WORD.search(statement):
+            statements.append(CitedStatement(statement, [*early] if not statements else []))
+
     prose = without_code(text)
     for start, end in _pieces(text):
-        position = start
-        for group in _MARKERS.finditer(prose, start, end):
-            statement = text[position : group.start()].strip()
-            if _WORD.search(statement):
-                statements.append((statement, []))
-            if statements:
-                statements[-1][1].extend(_numbers(group.group()))
-            position = group.end()
-        rest = text[position:end].strip()
-        if _WORD.search(rest):
-            statements.append((rest, []))
-    return [(statement, tuple(markers)) for statement, markers in statements]
+        for match in MARKER.finditer(prose, start, end):
+            add_statement(start, match.start())
+            markers = statements[-1].markers if statements else early
+            markers.append(_marker(match))
+            start = match.end()
+        add_statement(start, end)
+    return statements
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from chat.grounding.citations import CitedSentence, cited_sentences, cited_statements, quoted
+from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
 from chat.grounding.evidence.parts import parts_of
 from chat.grounding.support.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support.scorer import Judgement, Statement, SupportScorer
@@ -22,11 +23,21 @@ from retrieval.text.language import detect_language
 if TYPE_CHECKING:
     from chat.grounding.support.similarity import EncodeAll
 
-    # A statement that cites a source, and the start and end of its words there where it stands word for word.
-    Mention = tuple[str, Source, tuple[int, int] | None]
     Judgements = list[Judgement | None]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """A statement that cites a source with these markers; ``verbatim`` is its start and end in the document, None
+    where it does not stand there word for word."""
+
+    statement: str
+    source: Source
+    markers: Sequence[Marker]
+    verbatim: tuple[int, int] | None
+
 
 DIGITS = 4
 _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
@@ -46,15 +57,20 @@ def verify(text: str, sources: Sequence[Source]) -> Verified:
     sentences = cited_sentences(text)
     cited, judged, measured = _judgements(
         [_evidence(source) for source in sources],
-        [(statement, source.marker) for statement, source, place in mentions if place is None],
+        [(mention.statement, mention.source.marker) for mention in mentions if mention.verbatim is None],
         [Statement(text[sentence.start : sentence.end], sentence.markers) for sentence in sentences],
     )
     comparable = {source.marker for source in sources if measured and not _is_foreign(source, text)}
     remaining = iter(cited)
-    citations = tuple(
-        _citation(source, *place, 1.0) if place else _closest(source, next(remaining), source.marker in comparable)
-        for _, source, place in mentions
-    )
+    found = [
+        citation
+        for mention in mentions
+        for citation in _citations(
+            mention,
+            *((mention.verbatim, 1.0) if mention.verbatim else _closest(mention.source, next(remaining), comparable)),
+        )
+    ]
+    citations = tuple(sorted(found, key=attrgetter("marker_start")))
     statements = tuple(
         _checked(sentence, judgement, citations, comparable)
         for sentence, judgement in zip(sentences, judged, strict=True)
@@ -63,19 +79,25 @@ def verify(text: str, sources: Sequence[Source]) -> Verified:
     return Verified(citations, statements, measured)
 
 
-def _mentions(text: str, by_marker: dict[int, Source]) -> list[Mention]:
+def _mentions(text: str, by_marker: dict[int, Source]) -> list[_Mention]:
+    statements = cited_statements(text)
     # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
-    statements = [(_LEADING_STOP.sub("", statement), markers) for statement, markers in cited_statements(text)]
-    mentions: list[Mention] = []
-    for number, (statement, markers) in enumerate(statements):
-        before = [uncited for uncited, _ in takewhile(lambda row: not row[1], reversed(statements[:number]))]
-        for marker in dict.fromkeys(markers):
-            if source := by_marker.get(marker):
-                mentions.append((statement, source, _verbatim(statement, before, source)))
+    words = [_LEADING_STOP.sub("", statement.text) for statement in statements]
+    mentions: list[_Mention] = []
+    uncited: list[str] = []
+    for statement, said in zip(statements, words, strict=True):
+        for number in dict.fromkeys(marker.number for marker in statement.markers):
+            if source := by_marker.get(number):
+                markers = [marker for marker in statement.markers if marker.number == number]
+                mentions.append(_Mention(said, source, markers, _verbatim(said, reversed(uncited), source)))
+        if statement.markers:
+            uncited.clear()
+        else:
+            uncited.append(said)
     return mentions
 
 
-def _verbatim(statement: str, before: Sequence[str], source: Source) -> tuple[int, int] | None:
+def _verbatim(statement: str, before: Iterable[str], source: Source) -> tuple[int, int] | None:
     """Start and end of a statement that stands in a source word for word; None for one that does not.
 
     ``before`` holds the statements without a marker in front of it, nearest first: those that stand right before it in
@@ -129,21 +151,34 @@ def _is_foreign(source: Source, answer: str) -> bool:
     return bool(spoken and written and spoken != written)
 
 
-def _closest(source: Source, judgement: Judgement | None, comparable: bool) -> VerifiedCitation:
-    """The citation of words that do not stand in their source as they are."""
+def _closest(
+    source: Source, judgement: Judgement | None, comparable: Collection[int]
+) -> tuple[tuple[int, int], float | None]:
+    """The place of the words that come closest to a statement that is not verbatim, and how far they support it."""
     block = source.block
+    support = _measured(judgement, source.marker in comparable)
     if judgement is None or judgement.place is None:
         first = next(iter(parts_of([source])), None)
-        start, end = (first.start, first.end) if first else (block.best.start, block.best.end)
-        return _citation(source, start, end, _measured(judgement, comparable))
+        return ((first.start, first.end) if first else (block.best.start, block.best.end)), support
     sentence = judgement.place.sentence
-    return _citation(source, sentence.start, sentence.end, _measured(judgement, comparable))
+    return (sentence.start, sentence.end), support
 
 
-def _citation(source: Source, start: int, end: int, support: float | None) -> VerifiedCitation:
-    block = source.block
+def _citations(mention: _Mention, place: tuple[int, int], support: float | None) -> Iterator[VerifiedCitation]:
+    block = mention.source.block
+    start, end = place
     quote = block.content[start - block.start : end - block.start]
-    return VerifiedCitation(source.marker, block.passage_at(start), quote, start, end, support)
+    for marker in mention.markers:
+        yield VerifiedCitation(
+            marker=marker.number,
+            passage=block.passage_at(start),
+            quote=quote,
+            start=start,
+            end=end,
+            marker_start=marker.start,
+            marker_end=marker.end,
+            support=support,
+        )
 
 
 def _checked(

@@ -27,7 +27,10 @@ _SIGNS = (
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A verified citation. ``href`` is empty when its document is gone; the words remain."""
+    """A verified citation. ``href`` is empty when its document is gone; the words remain.
+
+    ``marker_start`` is where its marker stands in the answer; None: it stands behind every mention of its marker.
+    """
 
     marker: int
     href: str
@@ -36,6 +39,7 @@ class Cited:
     page: int | None
     quote: str
     support: float | None = None
+    marker_start: int | None = None
 
     @property
     def where(self) -> str:
@@ -125,4 +129,5 @@ def saved_citation(citation: Citation) -> Cited:
         page=citation.page,
         quote=citation.quote,
         support=citation.support,
+        marker_start=citation.marker_start,
     )

@@ -155,7 +155,7 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> T
         debug=debug,
         unfolded=unfolded,
         was_searched=bool(answer.search_method),
-        addresses=_addresses(answer.sources, {int(marker[1]) for marker in markers_in(answer.text)}),
+        addresses=_addresses(answer.sources, {marker.number for marker in markers_in(answer.text)}),
     )
 
 

@@ -89,6 +89,8 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
         "citations": [
             {
                 "marker": citation.marker,
+                "marker_start": citation.marker_start,
+                "marker_end": citation.marker_end,
                 "chunk_id": citation.passage.chunk_id,
                 "document": {
                     "id": citation.passage.document_id,

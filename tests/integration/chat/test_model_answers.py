@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import verification
 from chat.grounding.evidence import weighing
 from chat.models import Answer
+from chat.openai_api.completions import Completion
 from chat.pages.turns import turn_of
 from chat.streaming import runs, streams
 from chat.templatetags.chat_rendering import answer_body
@@ -77,6 +79,37 @@ async def test_it_serves_again_without_a_second_request(library: Collection, mod
     again, _ = await ask()
     assert (again.repeats, again.prompt_version, again.usage) == (first, PROMPT_VERSION, {})
     assert len(model.requests) == 1
+
+
+async def test_every_marker_leads_to_its_own_words_on_every_way_out(
+    collection: Collection, ingest: Ingest, model: ModelServer
+) -> None:
+    await sync_to_async(ingest)(collection, "pressures.md", "Pump 3 bar.\n\nOf all pressures, valve 5 bar.")
+    text = "Pump 3 bar [1][1]. Valve 5 bar [1]."
+    model.pieces = [text]
+    question = "What is the pressure of pump and valve?"
+    first, events = await ask(question)
+    again, _ = await ask(question)
+    assert (first.text, again.repeats) == (text, first)
+    pump, repeated, valve = events[-1].payload["citations"]
+    assert [(each["marker_start"], each["marker_end"]) for each in (pump, repeated, valve)] == [
+        (11, 14),
+        (14, 17),
+        (31, 34),
+    ]
+    assert pump["quote"] == repeated["quote"] == "Pump 3 bar"
+    assert "valve 5 bar" in valve["quote"]
+    for answer in (first, again):
+        html = await sync_to_async(lambda answer=answer: answer_body(turn_of(answer)))()
+        assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, repeated, valve)]
+    completion = Completion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
+    annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
+    assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"] * 3
+    starts = [
+        f"start={citation['start']}&" in each["url"]
+        for citation, each in zip((pump, repeated, valve), annotations, strict=True)
+    ]
+    assert all(starts)
 
 
 async def test_without_a_model_there_is_no_prompt(library: Collection) -> None:

@@ -135,6 +135,6 @@ def test_code_keeps_its_brackets() -> None:
 def test_code_that_is_too_long_swallows_no_marker() -> None:
     shown = answer("manage.py reconcile", source("```sh\n" + "manage.py reconcile --all\n" * 60 + "```\n"))
     assert shown.endswith("\n\n```\n\n[1]")
-    ((statement, markers),) = cited_statements(shown)[-1:]
-    assert "reconcile" in statement
-    assert markers == (1,)
+    statement = cited_statements(shown)[-1]
+    assert "reconcile" in statement.text
+    assert [marker.number for marker in statement.markers] == [1]
