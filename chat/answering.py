@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
-from chat.grounding.evidence.weighing import evidence_for
 from chat.grounding.verification import verify
+from chat.grounding.weighing import evidence_for
 from chat.injection.detection import instruction_in
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, Draft, ModelGenerator

@@ -18,8 +18,7 @@ from prometheus_client import REGISTRY
 from chat import answering, asking
 from chat.generators import openai_compatible
 from chat.generators.prompts import PROMPT_VERSION
-from chat.grounding import verification
-from chat.grounding.evidence import weighing
+from chat.grounding import verification, weighing
 from chat.models import Answer
 from chat.openai_api.completions import Completion
 from chat.pages.turns import turn_of
