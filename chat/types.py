@@ -97,7 +97,7 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AnswerToken:
     """The next piece of the answer. A marker is never split over two pieces."""
 
     text: str
@@ -123,4 +123,4 @@ class Failed:
     message: str
 
 
-AnswerEvent = Searched | Token | Completed | Failed
+AnswerEvent = Searched | AnswerToken | Completed | Failed

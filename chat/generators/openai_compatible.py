@@ -25,7 +25,7 @@ from chat.generators.completion_stream import Delta, deltas
 from chat.generators.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
 from chat.generators.thinking import ThoughtFilter
 from chat.output.stream import OutputStream
-from chat.protocols import Draft
+from chat.protocols import PartialAnswer
 from chat.types import Source, Usage
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
@@ -51,7 +51,7 @@ _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|re
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """``silence_seconds`` bounds the wait for each next sign of the model, ``total_seconds`` the whole answer with all
     attempts. ``context_tokens`` is what prompt and answer may hold together."""
 
@@ -76,11 +76,11 @@ class OpenAICompatibleGenerator:
     """A ModelGenerator. Raises: ImproperModel for an endpoint that no request can be made to."""
 
     def __init__(
-        self, base_url: str, api_key: str, model: str, limits: Limits | None = None, prices: Prices | None = None
+        self, base_url: str, api_key: str, model: str, limits: AnswerLimits | None = None, prices: Prices | None = None
     ) -> None:
         self.name = model
         self._endpoint = ChatEndpoint(base_url, api_key, model)
-        self._limits = limits or Limits()
+        self._limits = limits or AnswerLimits()
         self._prices = prices
         # Parameters that this server has refused: it is not asked with them again.
         self._refused: frozenset[str] = frozenset()
@@ -88,10 +88,10 @@ class OpenAICompatibleGenerator:
 
     def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
-        return self.compose(question, sources, (), Draft())
+        return self.compose(question, sources, (), PartialAnswer())
 
     async def compose(
-        self, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+        self, question: str, sources: Sequence[Source], history: Sequence[Turn], partial: PartialAnswer
     ) -> AsyncGenerator[str, None]:
         limits = self._limits
         prompt = compose(
@@ -101,12 +101,12 @@ class OpenAICompatibleGenerator:
             budget_tokens=max(1, limits.context_tokens - limits.answer_tokens),
             history=history,
         )
-        draft.generator, draft.prompt_version, draft.left_out = self.name, PROMPT_VERSION, prompt.left_out
-        draft.usage = self._usage(prompt.tokens, 0, estimated=True)
+        partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
+        partial.usage = self._usage(prompt.tokens, 0, estimated=True)
         output = OutputStream(prompt, question, sources, history)
         head = ""
         declined = True
-        async with aclosing(self._texts(list(prompt.messages), draft)) as pieces:
+        async with aclosing(self._texts(list(prompt.messages), partial)) as pieces:
             async for piece in pieces:
                 if declined:
                     # Until it is clear that the model does not decline, nothing is shown.
@@ -126,28 +126,28 @@ class OpenAICompatibleGenerator:
         if rest := output.close():
             yield rest
 
-    async def _texts(self, messages: list[dict[str, str]], draft: Draft) -> AsyncGenerator[str, None]:
-        """What the model says, without what it thinks aloud; ``draft`` learns what it took and how it ended."""
-        assert draft.usage is not None
-        prompt_tokens, counted = draft.usage.prompt_tokens, False
+    async def _texts(self, messages: list[dict[str, str]], partial: PartialAnswer) -> AsyncGenerator[str, None]:
+        """What the model says, without what it thinks aloud; ``partial`` learns what it took and how it ended."""
+        assert partial.usage is not None
+        prompt_tokens, counted = partial.usage.prompt_tokens, False
         said_bytes = 0
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * self._limits.answer_tokens)
         thoughts = ThoughtFilter()
         async with aclosing(self._deltas(messages)) as received:
             async for delta in received:
                 if delta.finish_reason == "content_filter":
-                    draft.filtered = True
+                    partial.filtered = True
                     raise GenerationFailed("The model server's content filter stopped the answer.")
-                draft.cut_off = draft.cut_off or delta.finish_reason == "length"
+                partial.cut_off = partial.cut_off or delta.finish_reason == "length"
                 if delta.prompt_tokens is not None and delta.completion_tokens is not None:
-                    draft.usage, counted = self._usage(delta.prompt_tokens, delta.completion_tokens), True
+                    partial.usage, counted = self._usage(delta.prompt_tokens, delta.completion_tokens), True
                 elif delta.text and not counted:
                     said_bytes += len(delta.text.encode())
-                    draft.usage = self._usage(prompt_tokens, math.ceil(said_bytes / BYTES_PER_TOKEN), estimated=True)
+                    partial.usage = self._usage(prompt_tokens, math.ceil(said_bytes / BYTES_PER_TOKEN), estimated=True)
                 shown = thoughts.feed(delta.text)
                 if len(shown) > characters_left:
                     # A server that heeds no max_tokens: the rest is not read.
-                    draft.cut_off = True
+                    partial.cut_off = True
                     yield shown[:characters_left]
                     return
                 characters_left -= len(shown)

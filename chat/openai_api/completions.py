@@ -16,7 +16,7 @@ Payload = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class ChatCompletion:
     """What stays the same in all that is sent of one completion.
 
     ``site`` is the site's address without a closing slash; ``ignored`` names what was sent and had no effect.

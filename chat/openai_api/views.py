@@ -14,7 +14,7 @@ from chat import asking, payloads
 from chat.api.ask import finished
 from chat.api.events import unbuffered
 from chat.models import Answer
-from chat.openai_api.completions import Completion
+from chat.openai_api.completions import ChatCompletion
 from chat.openai_api.conversations import carried_on
 from chat.openai_api.errors import ModelNotFound, OpenAIView
 from chat.openai_api.messages import INSTRUCTING_ROLES, Asked, NoQuestion, asked_by
@@ -59,7 +59,7 @@ class CompletionsView(OpenAIView):
         collection = collection_in(fields.get("model") or "")
         answer = _begun(request, asked, collection, fields)
         instructed = any(message.role in INSTRUCTING_ROLES for message in fields["messages"])
-        completion = Completion(
+        completion = ChatCompletion(
             id=f"chatcmpl-{answer.pk.hex}",
             created=int(answer.created_at.timestamp()),
             model=model_of(collection),

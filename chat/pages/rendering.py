@@ -275,7 +275,7 @@ def _unlink(state: StateCore) -> None:
         token.children = children
 
 
-class _Renderer(SafeRenderer):
+class _AnswerRenderer(SafeRenderer):
     def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
@@ -284,7 +284,7 @@ class _Renderer(SafeRenderer):
 
 
 def _markdown() -> MarkdownIt:
-    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_Renderer)
+    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
     markdown.inline.ruler.before("link", "citation", _citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)

@@ -23,7 +23,7 @@ LOW_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ShownTurn:
     """A question and what became of it.
 
     ``completed_question`` is what the question was understood as, empty when it stood for itself. ``checked`` counts
@@ -128,11 +128,11 @@ class Turn:
         return " ".join(filter(None, [self.doubt_summary, plain(without_markers(self.text))]))
 
 
-def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> Turn:
+def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
     """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(saved_citation, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
-    return Turn(
+    return ShownTurn(
         id=answer.pk,
         conversation=answer.conversation_id,
         question=answer.question,
@@ -166,9 +166,9 @@ def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> 
     return tuple(dict.fromkeys([*found, *(source["document"]["url"] for source in cited if source["document"]["url"])]))
 
 
-def withheld_turn(answer: Answer) -> Turn:
+def withheld_turn(answer: Answer) -> ShownTurn:
     """The question alone: the answer quotes what the reader may not read."""
-    return Turn(
+    return ShownTurn(
         id=answer.pk,
         conversation=answer.conversation_id,
         question=answer.question,
@@ -183,12 +183,12 @@ def withheld_turn(answer: Answer) -> Turn:
     )
 
 
-def with_refused_feedback(turn: Turn, error: str, *, reason: str, comment: str) -> Turn:
+def with_refused_feedback(turn: ShownTurn, error: str, *, reason: str, comment: str) -> ShownTurn:
     """The turn with what its reader sent, to be put right, in place of what is saved; ``reason`` is empty or valid."""
     return replace(turn, reason=reason, comment=comment, feedback_error=error, unfolded=True)
 
 
-def failed_turn(turn: Turn, payload: Mapping[str, Any]) -> Turn:
+def failed_turn(turn: ShownTurn, payload: Mapping[str, Any]) -> ShownTurn:
     return replace(turn, status=Answer.Status.FAILED.value, error=payload["message"])
 
 

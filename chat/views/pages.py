@@ -17,7 +17,7 @@ from chat.conversations.listing import listing
 from chat.models import Answer, Conversation
 from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions
-from chat.pages.turns import Turn, turn_of, withheld_turn
+from chat.pages.turns import ShownTurn, turn_of, withheld_turn
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
 from retrieval.models import Collection
 
@@ -42,7 +42,7 @@ def page(
     error: str = "",
     question: str = "",
     renaming: TitleForm | None = None,
-    refused_feedback: Turn | None = None,
+    refused_feedback: ShownTurn | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
     unfolded = request.GET.get("unfold", "")

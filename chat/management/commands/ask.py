@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from chat import answering, payloads
 from chat.asking import InvalidQuestion, checked
-from chat.types import Completed, Failed, Searched, Token
+from chat.types import AnswerToken, Completed, Failed, Searched
 from retrieval.access import everything
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
@@ -54,7 +54,7 @@ class Command(PreparedCommand):
             match event:
                 case Searched():
                     outcome.searched = event
-                case Token():
+                case AnswerToken():
                     outcome.pieces.append(event.text)
                     if not quiet:
                         self.stdout.write(event.text, ending="")

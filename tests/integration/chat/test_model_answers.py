@@ -20,7 +20,7 @@ from chat.generators import openai_compatible
 from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import verification, weighing
 from chat.models import Answer
-from chat.openai_api.completions import Completion
+from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import turn_of
 from chat.streaming import runs, streams
 from chat.templatetags.chat_rendering import answer_body
@@ -101,7 +101,7 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(
     for answer in (first, again):
         html = await sync_to_async(lambda answer=answer: answer_body(turn_of(answer)))()
         assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, repeated, valve)]
-    completion = Completion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
+    completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
     assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"] * 3
     starts = [

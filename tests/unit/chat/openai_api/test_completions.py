@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chat.openai_api.completions import Completion
+from chat.openai_api.completions import ChatCompletion
 
-COMPLETION = Completion("chatcmpl-1", 1_700_000_000, "ragsite", "How heavy?", "https://docs.example", ["temperature"])
+COMPLETION = ChatCompletion(
+    "chatcmpl-1", 1_700_000_000, "ragsite", "How heavy?", "https://docs.example", ["temperature"]
+)
 SOURCES = [{"marker": 1, "content": "x" * 40}]
 
 
