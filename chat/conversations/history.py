@@ -22,7 +22,7 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     conversation's.
     """
     if answer.history is not None:
-        return tuple(Turn(told["question"], told["answer"]) for told in answer.history[-REMEMBERED_TURNS:])
+        return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
     earlier = _answers_before(answer)
     withheld = rights.withheld_from(answer.conversation.owner or AnonymousUser(), earlier)
     return tuple(

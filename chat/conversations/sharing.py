@@ -45,8 +45,8 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
     listed = list(answers)
     documents = {answer.pk: {source["document"]["id"] for source in answer.sources} for answer in listed}
     closed = rights.withheld_from(user, listed)
-    wanted = frozenset().union(*documents.values())
-    readable = set(Document.objects.readable_by(user).filter(pk__in=wanted).values_list("pk", flat=True))
+    behind = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*documents.values()))
+    readable = set(behind.values_list("pk", flat=True))
     withheld: set[uuid.UUID] = set()
     told: defaultdict[uuid.UUID, deque[Answer]] = defaultdict(lambda: deque(maxlen=REMEMBERED_TURNS))
     for answer in listed:

@@ -163,14 +163,14 @@ class OpenAICompatibleGenerator:
             breaker.enter()
         except Open as error:
             raise GenerationFailed(str(error)) from None
-        told = False
+        has_begun = False
         try:
             async with aclosing(self._attempted(messages)) as received:
                 async for delta in received:
-                    if not told and breaker.state is not State.CLOSED:
+                    if not has_begun and breaker.state is not State.CLOSED:
                         # Its first sign lets the others in; a trial may be as long as an answer.
                         breaker.succeeded()
-                    told = True
+                    has_begun = True
                     yield delta
         except GenerationFailed as error:
             if isinstance(error.__cause__, _Refused) and error.__cause__.status in _OF_THE_QUESTION:
@@ -192,12 +192,12 @@ class OpenAICompatibleGenerator:
         seconds = min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
         ends_at = time.monotonic() + seconds
         for attempt in range(1, ATTEMPTS + 1):
-            begun = False
+            has_begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
                 async with aclosing(self._asked(messages, ends_at)) as received:
                     async for delta in received:
-                        begun = begun or bool(delta.text)
+                        has_begun = has_begun or bool(delta.text)
                         yield delta
                 return
             except _Refused as error:
@@ -208,12 +208,12 @@ class OpenAICompatibleGenerator:
                 if pause_seconds > LONGEST_PAUSE_SECONDS:
                     raise GenerationFailed(f"{error} It asks for a pause of {pause_seconds:.0f} s.") from error
             except _OutOfTime as error:
-                if not begun:
+                if not has_begun:
                     raise GenerationFailed(str(error)) from error
                 yield Delta(finish_reason="length")
                 return
             except httpx2.HTTPError as error:
-                if begun or attempt == ATTEMPTS:
+                if has_begun or attempt == ATTEMPTS:
                     raise GenerationFailed(f"The line to the model broke: {type(error).__name__}.") from error
             if time.monotonic() + pause_seconds > ends_at:
                 raise GenerationFailed(f"The model was not there within {seconds:.3g} s.")

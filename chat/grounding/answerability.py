@@ -117,10 +117,10 @@ def assess(
     weights = stem_weights(
         stems(question), [set(stems(f"{block.heading} {block.table_head} {block.text}")) for block in blocks]
     )
-    held = [set(stems(_text(source))) for source in sources]
+    source_stems = [set(stems(_text(source))) for source in sources]
     features = {
-        "coverage": max(_share(weights, words) for words in held),
-        "reach": _share(weights, set().union(*held)),
+        "coverage": max(_share(weights, words) for words in source_stems),
+        "reach": _share(weights, set().union(*source_stems)),
     }
     if not by_words:
         features["similarity"] = max(each.similarity for each in scored)

@@ -91,7 +91,8 @@ def extract_assertion(sentence: str) -> Assertion | None:
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
-    text = _LIST_MARK.sub(_blank, sentence, count=1) if _LIST_MARK.match(sentence) else sentence
+    mark = _LIST_MARK.match(sentence)
+    text = _blank(mark) + sentence[mark.end() :] if mark else sentence
     text = _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text))
     words = tuple(word for word in words_of(text) if word.stem not in _JOINING)
     numbers = numbers_asserted(text)

@@ -10,7 +10,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 
 from chat.grounding.code_spans import PIECE_BREAK, blank, code_in, context, settled, without, without_code
 from retrieval.text.sentences import spans
@@ -83,7 +84,8 @@ class MarkerStream:
         text = self._text()
         cut = settled(text)
         if cut == len(text):
-            cut = _start_of_open_group(text)
+            group = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
+            cut = len(text[: group.start() if group else len(text)].rstrip(" \t"))
         return self._show(text, max(cut, len(self._before)))
 
     def close(self) -> str:
@@ -99,26 +101,17 @@ class MarkerStream:
     def _show(self, text: str, upto: int) -> str:
         begin = len(self._before)
         self._before, self._held = context(text[:upto]), text[upto:]
-        return _rewritten(text, self._known, begin, upto)
+        return keep_known_markers(text, self._known, begin, upto)
 
 
-def _start_of_open_group(text: str) -> int:
-    """Where the end of a text begins that may become a marker, the blanks before it included."""
-    opened = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
-    return len(text[: opened.start() if opened else len(text)].rstrip(" \t"))
-
-
-def keep_known_markers(text: str, known: Collection[int]) -> str:
-    """``text`` with every marker in the form ``[n]``, and those that name no known source removed with the space
-    before.
+def keep_known_markers(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:
+    """``text[begin:end]`` with every marker in the form ``[n]``, and those that name no known source removed with the
+    space before.
 
     Markers in one bracket are taken apart: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with a number 0, are no
     markers and stay; in code, numbers that a prompt wrote as ``⟦n⟧`` are written ``[n]`` again.
     """
-    return _rewritten(text, known)
 
-
-def _rewritten(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:
     def rewrite(match: re.Match[str]) -> str:
         group = match.group()
         numbers = _numbers(group)
@@ -209,16 +202,16 @@ def cited_statements(text: str) -> list[CitedStatement]:
     return statements
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CitedSentence:
-    """A sentence, list item or table row of an answer, ``text[start:end]``, and the markers that speak for it.
+    """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
 
     It ends before the markers behind it, those before its full stop aside; the sign of a list item is no part of it.
     """
 
     start: int
     end: int
-    markers: tuple[int, ...]
+    markers: tuple[int, ...] = ()
 
 
 def cited_sentences(text: str) -> list[CitedSentence]:
@@ -234,39 +227,31 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     markers = without_code(text)
     prose = without(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
-        prose = left_out.sub(lambda found: blank(found.group()), prose)
+        prose = left_out.sub(lambda match: blank(match.group()), prose)
     prose = without(prose, [group.span() for group in _MARKERS.finditer(markers)])
-    paragraphs: list[_Paragraph] = []
-    for start, end in _pieces(text):
-        found = [_without_sign(prose, *span[:2]) for span in spans(prose, start, end) if _WORD.search(prose, *span[:2])]
-        if found:
-            paragraphs.append(_Paragraph(found))
-        for group in _MARKERS.finditer(markers, start, end):
-            if paragraphs and (found or not _begins_between(blocks, paragraphs[-1].end, group.start())):
-                paragraphs[-1].cite(group.start(), _numbers(group.group()))
-    return [sentence for paragraph in paragraphs for sentence in paragraph.sentences()]
+    paragraphs: list[list[CitedSentence]] = []
+    for piece in _pieces(text):
+        sentences = [
+            CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
+            for start, end, _break in spans(prose, *piece)
+            if _WORD.search(prose, start, end)
+        ]
+        if sentences:
+            paragraphs.append(sentences)
+        for group in _MARKERS.finditer(markers, *piece):
+            if paragraphs and (sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start())):
+                _cite(paragraphs[-1], group.start(), _numbers(group.group()))
+    return list(chain.from_iterable(paragraphs))
 
 
-class _Paragraph:
-    """The sentences of a paragraph, at least one, and the markers that speak for each."""
-
-    def __init__(self, places: Sequence[tuple[int, int]]) -> None:
-        self._places = places
-        self._markers: list[dict[int, None]] = [{} for _ in places]
-        self.end = places[-1][1]
-
-    def cite(self, at: int, markers: Sequence[int]) -> None:
-        """Markers that stand at an offset of the text speak for the sentence there, and those before without any."""
-        last = max(0, bisect_right(self._places, at, key=itemgetter(0)) - 1)
-        first = last
-        while first > 0 and not self._markers[first - 1]:
-            first -= 1
-        for own in self._markers[first : last + 1]:
-            own.update(dict.fromkeys(markers))
-
-    def sentences(self) -> Iterator[CitedSentence]:
-        for (start, end), markers in zip(self._places, self._markers, strict=True):
-            yield CitedSentence(start, end, tuple(markers))
+def _cite(sentences: Sequence[CitedSentence], at: int, numbers: Sequence[int]) -> None:
+    """Add the markers at an offset to the sentence there, and to those right before it that have none."""
+    last = max(0, bisect_right(sentences, at, key=attrgetter("start")) - 1)
+    first = last
+    while first > 0 and not sentences[first - 1].markers:
+        first -= 1
+    for sentence in sentences[first : last + 1]:
+        sentence.markers = tuple(dict.fromkeys((*sentence.markers, *numbers)))
 
 
 def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
@@ -282,8 +267,3 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield begin, gap.start()
         begin = gap.end()
     yield begin, len(text)
-
-
-def _without_sign(text: str, start: int, end: int) -> tuple[int, int]:
-    sign = _LIST_SIGN.match(text, start, end)
-    return (sign.end() if sign else start), end

@@ -47,12 +47,12 @@ def code_in(text: str) -> list[Code]:
     """The code of a text, in order. Backticks without their like in the same paragraph, list item or row are text."""
     return [
         Code(
-            found.start("fence" if found["fence"] else "ticks"),
-            found.end(),
-            found["fence"] or "",
-            found["open"] is not None,
+            match.start("fence" if match["fence"] else "ticks"),
+            match.end(),
+            match["fence"] or "",
+            match["open"] is not None,
         )
-        for found in _CODE.finditer(text)
+        for match in _CODE.finditer(text)
     ]
 
 
@@ -102,7 +102,7 @@ def _settled(text: str) -> tuple[int, Code | None]:
     codes = code_in(text)
     if codes and codes[-1].is_open:
         return text.rfind("\n") + 1, codes[-1]
-    last_end = max((found.start() for found in _ENDS_OF_INLINE.finditer(text)), default=0)
+    last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     for ticks in _TICKS.finditer(text, last_end):
         if len(text) <= ticks.end() + _LONGEST_INLINE and not any(
             code.start <= ticks.start() < code.end for code in codes

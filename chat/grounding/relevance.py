@@ -137,12 +137,12 @@ def _match_words(question: str, blocks: Sequence[QuotableBlock]) -> tuple[list[f
         )
         for block in blocks
     ]
-    weights = stem_weights(wanted, [own | heading for own, heading, _ in texts])
+    weights = stem_weights(wanted, [own | heading for own, heading, _titles in texts])
     dutch = _dutch_sources(question, blocks)
     in_dutch = [block.source.marker in dutch for block in blocks]
     related = related_words(
         wanted,
-        {word for held, is_dutch in zip(texts, in_dutch, strict=True) if is_dutch for words in held for word in words},
+        {stem for parts, is_dutch in zip(texts, in_dutch, strict=True) if is_dutch for part in parts for stem in part},
     )
     coverages, heading_matches = [], []
     for (own, heading, titles), is_dutch in zip(texts, in_dutch, strict=True):
@@ -164,14 +164,14 @@ def _coverage(
     total = sum(weights.values())
     if not total:
         return 0.0
-    held = 0.0
+    covered = 0.0
     for word, weight in weights.items():
-        held += weight * max(
+        covered += weight * max(
             _share_held(word, own, related),
             HEADING_SHARE * _share_held(word, heading, related),
             TITLE_SHARE * _share_held(word, titles, related),
         )
-    return held / total
+    return covered / total
 
 
 def _heading_match(weights: Mapping[str, float], heading: set[str], related: Related) -> float:

@@ -39,12 +39,12 @@ def asked_by(messages: Sequence[Message]) -> Asked:
 
     Raises: NoQuestion.
     """
-    said = [message for message in messages if message.role not in INSTRUCTING_ROLES]
-    if not said:
+    spoken = [message for message in messages if message.role not in INSTRUCTING_ROLES]
+    if not spoken:
         raise NoQuestion("There is no message of the role user: the last one is the question.")
-    if said[-1].role != "user":
+    if spoken[-1].role != "user":
         raise NoQuestion("The last message must be the user's question: a reply cannot be gone on with.")
-    return Asked(said[-1].text, tuple(_turns(said[:-1]))[-MOST_TURNS:])
+    return Asked(spoken[-1].text, tuple(_turns(spoken[:-1]))[-MOST_TURNS:])
 
 
 @dataclass(slots=True)
@@ -56,9 +56,9 @@ class _OpenTurn:
         return Turn(_stored(self.question), _stored("\n\n".join(self.replies)))
 
 
-def _turns(said: Iterable[Message]) -> Iterable[Turn]:
+def _turns(messages: Iterable[Message]) -> Iterable[Turn]:
     turn: _OpenTurn | None = None
-    for message in said:
+    for message in messages:
         if message.role == "user":
             if turn is not None:
                 yield turn.closed()

@@ -7,6 +7,7 @@ addresses that stand in a cited source (others are shown as text), and everythin
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from django.utils.html import escape, format_html
@@ -49,9 +50,8 @@ def answer_html(
     alone."""
     # The parser makes all line ends one character.
     placed = {
-        (cited.marker, at if at is None else at - text.count("\r\n", 0, at)): cited
+        (cited.marker, cited.marker_start and cited.marker_start - text.count("\r\n", 0, cited.marker_start)): cited
         for cited in citations
-        for at in (cited.marker_start,)
     }
 
     def link(marker: int, at: int) -> str:
@@ -106,8 +106,8 @@ def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], befo
         marker = int(match.group(1))
         if marker not in markers:
             continue
-        said = _without_signs(whole[position : match.start()]).rstrip(" ")
-        html += [escape(said), _source_link(answer_id, marker, markers)]
+        words = _without_signs(whole[position : match.start()]).rstrip(" ")
+        html += [escape(words), _source_link(answer_id, marker, markers)]
         position = match.end()
     html.append(escape(_without_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
@@ -181,15 +181,13 @@ class StreamedMarkdown:
         return finished, open_
 
 
+@dataclass(frozen=True, slots=True)
 class Lines:
     """Blocks that will not change any more, the block that still grows, and the line that is being written."""
 
-    __slots__ = ("finished", "open", "tail")
-
-    def __init__(self, finished: SafeString, open_: SafeString, tail: SafeString) -> None:
-        self.finished = finished
-        self.open = open_
-        self.tail = tail
+    finished: SafeString
+    open: SafeString
+    tail: SafeString
 
 
 # Markdown ------------------------------------------------------------------------------------------------------------

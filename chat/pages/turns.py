@@ -37,12 +37,12 @@ class ShownTurn:
     conversation: uuid.UUID
     question: str
     status: str
-    text: str
-    refused: bool
-    error: str
-    notices: tuple[str, ...]
-    citations: tuple[Cited, ...]
-    sources: tuple[SourceCard, ...]
+    text: str = ""
+    refused: bool = False
+    error: str = ""
+    notices: tuple[str, ...] = ()
+    citations: tuple[Cited, ...] = ()
+    sources: tuple[SourceCard, ...] = ()
     completed_question: str = ""
     confidence: float | None = None
     doubts: tuple[Doubt, ...] = ()
@@ -102,12 +102,12 @@ class ShownTurn:
             return ""
         if self.checked == 1:
             return _("This answer is not borne out by the sources.")
-        said = ngettext(
+        summary = ngettext(
             "%(doubted)d of %(checked)d sentences is not borne out by the sources.",
             "%(doubted)d of %(checked)d sentences are not borne out by the sources.",
             len(self.doubts),
         )
-        return said % {"doubted": len(self.doubts), "checked": self.checked}
+        return summary % {"doubted": len(self.doubts), "checked": self.checked}
 
     @property
     def feedback_reason(self) -> str:
@@ -117,10 +117,10 @@ class ShownTurn:
     @property
     def copy_text(self) -> str:
         """The answer with its sources, as plain text."""
-        lines = [with_doubts(self.text, self.doubts).strip()]
-        for source in self.cited_sources:
-            lines.append(f"[{source.marker}] " + ", ".join(part for part in (source.title, source.where) if part))
-        return "\n".join([lines[0], "", *lines[1:]] if lines[1:] else lines)
+        sources = (
+            f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
+        )
+        return "\n".join([with_doubts(self.text, self.doubts).strip(), "", *sources]).rstrip()
 
     @property
     def spoken_text(self) -> str:
@@ -162,25 +162,13 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> S
 def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:
     """The addresses in the sources of these markers, and those of their documents."""
     cited = [source for source in sources if source["marker"] in named]
-    found = [address for source in cited for address in addresses_in(source["content"])]
-    return tuple(dict.fromkeys([*found, *(source["document"]["url"] for source in cited if source["document"]["url"])]))
+    addresses = [address for source in cited for address in addresses_in(source["content"])]
+    return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
 
 def withheld_turn(answer: Answer) -> ShownTurn:
     """The question alone: the answer quotes what the reader may not read."""
-    return ShownTurn(
-        id=answer.pk,
-        conversation=answer.conversation_id,
-        question=answer.question,
-        status=answer.status,
-        text="",
-        refused=False,
-        error="",
-        notices=(),
-        citations=(),
-        sources=(),
-        is_withheld=True,
-    )
+    return ShownTurn(answer.pk, answer.conversation_id, answer.question, answer.status, is_withheld=True)
 
 
 def with_refused_feedback(turn: ShownTurn, error: str, *, reason: str, comment: str) -> ShownTurn:
