@@ -17,9 +17,9 @@ from chat.api.events import unbuffered
 from chat.models import Answer, Conversation
 from chat.openai_api.completions import ChatCompletion
 from chat.openai_api.errors import ModelNotFound, OpenAIView
-from chat.openai_api.messages import INSTRUCTING_ROLES, Asked, NoQuestion, asked_by
+from chat.openai_api.messages import INSTRUCTING_ROLES, AskedQuestion, NoQuestion, parse_messages
 from chat.openai_api.models import collection_in, list_models, model_of
-from chat.openai_api.parameters import without_effect
+from chat.openai_api.parameters import list_ignored
 from chat.openai_api.serializers import (
     CompletionRequestSerializer,
     CompletionSerializer,
@@ -53,7 +53,7 @@ class CompletionsView(OpenAIView):
         body.is_valid(raise_exception=True)
         fields = body.validated_data
         try:
-            asked = asked_by(fields["messages"])
+            asked = parse_messages(fields["messages"])
         except NoQuestion as error:
             raise ValidationError({"messages": [str(error)]}) from error
         collection = collection_in(fields.get("model") or "")
@@ -65,7 +65,7 @@ class CompletionsView(OpenAIView):
             model=model_of(collection),
             question=answer.question,
             site=request.build_absolute_uri("/").rstrip("/"),
-            ignored=without_effect(body.initial_data, instructed),
+            ignored=list_ignored(body.initial_data, instructed),
         )
         if fields.get("stream"):
             options = fields.get("stream_options") or {}
@@ -76,7 +76,7 @@ class CompletionsView(OpenAIView):
         return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
 
 
-def _begin_answer(request: Request, asked: Asked, collection: str, fields: dict[str, Any]) -> Answer:
+def _begin_answer(request: Request, asked: AskedQuestion, collection: str, fields: dict[str, Any]) -> Answer:
     """The answer, not yet written. Of earlier turns, those of the messages count: the caller may have changed them."""
     try:
         return asking.begin(
@@ -97,7 +97,7 @@ def _begin_answer(request: Request, asked: Asked, collection: str, fields: dict[
         raise Busy(str(error), error.retry_after_seconds) from error
 
 
-def _continued_conversation(user: Any, asked: Asked, collection: str) -> uuid.UUID | None:
+def _continued_conversation(user: Any, asked: AskedQuestion, collection: str) -> uuid.UUID | None:
     """The user's conversation whose last answer is the last reply of the messages; None: they begin a new one.
 
     The protocol names no conversations: without this, each follow-up would become one in the user's list. Programs
