@@ -26,24 +26,30 @@ _SIGNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
-    """A verified citation. ``href`` is empty when its document is gone; the words remain.
-
-    ``marker_start`` is where its marker stands in the answer; None: it stands behind every mention of its marker.
-    """
+class _Shown:
+    """``href`` is empty when the document is gone."""
 
     marker: int
     href: str
     title: str
     section: str
     page: int | None
-    quote: str
-    support: float | None = None
-    marker_start: int | None = None
 
     @property
     def where(self) -> str:
         return place(self.section, self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited(_Shown):
+    """A verified citation, whose words remain when its document is gone.
+
+    ``marker_start`` is where its marker stands in the answer; None: it stands behind every mention of its marker.
+    """
+
+    quote: str
+    support: float | None = None
+    marker_start: int | None = None
 
     @property
     def preview(self) -> str:
@@ -63,20 +69,11 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCard:
+class SourceCard(_Shown):
     """A numbered source beside the answer."""
 
-    marker: int
-    href: str
-    title: str
-    section: str
-    page: int | None
     excerpt: str
     quotes: tuple[Cited, ...] = ()
-
-    @property
-    def where(self) -> str:
-        return place(self.section, self.page)
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:

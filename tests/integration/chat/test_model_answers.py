@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -231,7 +230,7 @@ def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
         raise EmbeddingFailed("The embedding server does not answer.")
 
     monkeypatch.setattr(type(retrieval_conf.embedder()), "embed_documents", down)
-    monkeypatch.setattr(weighing, "_recent", OrderedDict())
+    weighing._weigh_with_vectors.cache_clear()
 
 
 BY_WORDS = "The embedding model did not answer: what the passages say was judged by their words alone."
