@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from chat import conf
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.grounding.verification import verify
-from chat.grounding.weighing import evidence_for
-from chat.injection.detection import instruction_in
+from chat.grounding.weighing import gather_evidence
+from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched, Source, Usage, Verified
@@ -80,7 +80,7 @@ async def answer(
     if history and searched.trace.reformulation is not None:
         # "And in winter?" says nothing to whoever answers from the sources alone.
         question = searched.trace.query
-    evidence = await in_thread(evidence_for)(question, searched.sources)
+    evidence = await in_thread(gather_evidence)(question, searched.sources)
     answerability = evidence.answerability
     yield replace(searched, confidence=round(answerability.probability, 4))
     # A failed vector leg is told as such. The question's vector may be remembered: then nobody else would tell.
@@ -140,7 +140,7 @@ def in_thread(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
 def instruction(question: str) -> str:
     """The rule by which a question reads like an instruction to the site; empty for others, and when nobody checks."""
-    return instruction_in(question) if settings.CHAT_INJECTION_CHECK else ""
+    return find_instruction(question) if settings.CHAT_INJECTION_CHECK else ""
 
 
 def _written(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from django.utils import timezone
 
 from chat.conversations import rights
-from chat.conversations.history import REMEMBERED_TURNS, TOLD
+from chat.conversations.history import REMEMBERED_STATUSES, REMEMBERED_TURNS
 from chat.models import Answer, Conversation
 from retrieval.models import Document
 
@@ -56,6 +56,6 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
         retells = may_retell and any(turn.pk in withheld and not turn.refused for turn in before)
         if retells or answer.pk in closed or not documents[answer.pk] <= readable:
             withheld.add(answer.pk)
-        if answer.status in TOLD:
+        if answer.status in REMEMBERED_STATUSES:
             before.append(answer)
     return frozenset(withheld)

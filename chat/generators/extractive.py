@@ -16,10 +16,10 @@ from asgiref.sync import sync_to_async
 from chat.exceptions import NoAnswer
 from chat.grounding.answerability import Evidence
 from chat.grounding.blocks import BlockKind, QuotableBlock
-from chat.grounding.citations import quoted_in_answer
-from chat.grounding.code_spans import code_in
+from chat.grounding.citations import quote_for_answer
+from chat.grounding.code_spans import find_code
 from chat.grounding.relevance import ScoredBlock
-from chat.grounding.weighing import evidence_for
+from chat.grounding.weighing import gather_evidence
 from chat.types import Source
 
 LARGEST_EXCERPTS = 3
@@ -56,7 +56,7 @@ class Excerpt:
     @property
     def text(self) -> str:
         offset = self.source.block.start
-        return quoted_in_answer(self.source.block.content[self.start - offset : self.end - offset])
+        return quote_for_answer(self.source.block.content[self.start - offset : self.end - offset])
 
 
 class ExtractiveGenerator:
@@ -64,7 +64,7 @@ class ExtractiveGenerator:
 
     name = "extractive"
 
-    def __init__(self, weigh: Weigh = evidence_for) -> None:
+    def __init__(self, weigh: Weigh = gather_evidence) -> None:
         self._weigh = weigh
 
     async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
@@ -169,8 +169,8 @@ def _is_of_same_table(one: Excerpt, other: Excerpt) -> bool:
 def _render(excerpt: Excerpt) -> str:
     """The excerpt with its marker, where that is no part of code and no table cell of its own."""
     marker = f"[{excerpt.source.marker}]"
-    text = f"{quoted_in_answer(excerpt.table_head)}\n{excerpt.text}" if excerpt.table_head else excerpt.text
-    codes = code_in(text)
+    text = f"{quote_for_answer(excerpt.table_head)}\n{excerpt.text}" if excerpt.table_head else excerpt.text
+    codes = find_code(text)
     if codes and codes[-1].is_open:
         # Code that is too long is cut in its middle.
         text = f"{text}\n\n{codes[-1].fence}"

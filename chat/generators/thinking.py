@@ -28,7 +28,8 @@ class ThoughtFilter:
         # Another thought may follow right behind the first.
         while at < len(text):
             if self._closing is None:
-                at = len(text) - len(text[at:].lstrip())
+                while at < len(text) and text[at].isspace():
+                    at += 1
                 head = text[at : at + _LONGEST_TAG].lower()
                 opened = next((tag for tag in _CLOSINGS if head.startswith(tag)), "")
                 if not opened:

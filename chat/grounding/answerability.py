@@ -2,9 +2,9 @@
 
 Three signals in [0, 1] are weighed, each plain to read: how close the closest block comes in meaning (``similarity``),
 how much of the question's weight in words the best single source holds (``coverage``), and how much all sources hold
-together (``reach``). A logistic regression turns them into a probability. They tell apart a question that the documents
-answer from one about something else; that a passage on the right subject lacks the one fact asked for, they tell much
-less well. docs/quality.md has the figures.
+together (``reach``). A logistic regression turns them into a probability. They separate a question that the documents
+answer from one about something else. They recognise much less well that a passage on the right subject lacks the fact
+asked for. docs/quality.md has the figures.
 
 Source: Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society, 1958.
 """

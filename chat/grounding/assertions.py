@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chat.grounding.words import Word, numbers_asserted, stems, words_of
+from chat.grounding.words import Word, numbers_asserted, split_words, stems
 
 FEWEST_WORDS = 2
 """A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
@@ -94,7 +94,7 @@ def extract_assertion(sentence: str) -> Assertion | None:
     mark = _LIST_MARK.match(sentence)
     text = _blank(mark) + sentence[mark.end() :] if mark else sentence
     text = _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text))
-    words = tuple(word for word in words_of(text) if word.stem not in _JOINING)
+    words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
     numbers = numbers_asserted(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter, itemgetter
 
-from chat.grounding.code_spans import PIECE_BREAK, blank, code_in, context, settled, without, without_code
+from chat.grounding.code_spans import PIECE_BREAK, blank, blank_code, context, find_code, settled, without
 from retrieval.text.sentences import spans
 
 # No source has the number 0: what counts from there is somebody's code.
@@ -43,7 +43,7 @@ def quoted(text: str) -> str:
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
-def quoted_in_answer(text: str) -> str:
+def quote_for_answer(text: str) -> str:
     """A document's text as an answer shows it: as :func:`quoted`, but what names no source anyway is as it was: code,
     and the number 0.
     """
@@ -54,7 +54,7 @@ def quoted_in_answer(text: str) -> str:
     return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
-def without_markers(text: str) -> str:
+def remove_markers(text: str) -> str:
     """An answer's text as it is read aloud or judged: without its markers, with all of its code."""
     return _outside_code(text, lambda prose: MARKER.sub("", prose))
 
@@ -143,7 +143,7 @@ def _outside_code(
     """``text[begin:end]``, its prose and its code each rewritten."""
     end = len(text) if end is None else end
     rewritten = []
-    for code in code_in(text):
+    for code in find_code(text):
         first, last = (min(max(begin, at), end) for at in (code.start, code.end))
         rewritten += [rewrite_prose(text[begin:first]), rewrite_code(text[first:last])]
         begin = last
@@ -159,9 +159,9 @@ class Marker:
     end: int
 
 
-def markers_in(text: str) -> list[Marker]:
+def find_markers(text: str) -> list[Marker]:
     """The markers of an answer, in order."""
-    return [_marker(match) for match in MARKER.finditer(without_code(text))]
+    return [_marker(match) for match in MARKER.finditer(blank_code(text))]
 
 
 def _marker(match: re.Match[str]) -> Marker:
@@ -191,7 +191,7 @@ def cited_statements(text: str) -> list[CitedStatement]:
         if _WORD.search(statement):
             statements.append(CitedStatement(statement, [*early] if not statements else []))
 
-    prose = without_code(text)
+    prose = blank_code(text)
     for start, end in _pieces(text):
         for match in MARKER.finditer(prose, start, end):
             add_statement(start, match.start())
@@ -223,8 +223,8 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
     what it should cannot be told from its words.
     """
-    blocks = [(code.start, code.end) for code in code_in(text) if code.fence]
-    markers = without_code(text)
+    blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
+    markers = blank_code(text)
     prose = without(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
         prose = left_out.sub(lambda match: blank(match.group()), prose)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chat.grounding.assertions import Assertion
-from chat.grounding.words import numbers_held, pairs, words_of
+from chat.grounding.words import numbers_held, pairs, split_words
 from retrieval.text.sentences import spans
 
 PHRASE_REACH = 2
@@ -31,7 +31,7 @@ class EvidenceSentence:
 
     @cached_property
     def _stems_in_order(self) -> list[str]:
-        return [word.stem for word in words_of(f"{self.context} {self.text}")]
+        return [word.stem for word in split_words(f"{self.context} {self.text}")]
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -53,7 +53,7 @@ class EvidencePassage:
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
-        return frozenset(word.stem for word in words_of(self.title))
+        return frozenset(word.stem for word in split_words(self.title))
 
     @cached_property
     def stems(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 REMEMBERED = 32
 
 
-def evidence_for(question: str, sources: Sequence[Source]) -> Evidence:
+def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
     """What the sources hold on the question, by the site's embedder, remembered for a while.
 
     While the embedder does not answer, words alone are weighed, with a warning in the log, and nothing is remembered.

@@ -58,7 +58,7 @@ class Word:
     stem: str
 
 
-def words_of(text: str) -> tuple[Word, ...]:
+def split_words(text: str) -> tuple[Word, ...]:
     """The words that carry meaning, in order, with repeats; a name in camel case counts as its parts as well."""
     return tuple(Word(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group()))
 

@@ -45,7 +45,7 @@ _HEXADECIMAL = re.compile(r"\b(?:[0-9a-f]{2}[\s:]?){16,}\b", re.IGNORECASE)
 _ROT13 = re.compile(r"\brot-?13\b", re.IGNORECASE)
 
 
-def instruction_in(text: str) -> str:
+def find_instruction(text: str) -> str:
     """The rule by which the text reads like an instruction to whoever answers; empty for a question.
 
     "hidden" when the words only show once a disguise is off: letters spaced out, invisible characters between them,

@@ -50,7 +50,7 @@ def canonical(address: str) -> str:
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"
 
 
-def addresses_in(text: str) -> list[str]:
+def find_addresses(text: str) -> list[str]:
     """The addresses that stand in a text, mail addresses with "mailto:", each without what closes its sentence."""
     addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
@@ -77,6 +77,6 @@ def without_closing(address: str) -> str:
 def known_addresses(sources: Iterable[Source]) -> frozenset[str]:
     """The canonical addresses that stand in the sources' texts, and those of their documents."""
     blocks = [source.block for source in sources]
-    texts = (canonical(address) for block in blocks for address in addresses_in(block.content))
+    texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
     documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)
     return frozenset({*texts, *documents} - {""})

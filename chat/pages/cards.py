@@ -117,7 +117,7 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def saved_citation(citation: Citation) -> Cited:
+def build_cited(citation: Citation) -> Cited:
     return Cited(
         marker=citation.marker,
         href=passage_url(citation.document_id, citation.start, citation.end),

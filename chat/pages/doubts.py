@@ -33,12 +33,12 @@ def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
     return tuple(sorted(doubted, key=lambda doubt: doubt.start))
 
 
-def checked_count(statements: Iterable[Mapping[str, Any]]) -> int:
+def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
     """How many statements could be held against the sources."""
     return sum(statement["supported"] is not None for statement in statements)
 
 
-def with_doubts(text: str, doubts: Sequence[Doubt]) -> str:
+def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
     """The text with a remark behind each sentence in doubt, for where marks cannot be seen."""
     remark = _("(not borne out by the sources)")
     for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):

@@ -21,7 +21,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.grounding.citations import MARKER
-from chat.grounding.code_spans import context, settled, without_code
+from chat.grounding.code_spans import blank_code, context, settled
 from chat.output.addresses import canonical
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
@@ -102,7 +102,7 @@ def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], befo
     whole = before + text
     html = []
     position = len(before)
-    for match in MARKER.finditer(without_code(whole), position, settled(whole)):
+    for match in MARKER.finditer(blank_code(whole), position, settled(whole)):
         marker = int(match.group(1))
         if marker not in markers:
             continue

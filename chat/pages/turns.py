@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.grounding.citations import markers_in, without_markers
+from chat.grounding.citations import find_markers, remove_markers
 from chat.models import Answer, Feedback
-from chat.output.addresses import addresses_in
-from chat.pages.cards import Cited, SourceCard, plain, saved_citation, source_cards
-from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
+from chat.output.addresses import find_addresses
+from chat.pages.cards import Cited, SourceCard, build_cited, plain, source_cards
+from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
 LOW_CONFIDENCE = 0.5
@@ -120,17 +120,17 @@ class ShownTurn:
         sources = (
             f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
         )
-        return "\n".join([with_doubts(self.text, self.doubts).strip(), "", *sources]).rstrip()
+        return "\n".join([add_doubt_remarks(self.text, self.doubts).strip(), "", *sources]).rstrip()
 
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return " ".join(filter(None, [self.doubt_summary, plain(without_markers(self.text))]))
+        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.text))]))
 
 
-def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
+def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
     """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
-    citations = () if answer.status == Answer.Status.PENDING else tuple(map(saved_citation, answer.citations.all()))
+    citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
     return ShownTurn(
         id=answer.pk,
@@ -146,7 +146,7 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> S
         completed_question=answer.completed_question,
         confidence=answer.confidence,
         doubts=doubts(answer.statements),
-        checked=checked_count(answer.statements),
+        checked=count_checked(answer.statements),
         repeated_from=answer.repeats.completed_at if answer.repeats else None,
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
@@ -155,18 +155,18 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> S
         debug=debug,
         unfolded=unfolded,
         was_searched=bool(answer.search_method),
-        addresses=_addresses(answer.sources, {marker.number for marker in markers_in(answer.text)}),
+        addresses=_addresses(answer.sources, {marker.number for marker in find_markers(answer.text)}),
     )
 
 
 def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:
     """The addresses in the sources of these markers, and those of their documents."""
     cited = [source for source in sources if source["marker"] in named]
-    addresses = [address for source in cited for address in addresses_in(source["content"])]
+    addresses = [address for source in cited for address in find_addresses(source["content"])]
     return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
 
-def withheld_turn(answer: Answer) -> ShownTurn:
+def build_withheld_turn(answer: Answer) -> ShownTurn:
     """The question alone: the answer quotes what the reader may not read."""
     return ShownTurn(answer.pk, answer.conversation_id, answer.question, answer.status, is_withheld=True)
 

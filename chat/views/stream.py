@@ -21,7 +21,7 @@ from chat.conversations import rights
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
-from chat.pages.turns import ShownTurn, failed_turn, notices, turn_of, withheld_turn
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
 from chat.streaming import readers, sse
 from chat.views.access import may_debug, readable_answer
 
@@ -47,8 +47,8 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
         raise Http404
     answer = readable_answer(request, answer_id)
     if rights.is_withheld(request.user, answer):
-        return withheld_turn(answer)
-    return turn_of(answer, debug=may_debug(request))
+        return build_withheld_turn(answer)
+    return build_turn(answer, debug=may_debug(request))
 
 
 async def _events(turn: ShownTurn, user: Any, after: str, language: str | None) -> AsyncIterator[bytes]:
@@ -73,8 +73,8 @@ def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
     try:
         answer = Answer.objects.get(pk=turn.id)
         if payload.get("withheld"):
-            return withheld_turn(answer)
-        saved = turn_of(answer, debug=turn.debug)
+            return build_withheld_turn(answer)
+        saved = build_turn(answer, debug=turn.debug)
     except Answer.DoesNotExist:
         return failed_turn(turn, {"message": _("This conversation was deleted.")})
     finally:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.citations import without_markers
+from chat.grounding.citations import remove_markers
 from chat.grounding.passages import EvidencePassage, cut_passage
 from chat.grounding.support import THRESHOLD, Statement, SupportScorer
 from evaluation.runs.answer_metrics import holds_answer
@@ -44,7 +44,7 @@ def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll
     """
     if expected.refusal:
         return float(refused)
-    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, without_markers(text))], encode)
+    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))], encode)
 
 
 def cited(

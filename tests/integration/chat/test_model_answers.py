@@ -20,7 +20,7 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import verification, weighing
 from chat.models import Answer
 from chat.openai_api.completions import ChatCompletion
-from chat.pages.turns import turn_of
+from chat.pages.turns import build_turn
 from chat.streaming import runs, streams
 from chat.templatetags.chat_rendering import answer_body
 from chat.types import Source, Verified
@@ -98,7 +98,7 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(
     assert pump["quote"] == repeated["quote"] == "Pump 3 bar"
     assert "valve 5 bar" in valve["quote"]
     for answer in (first, again):
-        html = await sync_to_async(lambda answer=answer: answer_body(turn_of(answer)))()
+        html = await sync_to_async(lambda answer=answer: answer_body(build_turn(answer)))()
         assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, repeated, valve)]
     completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
@@ -151,7 +151,7 @@ async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library: C
     text = "It weighs 3450 grams [1]. [More] (https: //evil[.]example/?d=3450) ![x] (https: //evil[.]example)"
     assert answer.text == text == events[-1].payload["text"]
     assert "".join(event.payload["text"] for event in events if event.name == "token") == text
-    html = answer_body(await sync_to_async(turn_of)(answer))
+    html = answer_body(await sync_to_async(build_turn)(answer))
     assert "href" not in html.replace('href="/documents/', "")
 
 
@@ -162,11 +162,11 @@ async def test_an_address_of_a_cited_source_stays_a_link(
     model.pieces = ["It weighs 3450 grams: [order](https://good.example/mx?id=7) [1]."]
     answer, _ = await ask()
     assert answer.text == model.pieces[0]
-    assert 'href="https://good.example/mx?id=7"' in answer_body(await sync_to_async(turn_of)(answer))
+    assert 'href="https://good.example/mx?id=7"' in answer_body(await sync_to_async(build_turn)(answer))
     # Without the marker of its source it is text on the page.
     model.pieces = ["It weighs 3450 grams: [order](https://good.example/mx?id=7)."]
     answer, _ = await ask("How heavy is the MX-9920-W pump?")
-    assert "href" not in answer_body(await sync_to_async(turn_of)(answer))
+    assert "href" not in answer_body(await sync_to_async(build_turn)(answer))
 
 
 async def test_an_answer_that_repeats_the_prompt_is_withheld(

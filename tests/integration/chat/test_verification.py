@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from chat.grounding.citations import markers_in
+from chat.grounding.citations import find_markers
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement
 from retrieval import conf
@@ -89,7 +89,7 @@ def test_every_mention_has_its_citation_in_order() -> None:
 )
 def test_every_marker_has_its_own_citation_at_its_position(text: str) -> None:
     citations = verify(text, [source("Pump 3 bar. Valve 5 bar `row[1]`:\n\n```\nrow[1]\n```\n")]).citations
-    places = [(marker.start, marker.end) for marker in markers_in(text)]
+    places = [(marker.start, marker.end) for marker in find_markers(text)]
     assert [(each.marker_start, each.marker_end) for each in citations] == places
     assert len(places) == 3
     pump, repeated, valve = (citation.quote for citation in citations)

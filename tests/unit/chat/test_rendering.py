@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from chat.grounding.citations import markers_in
+from chat.grounding.citations import find_markers
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
@@ -117,7 +117,7 @@ REPEATED = "Pump 3 bar [1][1]. Valve 5 bar [1]."
     ],
 )
 def test_each_mention_leads_to_its_own_words(text: str) -> None:
-    citations = [cited(1, href=f"/documents/{m.start}/", marker_start=m.start) for m in markers_in(text)]
+    citations = [cited(1, href=f"/documents/{m.start}/", marker_start=m.start) for m in find_markers(text)]
     html = answer_html(text, citations, [Doubt(0, len(text), "x")])
     code = text.index("row[1]") + 3 if text.startswith("    ") else None
     wanted = [citation.href for citation in citations if citation.marker_start != code]

@@ -11,8 +11,8 @@ from chat.grounding.words import (
     number_values,
     numbers_asserted,
     numbers_held,
+    split_words,
     stems_of_word,
-    words_of,
 )
 
 
@@ -126,6 +126,6 @@ def test_a_negation_negates_the_word_behind_it() -> None:
 def test_two_sentences_contradict_each_other_when_one_negates_what_the_other_holds(
     one: str, other: str, expected: bool
 ) -> None:
-    stems = [frozenset(word.stem for word in words_of(text)) for text in (one, other)]
+    stems = [frozenset(word.stem for word in split_words(text)) for text in (one, other)]
     assert contradicts(stems[0], one, stems[1], other) is expected
     assert contradicts(stems[1], other, stems[0], one) is expected

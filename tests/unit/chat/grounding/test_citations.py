@@ -8,11 +8,11 @@ from chat.grounding.citations import (
     MarkerStream,
     cited_sentences,
     cited_statements,
+    find_markers,
     keep_known_markers,
-    markers_in,
+    quote_for_answer,
     quoted,
-    quoted_in_answer,
-    without_markers,
+    remove_markers,
 )
 
 
@@ -47,7 +47,7 @@ def test_a_stream_says_the_same_as_the_whole_however_it_is_cut(text: str, data: 
     stream = MarkerStream({1, 2})
     shown = [stream.feed(piece) for piece in pieces] + [stream.close()]
     assert "".join(shown) == keep_known_markers(text, {1, 2})
-    assert all(marker.number in {1, 2} for marker in markers_in("".join(shown)))
+    assert all(marker.number in {1, 2} for marker in find_markers("".join(shown)))
 
 
 def test_a_marker_is_never_split() -> None:
@@ -92,7 +92,7 @@ def test_a_stray_backtick_holds_back_no_more_than_its_paragraph() -> None:
 def test_a_documents_own_numbers_are_written_otherwise() -> None:
     text = "See [2], [1; 3] and values[0]; run `a[2]`:\n\n```\nb[2]\n```\n"
     assert quoted(text) == text.replace("[", "⟦").replace("]", "⟧")
-    assert quoted_in_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
+    assert quote_for_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
 
 
 def statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -109,7 +109,7 @@ def test_brackets_in_code_cite_nothing() -> None:
     assert [(text[each.start : each.end], each.markers) for each in cited_sentences(text)] == [
         ("Take `row[2]` [1].", (1,))
     ]
-    assert [text[marker.start : marker.end] for marker in markers_in(text)] == ["[1]", "[1]"]
+    assert [text[marker.start : marker.end] for marker in find_markers(text)] == ["[1]", "[1]"]
     assert statements("values[0] hold it [1].") == [("values[0] hold it", (1,))]
 
 
@@ -143,4 +143,4 @@ def test_markers_before_any_statement_speak_for_the_first_one() -> None:
 
 def test_markers_go_and_code_stays() -> None:
     text = "Take the first [1], `values[1]`, of them [2][3]:\n\n```\nprint(values[2])\n```\n\n[1]"
-    assert without_markers(text) == "Take the first , `values[1]`, of them :\n\n```\nprint(values[2])\n```\n\n"
+    assert remove_markers(text) == "Take the first , `values[1]`, of them :\n\n```\nprint(values[2])\n```\n\n"
