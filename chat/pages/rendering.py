@@ -6,9 +6,12 @@ addresses that stand in a cited source (others are shown as text), and everythin
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -49,8 +52,9 @@ def answer_html(
     is written. Sentences in doubt are marked, and a sign behind each says why. Links lead to one of the ``addresses``
     alone."""
     # The parser makes all line ends one character.
+    line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
-        (cited.marker, cited.marker_start and cited.marker_start - text.count("\r\n", 0, cited.marker_start)): cited
+        (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
         for cited in citations
     }
 
@@ -218,9 +222,9 @@ def _link_citations(state: StateCore) -> None:
         for child in inline.children or []:
             if child.type != "citation":
                 continue
-            offset = child.meta["at"]
-            at = next((p.start + offset - p.offset for p in places if p.offset <= offset < p.offset + p.length), -1)
-            child.meta["html"] = state.env["link"](child.meta["marker"], at)
+            place = places[bisect_right(places, child.meta["at"], key=attrgetter("offset")) - 1] if places else None
+            position = place.start + child.meta["at"] - place.offset if place else -1
+            child.meta["html"] = state.env["link"](child.meta["marker"], position)
             if not child.meta["html"]:
                 child.type, child.content = "text", child.meta["blanks"] + child.content
 
