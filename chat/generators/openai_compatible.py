@@ -13,12 +13,11 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
 from django.utils import timezone
+from django.utils.http import parse_http_date_safe
 
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators.completion_stream import Delta, deltas
@@ -295,9 +294,7 @@ class _Refused(Exception):
 
     def blamed(self, body: dict[str, Any]) -> str:
         """The parameter of the request that the server does not take; empty when it complains of something else."""
-        if self.status not in (400, 422):
-            return ""
-        if _TOO_LONG.search(self._said):
+        if self.status not in (400, 422) or _TOO_LONG.search(self._said):
             return ""
         for name in ("max_completion_tokens", "stream_options", "max_tokens", "temperature"):
             if name in body and name in self._said:
@@ -320,13 +317,8 @@ def _retry_after(value: str) -> float | None:
     try:
         return max(0.0, float(value))
     except ValueError:
-        pass
-    try:
-        at = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (at - datetime.now(UTC)).total_seconds())
+        at = parse_http_date_safe(value)
+        return None if at is None else max(0.0, at - time.time())
 
 
 @functools.cache

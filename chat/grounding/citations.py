@@ -1,7 +1,7 @@
 """Markers in an answer: ``[1]``, ``[2]``. Pure functions over text.
 
-A model writes markers as it likes: split over two pieces of the stream, several in one bracket, naming sources that do
-not exist. What leaves this module names a source that was really given, and every marker comes whole.
+A model writes markers in many ways: split over two pieces of the stream, several in one bracket, with numbers of no
+source. What this module passes on are whole markers of sources that were given.
 """
 
 from __future__ import annotations
