@@ -15,12 +15,12 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
-from chat.grounding.evidence.weighing import evidence_for
 from chat.grounding.verification import verify
-from chat.injection.detection import instruction_in
+from chat.grounding.weighing import gather_evidence
+from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
-from chat.protocols import AnswerGenerator, Draft, ModelGenerator
-from chat.types import AnswerEvent, Completed, Failed, Searched, Source, Token, Usage, Verified
+from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
+from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched, Source, Usage, Verified
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours
@@ -44,7 +44,7 @@ async def answer(
     *,
     method: SearchMethod | None = None,
     history: Sequence[Turn] = (),
-    draft: Draft | None = None,
+    draft: PartialAnswer | None = None,
     subject: str = "",
     profile: NamedProfile | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
@@ -59,7 +59,7 @@ async def answer(
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
     """
-    draft = draft if draft is not None else Draft()
+    draft = draft if draft is not None else PartialAnswer()
     if rule := await in_thread(instruction)(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
@@ -80,7 +80,7 @@ async def answer(
     if history and searched.trace.reformulation is not None:
         # "And in winter?" says nothing to whoever answers from the sources alone.
         question = searched.trace.query
-    evidence = await in_thread(evidence_for)(question, searched.sources)
+    evidence = await in_thread(gather_evidence)(question, searched.sources)
     answerability = evidence.answerability
     yield replace(searched, confidence=round(answerability.probability, 4))
     # A failed vector leg is told as such. The question's vector may be remembered: then nobody else would tell.
@@ -97,7 +97,7 @@ async def answer(
     try:
         async for piece in _written(generator, question, searched.sources, history, draft):
             pieces.append(piece)
-            yield Token(piece)
+            yield AnswerToken(piece)
     except NoAnswer:
         yield _refusal(generator.name, notices, draft.usage)
         return
@@ -140,11 +140,11 @@ def in_thread(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
 def instruction(question: str) -> str:
     """The rule by which a question reads like an instruction to the site; empty for others, and when nobody checks."""
-    return instruction_in(question) if settings.CHAT_INJECTION_CHECK else ""
+    return find_instruction(question) if settings.CHAT_INJECTION_CHECK else ""
 
 
 def _written(
-    generator: AnswerGenerator, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+    generator: AnswerGenerator, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: PartialAnswer
 ) -> AsyncIterator[str]:
     if isinstance(generator, ModelGenerator):
         return generator.compose(question, sources, history, draft)
@@ -155,7 +155,7 @@ def _without_instructions(history: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(turn for turn in history if not instruction(turn.question))
 
 
-def _doubts(verified: Verified, draft: Draft) -> list[str]:
+def _doubts(verified: Verified, draft: PartialAnswer) -> list[str]:
     """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
 
     Most sentences count as unsupported when more than half of those that could be measured are.
@@ -175,7 +175,7 @@ def _by_words_notice() -> str:
     return _("The embedding model did not answer: what the passages say was judged by their words alone.")
 
 
-def _fallback_notice(draft: Draft) -> str:
+def _fallback_notice(draft: PartialAnswer) -> str:
     if draft.filtered:
         return _(
             "The language model's content filter stopped its answer. This answer is quoted from the documents instead."

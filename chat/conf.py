@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 from chat.generators.extractive import ExtractiveGenerator
-from chat.generators.openai_compatible import Limits, OpenAICompatibleGenerator, Prices
+from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from retrieval.exceptions import ImproperModel
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def fallback() -> AnswerGenerator:
     return ExtractiveGenerator()
 
 
-def _limits() -> Limits:
-    return Limits(
+def _limits() -> AnswerLimits:
+    return AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,
         answer_tokens=settings.OPENAI_MAX_TOKENS,

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from retrieval.types import Passage, SearchTrace
 
 
+# What a verified citation, its row and its JSON call the same.
+_MARKER = ("marker", "marker_start", "marker_end")
+_QUOTE = ("quote", "start", "end", "support")
+
+
 def searched(event: Searched) -> dict[str, Any]:
     return {
         "sources": [source(found) for found in event.sources],
@@ -88,25 +93,15 @@ def statement(checked: CheckedStatement) -> dict[str, Any]:
 
 
 def usage(consumed: Usage | None) -> dict[str, Any]:
-    """What a model consumed; empty when none was asked."""
     return asdict(consumed) if consumed is not None else {}
 
 
 def citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     """The row, not yet saved, of a citation."""
-    return Citation(
-        answer=answer,
-        marker=cited.marker,
-        chunk_id=cited.passage.chunk_id,
-        document_id=cited.passage.document_id,
-        document_title=cited.passage.document_title,
-        section=cited.passage.section,
-        page=cited.passage.page,
-        quote=cited.quote,
-        start=cited.start,
-        end=cited.end,
-        support=cited.support,
-    )
+    passage = cited.passage
+    own = {name: getattr(cited, name) for name in (*_MARKER, *_QUOTE)}
+    place = {name: getattr(passage, name) for name in ("chunk_id", "document_id", "document_title", "section", "page")}
+    return Citation(answer=answer, **own, **place)
 
 
 def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
@@ -118,15 +113,12 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "refused": answer.refused,
         "citations": [
             {
-                "marker": cited.marker,
+                **{name: getattr(cited, name) for name in _MARKER},
                 "chunk_id": cited.chunk_id,
                 "document": {"id": cited.document_id, "title": cited.document_title, "url": _url(answer, cited)},
                 "section": cited.section,
                 "page": cited.page,
-                "quote": cited.quote,
-                "start": cited.start,
-                "end": cited.end,
-                "support": cited.support,
+                **{name: getattr(cited, name) for name in _QUOTE},
             }
             for cited in citations
         ],
@@ -146,7 +138,5 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
 
 
 def _url(answer: Answer, cited: Citation) -> str:
-    for found in answer.sources:
-        if found["document"]["id"] == cited.document_id:
-            return str(found["document"]["url"])
-    return ""
+    documents = (source["document"] for source in answer.sources)
+    return next((str(document["url"]) for document in documents if document["id"] == cited.document_id), "")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Draft:
+class PartialAnswer:
     """What is known of an answer while it is being written, also when it never comes to its end.
 
     ``usage`` is None while no model was asked. ``cut_off`` says that the model had to stop before its end, ``filtered``
@@ -47,6 +47,6 @@ class ModelGenerator(AnswerGenerator, Protocol):
     """A generator that asks a language model, which can be told the conversation and has to be paid."""
 
     def compose(
-        self, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+        self, question: str, sources: Sequence[Source], history: Sequence[Turn], partial: PartialAnswer
     ) -> AsyncIterator[str]:
-        """As ``stream``, with the conversation's earlier turns, oldest first; keeps ``draft`` up to date."""
+        """As ``stream``, with the conversation's earlier turns, oldest first; keeps ``partial`` up to date."""

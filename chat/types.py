@@ -21,7 +21,8 @@ class Source:
 class VerifiedCitation:
     """A marker of the answer, checked: the words of the source that bear the sentence out.
 
-    ``quote`` is the document's ``text[start:end]``. ``support`` lies in [0, 1]; None when it was not measured.
+    The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
+    ``support`` lies in [0, 1]; None when it was not measured.
     """
 
     marker: int
@@ -29,6 +30,8 @@ class VerifiedCitation:
     quote: str
     start: int
     end: int
+    marker_start: int
+    marker_end: int
     support: float | None = None
 
 
@@ -94,7 +97,7 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AnswerToken:
     """The next piece of the answer. A marker is never split over two pieces."""
 
     text: str
@@ -120,4 +123,4 @@ class Failed:
     message: str
 
 
-AnswerEvent = Searched | Token | Completed | Failed
+AnswerEvent = Searched | AnswerToken | Completed | Failed

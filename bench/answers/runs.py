@@ -16,7 +16,7 @@ from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG, Report
 from bench.ranking import Percentiles
 from chat import conf
 from chat.answering import answer
-from chat.types import Completed, Failed, Searched, Token
+from chat.types import AnswerToken, Completed, Failed, Searched
 from evaluation import metrics
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.metrics import Interval
@@ -160,7 +160,7 @@ async def _ask(question: Question, filters: SearchFilters, document_name: Docume
         match event:
             case Searched():
                 searched = event
-            case Token() if first_ms is None:
+            case AnswerToken() if first_ms is None:
                 first_ms = (time.perf_counter() - started) * 1000
             case Completed():
                 completed = event

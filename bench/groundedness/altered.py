@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 from bench.beir import QUERIES, read_test_set
 from bench.groundedness.labelled import Report
-from chat.grounding.support.passages import passage_of
-from chat.grounding.support.scorer import Statement, SupportScorer
+from chat.grounding.passages import cut_passage
+from chat.grounding.support import Statement, SupportScorer
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.metrics import auroc
 from retrieval.text.sentences import spans
 
 if TYPE_CHECKING:
-    from chat.grounding.support.similarity import EncodeAll
+    from chat.grounding.similarity import EncodeAll
 
 SEED = 20_000
 LEAST_WORDS = 3
@@ -106,8 +106,8 @@ def areas(
     """
     judged: list[tuple[AlteredStatement, float]] = []
     for number, statement in enumerate(statements, start=1):
-        scorer = SupportScorer([passage_of(1, statement.passage)], encode)
-        (judgement,) = scorer.judge([Statement(statement.text, (1,))])
+        scorer = SupportScorer([cut_passage(1, statement.passage)], encode)
+        (judgement,) = scorer.score([Statement(statement.text, (1,))])
         if judgement is not None:
             judged.append((statement, judgement.support))
         report("Altered statements judged", number, len(statements))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +19,20 @@ import numpy as np
 
 from bench.groundedness.logistic import fit
 from chat.grounding.citations import cited_sentences
-from chat.grounding.support.features import Features
-from chat.grounding.support.passages import EvidencePassage, passage_of
-from chat.grounding.support.scorer import Judgement, Statement, SupportScorer
-from chat.grounding.support.scoring import Weights, groundedness, support
+from chat.grounding.passages import EvidencePassage, cut_passage
+from chat.grounding.support import (
+    Features,
+    SentenceSupport,
+    Statement,
+    SupportScorer,
+    SupportWeights,
+    estimate_support,
+    groundedness,
+)
 from evaluation.exceptions import UnreadableTestSet
 
 if TYPE_CHECKING:
-    from chat.grounding.support.similarity import EncodeAll
+    from chat.grounding.similarity import EncodeAll
 
 FOLDS = 10
 SEED = 20_000
@@ -59,7 +65,7 @@ class JudgedSentence:
     """A sentence of an answer that claims something; ``marked`` by people."""
 
     text: str
-    judgement: Judgement
+    judgement: SentenceSupport
     marked: bool
 
 
@@ -170,13 +176,13 @@ def judge_answers(
 
 
 def _passages(answer: LabelledAnswer) -> list[EvidencePassage]:
-    return [passage_of(marker, text) for marker, text in enumerate(answer.passages, start=1)]
+    return [cut_passage(marker, text) for marker, text in enumerate(answer.passages, start=1)]
 
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
     spans = [(sentence.start, sentence.end) for sentence in cited_sentences(answer.text)]
     texts = [answer.text[start:end] for start, end in spans]
-    judgements = scorer.judge([Statement(text) for text in texts])
+    judgements = scorer.score([Statement(text) for text in texts])
     sentences = tuple(
         JudgedSentence(text, judgement, _is_marked(answer, *span))
         for text, judgement, span in zip(texts, judgements, spans, strict=True)
@@ -203,7 +209,7 @@ def marking(judged: Sequence[JudgedAnswer]) -> Marking:
     )
 
 
-def fitted_weights(judged: Sequence[JudgedAnswer]) -> Weights:
+def fitted_weights(judged: Sequence[JudgedAnswer]) -> SupportWeights:
     """The weights that make these answers' sentences most likely to be marked as they are.
 
     Raises: ValueError without a marked sentence and one that is not.
@@ -215,7 +221,7 @@ def fitted_weights(judged: Sequence[JudgedAnswer]) -> Weights:
         for features in [sentence.judgement.features or _NOTHING_AGAINST]
     ]
     intercept, weights = fit(np.array(rows), np.array([sentence.marked for sentence in sentences]))
-    return Weights(intercept, *(float(weight) for weight in weights))
+    return SupportWeights(intercept, *(float(weight) for weight in weights))
 
 
 def cross_validated(judged: Sequence[JudgedAnswer], folds: int = FOLDS) -> list[JudgedAnswer]:
@@ -237,12 +243,10 @@ def cross_validated(judged: Sequence[JudgedAnswer], folds: int = FOLDS) -> list[
     return [answer for answer in rejudged if answer is not None]
 
 
-def _reweighted(judged: JudgedAnswer, weights: Weights) -> JudgedAnswer:
+def _reweighted(judged: JudgedAnswer, weights: SupportWeights) -> JudgedAnswer:
     sentences = []
     for sentence in judged.sentences:
         old = sentence.judgement
-        value = support(old.features, weights) if old.features else 1.0
-        sentences.append(
-            JudgedSentence(sentence.text, Judgement(value, old.reasons, old.place, old.features), sentence.marked)
-        )
+        value = estimate_support(old.features, weights) if old.features else 1.0
+        sentences.append(JudgedSentence(sentence.text, replace(old, support=value), sentence.marked))
     return JudgedAnswer(judged.answer, tuple(sentences), groundedness(each.judgement.support for each in sentences))

@@ -223,7 +223,8 @@ class _Loading:
         cited = documents[: max(1, len(documents) * 4 // 5)]
         copy(
             Citation(
-                answer=answer, marker=marker, document_id=cited[(place * 7 + marker) % len(cited)],
+                answer=answer, marker=marker, marker_start=0, marker_end=3,
+                document_id=cited[(place * 7 + marker) % len(cited)],
                 document_title="Document", quote=answer.text[:160], start=0, end=160, support=0.9,
             )
             for place, answer in enumerate(answers)

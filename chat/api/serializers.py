@@ -42,6 +42,8 @@ class CitedDocumentSerializer(serializers.Serializer[Any]):
 
 class CitationSerializer(serializers.Serializer[Any]):
     marker = serializers.IntegerField(help_text="The number in brackets in the answer.")
+    marker_start = serializers.IntegerField(help_text="Where the marker begins in the answer.")
+    marker_end = serializers.IntegerField()
     chunk_id = serializers.IntegerField(allow_null=True)
     document = CitedDocumentSerializer()
     section = serializers.CharField()

@@ -10,8 +10,8 @@ from retrieval.types import Turn
 
 # A follow-up refers to what was just said; older turns would cost a model's attention and name the wrong things.
 REMEMBERED_TURNS = 3
-# What became of the questions that a later one is told of.
-TOLD = (Answer.Status.COMPLETED, Answer.Status.STOPPED)
+# A later question is completed from answers of these.
+REMEMBERED_STATUSES = (Answer.Status.COMPLETED, Answer.Status.STOPPED)
 
 
 def turns_before(answer: Answer) -> tuple[Turn, ...]:
@@ -22,7 +22,7 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     conversation's.
     """
     if answer.history is not None:
-        return tuple(Turn(told["question"], told["answer"]) for told in answer.history[-REMEMBERED_TURNS:])
+        return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
     earlier = _answers_before(answer)
     withheld = rights.withheld_from(answer.conversation.owner or AnonymousUser(), earlier)
     return tuple(
@@ -53,6 +53,6 @@ def _answers_before(answer: Answer) -> list[Answer]:
     earlier = Answer.objects.filter(
         conversation=answer.conversation_id,
         created_at__lt=answer.created_at,
-        status__in=TOLD,
+        status__in=REMEMBERED_STATUSES,
     ).order_by("-created_at")
     return list(earlier[:REMEMBERED_TURNS])

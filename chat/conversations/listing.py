@@ -32,9 +32,9 @@ class Listing:
 def listing(conversations: ConversationQuerySet, user: Any, wanted: str = "", limit: int = PAGE) -> Listing:
     """The newest ``limit`` of those that mention all the words of ``wanted``, as far as ``user`` may read them."""
     limit = min(max(limit, PAGE), MOST_SHOWN)
-    found = list(mentioning(conversations, user, wanted)[: limit + 1])
-    more = limit + PAGE if len(found) > limit and limit < MOST_SHOWN else 0
-    return Listing(_by_age(found[:limit]), len(found[:limit]), more, wanted)
+    newest = list(mentioning(conversations, user, wanted)[: limit + 1])
+    more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
+    return Listing(_by_age(newest[:limit]), len(newest[:limit]), more, wanted)
 
 
 def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> ConversationQuerySet:
@@ -47,17 +47,17 @@ def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> C
     if words and not rights.may_read_all(user):
         may_read = Q(source_collections__contained_by=sorted(rights.readable_collections(user)))
     for word in (word[:_LONGEST_WORD] for word in words):
-        said = Answer.objects.filter(conversation=OuterRef("pk"))
-        said = said.filter(Q(question__icontains=word) | Q(text__icontains=word) & may_read)
-        conversations = conversations.filter(Q(title__icontains=word) | Exists(said))
+        answers = Answer.objects.filter(conversation=OuterRef("pk"))
+        answers = answers.filter(Q(question__icontains=word) | Q(text__icontains=word) & may_read)
+        conversations = conversations.filter(Q(title__icontains=word) | Exists(answers))
     return conversations
 
 
 def _by_age(conversations: list[Conversation]) -> tuple[tuple[str, tuple[Conversation, ...]], ...]:
     today = timezone.localdate()
     groups: dict[str, tuple[Conversation, ...]] = {}
-    for found in conversations:
-        days = (today - timezone.localdate(found.updated_at)).days
+    for conversation in conversations:
+        days = (today - timezone.localdate(conversation.updated_at)).days
         heading = _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")
-        groups[heading] = (*groups.get(heading, ()), found)
+        groups[heading] = (*groups.get(heading, ()), conversation)
     return tuple(groups.items())

@@ -39,9 +39,9 @@ def readable_collections(user: Any) -> frozenset[int]:
 
 def collections_of(sources: Iterable[dict[str, Any]]) -> frozenset[int]:
     """The collections that the sources (as saved with an answer) lie in now."""
-    wanted = _documents(sources)
-    found = dict(Document.objects.filter(pk__in=wanted).values_list("pk", "collection"))
-    return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
+    documents = _documents(sources)
+    collections = dict(Document.objects.filter(pk__in=documents).values_list("pk", "collection"))
+    return frozenset(collections.get(document, UNKNOWN_COLLECTION) for document in documents)
 
 
 def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
@@ -54,9 +54,9 @@ def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
         return frozenset()
     readable = readable_collections(user)
     documents = {answer.pk: _documents(answer.sources) for answer in listed}
-    wanted = frozenset().union(*documents.values())
     # By the documents too: one may have been moved to another collection since.
-    closed = set(Document.objects.filter(pk__in=wanted).exclude(collection__in=readable).values_list("pk", flat=True))
+    behind = Document.objects.filter(pk__in=frozenset().union(*documents.values()))
+    closed = set(behind.exclude(collection__in=readable).values_list("pk", flat=True))
     return frozenset(
         answer.pk
         for answer in listed

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from django.utils import timezone
 
 from chat.conversations import rights
-from chat.conversations.history import REMEMBERED_TURNS, TOLD
+from chat.conversations.history import REMEMBERED_STATUSES, REMEMBERED_TURNS
 from chat.models import Answer, Conversation
 from retrieval.models import Document
 
@@ -39,23 +39,23 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
     """Ids of those answers that rest on a document which ``user`` may not read, or which is there no more.
 
     All the sources of an answer count, not the cited ones alone: their passages are shown beside it, and a model has
-    read them. So do the answers that were told before it in its conversation: a question that was completed from them,
-    or put to a model with them, may say again what they said. ``answers`` are whole conversations, oldest first.
+    read them. The answers before it in its conversation count too: a question that was completed from them, or put to a
+    model with them, may say again what they said. ``answers`` are whole conversations, oldest first.
     """
     listed = list(answers)
     documents = {answer.pk: {source["document"]["id"] for source in answer.sources} for answer in listed}
     closed = rights.withheld_from(user, listed)
-    wanted = frozenset().union(*documents.values())
-    readable = set(Document.objects.readable_by(user).filter(pk__in=wanted).values_list("pk", flat=True))
+    behind = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*documents.values()))
+    readable = set(behind.values_list("pk", flat=True))
     withheld: set[uuid.UUID] = set()
-    told: defaultdict[uuid.UUID, deque[Answer]] = defaultdict(lambda: deque(maxlen=REMEMBERED_TURNS))
+    remembered: defaultdict[uuid.UUID, deque[Answer]] = defaultdict(lambda: deque(maxlen=REMEMBERED_TURNS))
     for answer in listed:
-        before = told[answer.conversation_id]
+        before = remembered[answer.conversation_id]
         may_retell = bool(answer.completed_question) or answer.prompt_version is not None
         # Of a refusal, its question alone is told.
         retells = may_retell and any(turn.pk in withheld and not turn.refused for turn in before)
         if retells or answer.pk in closed or not documents[answer.pk] <= readable:
             withheld.add(answer.pk)
-        if answer.status in TOLD:
+        if answer.status in REMEMBERED_STATUSES:
             before.append(answer)
     return frozenset(withheld)

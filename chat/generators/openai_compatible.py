@@ -13,19 +13,18 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
 from django.utils import timezone
+from django.utils.http import parse_http_date_safe
 
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators.completion_stream import Delta, deltas
 from chat.generators.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose
 from chat.generators.thinking import ThoughtFilter
 from chat.output.stream import OutputStream
-from chat.protocols import Draft
+from chat.protocols import PartialAnswer
 from chat.types import Source, Usage
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
@@ -51,7 +50,7 @@ _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|re
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """``silence_seconds`` bounds the wait for each next sign of the model, ``total_seconds`` the whole answer with all
     attempts. ``context_tokens`` is what prompt and answer may hold together."""
 
@@ -76,11 +75,11 @@ class OpenAICompatibleGenerator:
     """A ModelGenerator. Raises: ImproperModel for an endpoint that no request can be made to."""
 
     def __init__(
-        self, base_url: str, api_key: str, model: str, limits: Limits | None = None, prices: Prices | None = None
+        self, base_url: str, api_key: str, model: str, limits: AnswerLimits | None = None, prices: Prices | None = None
     ) -> None:
         self.name = model
         self._endpoint = ChatEndpoint(base_url, api_key, model)
-        self._limits = limits or Limits()
+        self._limits = limits or AnswerLimits()
         self._prices = prices
         # Parameters that this server has refused: it is not asked with them again.
         self._refused: frozenset[str] = frozenset()
@@ -88,10 +87,10 @@ class OpenAICompatibleGenerator:
 
     def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
-        return self.compose(question, sources, (), Draft())
+        return self.compose(question, sources, (), PartialAnswer())
 
     async def compose(
-        self, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: Draft
+        self, question: str, sources: Sequence[Source], history: Sequence[Turn], partial: PartialAnswer
     ) -> AsyncGenerator[str, None]:
         limits = self._limits
         prompt = compose(
@@ -101,12 +100,12 @@ class OpenAICompatibleGenerator:
             budget_tokens=max(1, limits.context_tokens - limits.answer_tokens),
             history=history,
         )
-        draft.generator, draft.prompt_version, draft.left_out = self.name, PROMPT_VERSION, prompt.left_out
-        draft.usage = self._usage(prompt.tokens, 0, estimated=True)
+        partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
+        partial.usage = self._usage(prompt.tokens, 0, estimated=True)
         output = OutputStream(prompt, question, sources, history)
         head = ""
         declined = True
-        async with aclosing(self._texts(list(prompt.messages), draft)) as pieces:
+        async with aclosing(self._texts(list(prompt.messages), partial)) as pieces:
             async for piece in pieces:
                 if declined:
                     # Until it is clear that the model does not decline, nothing is shown.
@@ -126,28 +125,28 @@ class OpenAICompatibleGenerator:
         if rest := output.close():
             yield rest
 
-    async def _texts(self, messages: list[dict[str, str]], draft: Draft) -> AsyncGenerator[str, None]:
-        """What the model says, without what it thinks aloud; ``draft`` learns what it took and how it ended."""
-        assert draft.usage is not None
-        prompt_tokens, counted = draft.usage.prompt_tokens, False
+    async def _texts(self, messages: list[dict[str, str]], partial: PartialAnswer) -> AsyncGenerator[str, None]:
+        """What the model says, without what it thinks aloud; ``partial`` learns what it took and how it ended."""
+        assert partial.usage is not None
+        prompt_tokens, counted = partial.usage.prompt_tokens, False
         said_bytes = 0
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * self._limits.answer_tokens)
         thoughts = ThoughtFilter()
         async with aclosing(self._deltas(messages)) as received:
             async for delta in received:
                 if delta.finish_reason == "content_filter":
-                    draft.filtered = True
+                    partial.filtered = True
                     raise GenerationFailed("The model server's content filter stopped the answer.")
-                draft.cut_off = draft.cut_off or delta.finish_reason == "length"
+                partial.cut_off = partial.cut_off or delta.finish_reason == "length"
                 if delta.prompt_tokens is not None and delta.completion_tokens is not None:
-                    draft.usage, counted = self._usage(delta.prompt_tokens, delta.completion_tokens), True
+                    partial.usage, counted = self._usage(delta.prompt_tokens, delta.completion_tokens), True
                 elif delta.text and not counted:
                     said_bytes += len(delta.text.encode())
-                    draft.usage = self._usage(prompt_tokens, math.ceil(said_bytes / BYTES_PER_TOKEN), estimated=True)
+                    partial.usage = self._usage(prompt_tokens, math.ceil(said_bytes / BYTES_PER_TOKEN), estimated=True)
                 shown = thoughts.feed(delta.text)
                 if len(shown) > characters_left:
                     # A server that heeds no max_tokens: the rest is not read.
-                    draft.cut_off = True
+                    partial.cut_off = True
                     yield shown[:characters_left]
                     return
                 characters_left -= len(shown)
@@ -163,14 +162,14 @@ class OpenAICompatibleGenerator:
             breaker.enter()
         except Open as error:
             raise GenerationFailed(str(error)) from None
-        told = False
+        has_begun = False
         try:
             async with aclosing(self._attempted(messages)) as received:
                 async for delta in received:
-                    if not told and breaker.state is not State.CLOSED:
+                    if not has_begun and breaker.state is not State.CLOSED:
                         # Its first sign lets the others in; a trial may be as long as an answer.
                         breaker.succeeded()
-                    told = True
+                    has_begun = True
                     yield delta
         except GenerationFailed as error:
             if isinstance(error.__cause__, _Refused) and error.__cause__.status in _OF_THE_QUESTION:
@@ -192,12 +191,12 @@ class OpenAICompatibleGenerator:
         seconds = min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
         ends_at = time.monotonic() + seconds
         for attempt in range(1, ATTEMPTS + 1):
-            begun = False
+            has_begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
                 async with aclosing(self._asked(messages, ends_at)) as received:
                     async for delta in received:
-                        begun = begun or bool(delta.text)
+                        has_begun = has_begun or bool(delta.text)
                         yield delta
                 return
             except _Refused as error:
@@ -208,12 +207,12 @@ class OpenAICompatibleGenerator:
                 if pause_seconds > LONGEST_PAUSE_SECONDS:
                     raise GenerationFailed(f"{error} It asks for a pause of {pause_seconds:.0f} s.") from error
             except _OutOfTime as error:
-                if not begun:
+                if not has_begun:
                     raise GenerationFailed(str(error)) from error
                 yield Delta(finish_reason="length")
                 return
             except httpx2.HTTPError as error:
-                if begun or attempt == ATTEMPTS:
+                if has_begun or attempt == ATTEMPTS:
                     raise GenerationFailed(f"The line to the model broke: {type(error).__name__}.") from error
             if time.monotonic() + pause_seconds > ends_at:
                 raise GenerationFailed(f"The model was not there within {seconds:.3g} s.")
@@ -295,9 +294,7 @@ class _Refused(Exception):
 
     def blamed(self, body: dict[str, Any]) -> str:
         """The parameter of the request that the server does not take; empty when it complains of something else."""
-        if self.status not in (400, 422):
-            return ""
-        if _TOO_LONG.search(self._said):
+        if self.status not in (400, 422) or _TOO_LONG.search(self._said):
             return ""
         for name in ("max_completion_tokens", "stream_options", "max_tokens", "temperature"):
             if name in body and name in self._said:
@@ -320,13 +317,8 @@ def _retry_after(value: str) -> float | None:
     try:
         return max(0.0, float(value))
     except ValueError:
-        pass
-    try:
-        at = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (at - datetime.now(UTC)).total_seconds())
+        at = parse_http_date_safe(value)
+        return None if at is None else max(0.0, at - time.time())
 
 
 @functools.cache

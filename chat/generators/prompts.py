@@ -98,21 +98,21 @@ def compose(
     before = _conversation(history, fence, mark)
     asked = f"Question: {question}"
     left = budget_tokens - sum(map(estimated_tokens, (system, before, asked)))
-    told: dict[int, str] = {}
+    quotations: dict[int, str] = {}
     for source in sorted(sources, key=lambda source: (-source.block.score, source.marker)):
         text = _quoted(source, fence, mark)
-        if not told and estimated_tokens(text) > left:
+        if not quotations and estimated_tokens(text) > left:
             text = _quoted(source, fence, mark, largest_bytes=max(0, int(left * BYTES_PER_TOKEN)))
         elif estimated_tokens(text) > left:
             continue
-        told[source.marker] = text
+        quotations[source.marker] = text
         left -= estimated_tokens(text)
-    parts = [before, *(told[source.marker] for source in sources if source.marker in told), asked]
+    parts = [before, *(quotations[source.marker] for source in sources if source.marker in quotations), asked]
     user = "\n\n".join(filter(None, parts))
     return Prompt(
         messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
-        markers=frozenset(told),
-        left_out=tuple(source.marker for source in sources if source.marker not in told),
+        markers=frozenset(quotations),
+        left_out=tuple(source.marker for source in sources if source.marker not in quotations),
         tokens=estimated_tokens(system) + estimated_tokens(user),
         mark=mark,
         nonce=fence.removeprefix(_FENCE),
@@ -129,8 +129,8 @@ def _signs(question: str, sources: Sequence[Source], history: Sequence[Turn]) ->
     texts = [question, *(text for turn in history for text in (turn.question, turn.answer))]
     for source in sources:
         texts += [source.block.content, source.block.best.document_title, source.block.best.section]
-    held = "\n".join(texts)
-    while (fence := f"{_FENCE}{secrets.token_hex(8)}") in held:
+    whole = "\n".join(texts)
+    while (fence := f"{_FENCE}{secrets.token_hex(8)}") in whole:
         pass
     return fence, new_mark(texts)
 
@@ -143,8 +143,8 @@ def _conversation(history: Sequence[Turn], fence: str, mark: str) -> str:
     for turn in history:
         lines.append(f"Asked: {_one_line(turn.question)}")
         if turn.answer:
-            said = _one_line(NUMBERS_IN_BRACKETS.sub("", turn.answer))[:REMEMBERED_CHARACTERS]
-            lines.append(f"Answered: {marked(said, mark)}")
+            answer = _one_line(NUMBERS_IN_BRACKETS.sub("", turn.answer))[:REMEMBERED_CHARACTERS]
+            lines.append(f"Answered: {marked(answer, mark)}")
     return "\n".join([*lines, f"{fence} END OF CONVERSATION"])
 
 

@@ -28,12 +28,14 @@ class ThoughtFilter:
         # Another thought may follow right behind the first.
         while at < len(text):
             if self._closing is None:
-                at = _next_word(text, at)
+                while at < len(text) and text[at].isspace():
+                    at += 1
                 head = text[at : at + _LONGEST_TAG].lower()
                 opened = next((tag for tag in _CLOSINGS if head.startswith(tag)), "")
                 if not opened:
-                    self._held = text[at:]
-                    return "" if any(tag.startswith(head) for tag in _CLOSINGS) else self._pass()
+                    self._passing = not any(tag.startswith(head) for tag in _CLOSINGS)
+                    self._held = "" if self._passing else text[at:]
+                    return text[at:] if self._passing else ""
                 self._closing = _CLOSINGS[opened]
             closed = self._closing.search(text, at)
             if closed is None:
@@ -48,14 +50,3 @@ class ThoughtFilter:
         """What was held back, at the end of the stream; a thought without an end is none of the answer."""
         held, self._held = self._held, ""
         return "" if self._closing else held
-
-    def _pass(self) -> str:
-        self._passing = True
-        held, self._held = self._held, ""
-        return held
-
-
-def _next_word(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at

@@ -1,7 +1,7 @@
 """Markers in an answer: ``[1]``, ``[2]``. Pure functions over text.
 
-A model writes markers as it likes: split over two pieces of the stream, several in one bracket, naming sources that do
-not exist. What leaves this module names a source that was really given, and every marker comes whole.
+A model writes markers in many ways: split over two pieces of the stream, several in one bracket, with numbers of no
+source. What this module passes on are whole markers of sources that were given.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 
-from chat.grounding.code_spans import PIECE_BREAK, blank, code_in, context, settled, without, without_code
+from chat.grounding.code_spans import PIECE_BREAK, blank, blank_code, context, find_code, settled, without
 from retrieval.text.sentences import spans
 
 # No source has the number 0: what counts from there is somebody's code.
@@ -42,7 +43,7 @@ def quoted(text: str) -> str:
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
-def quoted_in_answer(text: str) -> str:
+def quote_for_answer(text: str) -> str:
     """A document's text as an answer shows it: as :func:`quoted`, but what names no source anyway is as it was: code,
     and the number 0.
     """
@@ -53,7 +54,7 @@ def quoted_in_answer(text: str) -> str:
     return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
-def without_markers(text: str) -> str:
+def remove_markers(text: str) -> str:
     """An answer's text as it is read aloud or judged: without its markers, with all of its code."""
     return _outside_code(text, lambda prose: MARKER.sub("", prose))
 
@@ -83,7 +84,8 @@ class MarkerStream:
         text = self._text()
         cut = settled(text)
         if cut == len(text):
-            cut = _start_of_open_group(text)
+            group = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
+            cut = len(text[: group.start() if group else len(text)].rstrip(" \t"))
         return self._show(text, max(cut, len(self._before)))
 
     def close(self) -> str:
@@ -99,26 +101,17 @@ class MarkerStream:
     def _show(self, text: str, upto: int) -> str:
         begin = len(self._before)
         self._before, self._held = context(text[:upto]), text[upto:]
-        return _rewritten(text, self._known, begin, upto)
+        return keep_known_markers(text, self._known, begin, upto)
 
 
-def _start_of_open_group(text: str) -> int:
-    """Where the end of a text begins that may become a marker, the blanks before it included."""
-    opened = _OPEN_GROUP.search(text, max(0, len(text) - _LONGEST_GROUP - 1))
-    return len(text[: opened.start() if opened else len(text)].rstrip(" \t"))
-
-
-def keep_known_markers(text: str, known: Collection[int]) -> str:
-    """``text`` with every marker in the form ``[n]``, and those that name no known source removed with the space
-    before.
+def keep_known_markers(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:
+    """``text[begin:end]`` with every marker in the form ``[n]``, and those that name no known source removed with the
+    space before.
 
     Markers in one bracket are taken apart: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with a number 0, are no
     markers and stay; in code, numbers that a prompt wrote as ``⟦n⟧`` are written ``[n]`` again.
     """
-    return _rewritten(text, known)
 
-
-def _rewritten(text: str, known: Collection[int], begin: int = 0, end: int | None = None) -> str:
     def rewrite(match: re.Match[str]) -> str:
         group = match.group()
         numbers = _numbers(group)
@@ -150,52 +143,75 @@ def _outside_code(
     """``text[begin:end]``, its prose and its code each rewritten."""
     end = len(text) if end is None else end
     rewritten = []
-    for code in code_in(text):
+    for code in find_code(text):
         first, last = (min(max(begin, at), end) for at in (code.start, code.end))
         rewritten += [rewrite_prose(text[begin:first]), rewrite_code(text[first:last])]
         begin = last
     return "".join([*rewritten, rewrite_prose(text[begin:end])])
 
 
-def markers_in(text: str) -> Iterator[re.Match[str]]:
-    """The markers of an answer, at their places in it; the number is group 1."""
-    return MARKER.finditer(without_code(text))
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """``text[start:end]`` of an answer is ``[number]``."""
+
+    number: int
+    start: int
+    end: int
 
 
-def cited_statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """The answer's statements with the markers that stand behind each.
+def find_markers(text: str) -> list[Marker]:
+    """The markers of an answer, in order."""
+    return [_marker(match) for match in MARKER.finditer(blank_code(text))]
 
-    A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row;
-    markers in a paragraph of their own speak for the last statement before them (a table or a piece of code). A
-    statement without a marker behind it comes with none.
-    """
-    statements: list[tuple[str, list[int]]] = []
-    prose = without_code(text)
-    for start, end in _pieces(text):
-        position = start
-        for group in _MARKERS.finditer(prose, start, end):
-            statement = text[position : group.start()].strip()
-            if _WORD.search(statement):
-                statements.append((statement, []))
-            if statements:
-                statements[-1][1].extend(_numbers(group.group()))
-            position = group.end()
-        rest = text[position:end].strip()
-        if _WORD.search(rest):
-            statements.append((rest, []))
-    return [(statement, tuple(markers)) for statement, markers in statements]
+
+def _marker(match: re.Match[str]) -> Marker:
+    return Marker(int(match[1]), *match.span())
 
 
 @dataclass(frozen=True, slots=True)
+class CitedStatement:
+    """A part of an answer and the markers that speak for it."""
+
+    text: str
+    markers: list[Marker]
+
+
+def cited_statements(text: str) -> list[CitedStatement]:
+    """The answer's statements in order, each with its markers; where there is a statement, every marker has one.
+
+    A marker speaks for the text since the marker before it, back to the start of its paragraph, list item or table row.
+    Markers in a paragraph of their own speak for the last statement before them (a table or a piece of code), markers
+    before any statement for the first one.
+    """
+    statements: list[CitedStatement] = []
+    early: list[Marker] = []
+
+    def add_statement(start: int, end: int) -> None:
+        statement = text[start:end].strip()
+        if _WORD.search(statement):
+            statements.append(CitedStatement(statement, [*early] if not statements else []))
+
+    prose = blank_code(text)
+    for start, end in _pieces(text):
+        for match in MARKER.finditer(prose, start, end):
+            add_statement(start, match.start())
+            markers = statements[-1].markers if statements else early
+            markers.append(_marker(match))
+            start = match.end()
+        add_statement(start, end)
+    return statements
+
+
+@dataclass(slots=True)
 class CitedSentence:
-    """A sentence, list item or table row of an answer, ``text[start:end]``, and the markers that speak for it.
+    """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
 
     It ends before the markers behind it, those before its full stop aside; the sign of a list item is no part of it.
     """
 
     start: int
     end: int
-    markers: tuple[int, ...]
+    markers: tuple[int, ...] = ()
 
 
 def cited_sentences(text: str) -> list[CitedSentence]:
@@ -207,43 +223,35 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     Left out are headings, the heads of tables, and code between fences, with the markers behind it: whether code does
     what it should cannot be told from its words.
     """
-    blocks = [(code.start, code.end) for code in code_in(text) if code.fence]
-    markers = without_code(text)
+    blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
+    markers = blank_code(text)
     prose = without(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
-        prose = left_out.sub(lambda found: blank(found.group()), prose)
+        prose = left_out.sub(lambda match: blank(match.group()), prose)
     prose = without(prose, [group.span() for group in _MARKERS.finditer(markers)])
-    paragraphs: list[_Paragraph] = []
-    for start, end in _pieces(text):
-        found = [_without_sign(prose, *span[:2]) for span in spans(prose, start, end) if _WORD.search(prose, *span[:2])]
-        if found:
-            paragraphs.append(_Paragraph(found))
-        for group in _MARKERS.finditer(markers, start, end):
-            if paragraphs and (found or not _begins_between(blocks, paragraphs[-1].end, group.start())):
-                paragraphs[-1].cite(group.start(), _numbers(group.group()))
-    return [sentence for paragraph in paragraphs for sentence in paragraph.sentences()]
+    paragraphs: list[list[CitedSentence]] = []
+    for piece in _pieces(text):
+        sentences = [
+            CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
+            for start, end, _break in spans(prose, *piece)
+            if _WORD.search(prose, start, end)
+        ]
+        if sentences:
+            paragraphs.append(sentences)
+        for group in _MARKERS.finditer(markers, *piece):
+            if paragraphs and (sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start())):
+                _cite(paragraphs[-1], group.start(), _numbers(group.group()))
+    return list(chain.from_iterable(paragraphs))
 
 
-class _Paragraph:
-    """The sentences of a paragraph, at least one, and the markers that speak for each."""
-
-    def __init__(self, places: Sequence[tuple[int, int]]) -> None:
-        self._places = places
-        self._markers: list[dict[int, None]] = [{} for _ in places]
-        self.end = places[-1][1]
-
-    def cite(self, at: int, markers: Sequence[int]) -> None:
-        """Markers that stand at an offset of the text speak for the sentence there, and those before without any."""
-        last = max(0, bisect_right(self._places, at, key=itemgetter(0)) - 1)
-        first = last
-        while first > 0 and not self._markers[first - 1]:
-            first -= 1
-        for own in self._markers[first : last + 1]:
-            own.update(dict.fromkeys(markers))
-
-    def sentences(self) -> Iterator[CitedSentence]:
-        for (start, end), markers in zip(self._places, self._markers, strict=True):
-            yield CitedSentence(start, end, tuple(markers))
+def _cite(sentences: Sequence[CitedSentence], at: int, numbers: Sequence[int]) -> None:
+    """Add the markers at an offset to the sentence there, and to those right before it that have none."""
+    last = max(0, bisect_right(sentences, at, key=attrgetter("start")) - 1)
+    first = last
+    while first > 0 and not sentences[first - 1].markers:
+        first -= 1
+    for sentence in sentences[first : last + 1]:
+        sentence.markers = tuple(dict.fromkeys((*sentence.markers, *numbers)))
 
 
 def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
@@ -259,8 +267,3 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield begin, gap.start()
         begin = gap.end()
     yield begin, len(text)
-
-
-def _without_sign(text: str, start: int, end: int) -> tuple[int, int]:
-    sign = _LIST_SIGN.match(text, start, end)
-    return (sign.end() if sign else start), end

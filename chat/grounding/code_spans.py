@@ -1,6 +1,6 @@
 """Where the code is in an answer's Markdown: between fences, and between backticks. PURE.
 
-Brackets in code are code, and no markers. Of an answer that is still being written it is told as far as that is known.
+Brackets in code are no markers. Of an answer that is still being written, only what is certain counts as code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 class Code:
     """``text[start:end]`` is code, its fences or backticks included.
 
-    ``fence`` is the one that opens a block; empty for code within a line. A block that is ``open`` has no end.
+    ``fence`` opens a block; it is empty for code within a line. A block that ``is_open`` has no end yet.
     """
 
     start: int
@@ -43,22 +43,22 @@ class Code:
     is_open: bool = False
 
 
-def code_in(text: str) -> list[Code]:
+def find_code(text: str) -> list[Code]:
     """The code of a text, in order. Backticks without their like in the same paragraph, list item or row are text."""
     return [
         Code(
-            found.start("fence" if found["fence"] else "ticks"),
-            found.end(),
-            found["fence"] or "",
-            found["open"] is not None,
+            match.start("fence" if match["fence"] else "ticks"),
+            match.end(),
+            match["fence"] or "",
+            match["open"] is not None,
         )
-        for found in _CODE.finditer(text)
+        for match in _CODE.finditer(text)
     ]
 
 
-def without_code(text: str) -> str:
+def blank_code(text: str) -> str:
     """The text with spaces in place of its code; of the same length, in the same lines."""
-    return without(text, [(code.start, code.end) for code in code_in(text)])
+    return without(text, [(code.start, code.end) for code in find_code(text)])
 
 
 def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -77,7 +77,7 @@ def blank(text: str) -> str:
 
 
 def settled(text: str) -> int:
-    """How much of the beginning of a text will be code, or not, as it is now, whatever is written behind it.
+    """The length of the beginning of a text in which it is certain what is code, whatever follows.
 
     Of a block whose end has not come, that is all but its last line.
     """
@@ -85,7 +85,7 @@ def settled(text: str) -> int:
 
 
 def context(text: str) -> str:
-    """A short text that tells as much of the code in what is written behind ``text`` as that does itself."""
+    """A short text after which code is recognised as it is after the whole ``text``."""
     upto, block = _settled(text)
     if block is not None:
         begin = text.rfind("\n", 0, block.start) + 1
@@ -96,13 +96,13 @@ def context(text: str) -> str:
 
 
 def _settled(text: str) -> tuple[int, Code | None]:
-    """As :func:`settled`, and the block that goes on there."""
+    """As :func:`settled`, and the block that is still open there."""
     undecided = _UNDECIDED.search(text)
     text = text[: undecided.start()] if undecided else text
-    codes = code_in(text)
+    codes = find_code(text)
     if codes and codes[-1].is_open:
         return text.rfind("\n") + 1, codes[-1]
-    last_end = max((found.start() for found in _ENDS_OF_INLINE.finditer(text)), default=0)
+    last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     for ticks in _TICKS.finditer(text, last_end):
         if len(text) <= ticks.end() + _LONGEST_INLINE and not any(
             code.start <= ticks.start() < code.end for code in codes

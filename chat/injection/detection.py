@@ -10,22 +10,23 @@ which attacks are often written in.
 from __future__ import annotations
 
 import base64
-import binascii
 import codecs
+import contextlib
 import functools
 import re
 import unicodedata
 from collections.abc import Iterator
 
 from chat.injection.orders import COMPILED_ANYWHERE, COMPILED_ORDERS
-from chat.injection.rules import COMPILED
+from chat.injection.rules import COMPILED, Rules
 from retrieval.text.instructions import instructions_in
 
 # Grows with the rules.
 INJECTION_VERSION = 2
 
 # What also tells in a document, where people may well be told to act as somebody.
-_IN_DOCUMENTS = ("set aside", "reveal", "markup", "hidden")
+_IN_DOCUMENTS: Rules = {rule: COMPILED[rule] for rule in ("set aside", "reveal", "markup")}
+_IN_DISGUISE: Rules = {rule: COMPILED[rule] for rule in ("set aside", "reveal")}
 
 # A sentence with what ends it.
 _SENTENCE = re.compile(r"[^.!?\n]++[.!?\n]*+[\"'”’)]*+")
@@ -44,18 +45,20 @@ _HEXADECIMAL = re.compile(r"\b(?:[0-9a-f]{2}[\s:]?){16,}\b", re.IGNORECASE)
 _ROT13 = re.compile(r"\brot-?13\b", re.IGNORECASE)
 
 
-def instruction_in(text: str) -> str:
+def find_instruction(text: str) -> str:
     """The rule by which the text reads like an instruction to whoever answers; empty for a question.
 
     "hidden" when the words only show once a disguise is off: letters spaced out, invisible characters between them,
     base64, hexadecimal, ROT13.
     """
     plain = _plain(text)
-    return (
-        _rule(plain, tuple(COMPILED))
-        or _order(plain)
-        or ("hidden" if _hides(text, plain, tuple(COMPILED)) or any(map(_order_in_disguise, _disguised(plain))) else "")
-    )
+    if rule := _rule(plain, COMPILED) or _rule(plain, COMPILED_ANYWHERE):
+        return rule
+    for sentence in _SENTENCE.findall(plain):
+        is_question = sentence.rstrip("\"'”’) ").endswith("?")
+        if not is_question and (rule := _rule(sentence.strip(), COMPILED_ORDERS)):
+            return rule
+    return "hidden" if _hides(text, plain, COMPILED) or any(map(_is_order_in_disguise, _disguised(plain))) else ""
 
 
 @functools.lru_cache(maxsize=256)
@@ -69,29 +72,12 @@ def _plain(text: str) -> str:
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
-def _rule(text: str, rules: tuple[str, ...]) -> str:
-    return next((rule for rule in rules if any(pattern.search(text) for pattern in COMPILED.get(rule, ()))), "")
+def _rule(text: str, rules: Rules) -> str:
+    return next((rule for rule, patterns in rules.items() if any(each.search(text) for each in patterns)), "")
 
 
-def _order(text: str) -> str:
-    """The rule by which the text gives the answerer an order; empty for none."""
-    anywhere = next((rule for rule, patterns in COMPILED_ANYWHERE.items() if _any(patterns, text)), "")
-    if anywhere:
-        return anywhere
-    for sentence in _SENTENCE.findall(text):
-        if not sentence.rstrip("\"'”’) ").endswith("?"):
-            for rule, patterns in COMPILED_ORDERS.items():
-                if _any(patterns, sentence.strip()):
-                    return rule
-    return ""
-
-
-def _any(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
-    return any(pattern.search(text) for pattern in patterns)
-
-
-def _order_in_disguise(text: str) -> bool:
-    return bool(_rule(text, ("set aside", "reveal"))) or _SETTING_ASIDE.search(text) is not None
+def _is_order_in_disguise(text: str) -> bool:
+    return bool(_rule(text, _IN_DISGUISE)) or _SETTING_ASIDE.search(text) is not None
 
 
 def _disguised(text: str) -> Iterator[str]:
@@ -105,7 +91,7 @@ def _disguised(text: str) -> Iterator[str]:
     yield text[::-1]
 
 
-def _hides(text: str, plain: str, rules: tuple[str, ...]) -> bool:
+def _hides(text: str, plain: str, rules: Rules) -> bool:
     # What a reader does not see, a model reads: letters of the "tags" block stand for the plain ones.
     tags = ("".join(chr(ord(character) - 0xE0000) for character in run.group()) for run in _TAGS.finditer(text))
     return any(_rule(revealed, rules) for revealed in (*tags, *_revealed(plain)))
@@ -116,16 +102,13 @@ def _revealed(text: str) -> Iterator[str]:
         # Two spaces or more stand between words; where there are none, the words run together and are tried as such.
         yield _SPACED.sub(lambda run: re.sub(r"(?<=\w)[ \t](?=\w)", "", run.group()), text)
         yield _respaced(text)
-    for found in _BASE64.finditer(text):
-        try:
-            yield base64.b64decode(found.group() + "=" * (-len(found.group()) % 4), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            continue
-    for found in _HEXADECIMAL.finditer(text):
-        try:
-            yield bytes.fromhex(re.sub(r"[\s:]", "", found.group())).decode()
-        except (ValueError, UnicodeDecodeError):
-            continue
+    # What is wrong base64 or UTF-8 is a ValueError too.
+    for run in _BASE64.findall(text):
+        with contextlib.suppress(ValueError):
+            yield base64.b64decode(run + "=" * (-len(run) % 4), validate=True).decode()
+    for run in _HEXADECIMAL.findall(text):
+        with contextlib.suppress(ValueError):
+            yield bytes.fromhex(re.sub(r"[\s:]", "", run)).decode()
     if _ROT13.search(text):
         yield codecs.decode(text, "rot13")
 

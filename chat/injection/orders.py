@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from chat.injection.rules import compiled
+
 _BONDS = (
     r"(?:instructions?|directions?|directives|rules?|guidelines?|guidance|restrictions?|limits|limitations|boundaries"
     r"|filters?|safety\s+\w+|safeguards|constraints|configuration|programming|memory|ethics"
@@ -148,11 +150,5 @@ ORDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _compiled(rules: dict[str, tuple[str, ...]]) -> dict[str, tuple[re.Pattern[str], ...]]:
-    return {
-        rule: tuple(re.compile(one, re.IGNORECASE | re.DOTALL) for one in patterns) for rule, patterns in rules.items()
-    }
-
-
-COMPILED_ANYWHERE = _compiled(ANYWHERE)
-COMPILED_ORDERS = _compiled(ORDERS)
+COMPILED_ANYWHERE = compiled(ANYWHERE, re.IGNORECASE | re.DOTALL)
+COMPILED_ORDERS = compiled(ORDERS, re.IGNORECASE | re.DOTALL)

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+Rules = Mapping[str, tuple[re.Pattern[str], ...]]
+
+
+def compiled(rules: Mapping[str, tuple[str, ...]], flags: re.RegexFlag) -> Rules:
+    return {rule: tuple(re.compile(pattern, flags) for pattern in patterns) for rule, patterns in rules.items()}
+
 
 _INSTRUCTIONS = (
     r"(?:instructions?|instrukt?ion(?:en)?|prompts?|rules|orders|commands?|guidelines|directives|directions|assignments"
@@ -113,7 +121,4 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"(?:\\{1,2}\s?n\s*){3,}",
     ),
 }
-COMPILED = {
-    rule: tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE) for pattern in patterns)
-    for rule, patterns in _RULES.items()
-}
+COMPILED = compiled(_RULES, re.IGNORECASE | re.DOTALL | re.MULTILINE)

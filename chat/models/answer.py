@@ -125,13 +125,15 @@ def _hold(instance: Answer, **_options: Any) -> None:
 
 
 class Citation(models.Model):
-    """A marker of an answer and the words it stands for.
+    """A marker of an answer, ``text[marker_start:marker_end]``, and the words it stands for.
 
     The words are kept, so that a citation can still be read when its document has been changed or deleted.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
     marker = models.PositiveSmallIntegerField()
+    marker_start = models.PositiveIntegerField()
+    marker_end = models.PositiveIntegerField()
     chunk = models.ForeignKey(Chunk, models.SET_NULL, null=True, related_name="+")
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
     document_title = models.CharField(max_length=500)

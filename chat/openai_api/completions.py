@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat.api.events import with_answer
-from chat.grounding.citations import markers_in
 from chat.pages.cards import passage_url
 
 # English text has about this many characters a token, whatever the tokenizer.
@@ -17,7 +16,7 @@ Payload = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class ChatCompletion:
     """What stays the same in all that is sent of one completion.
 
     ``site`` is the site's address without a closing slash; ``ignored`` names what was sent and had no effect.
@@ -71,30 +70,22 @@ class Completion:
 
     def _cited(self, answer: Payload) -> dict[str, Any]:
         citations = answer["citations"]
-        return {"annotations": _annotations(answer["text"], citations, self.site), "citations": citations}
+        return {"annotations": _annotations(citations, self.site), "citations": citations}
 
 
 def _choice(delta: Mapping[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
 
 
-def _annotations(text: str, citations: Iterable[Payload], site: str) -> list[dict[str, Any]]:
-    """Citations as OpenAI's own models give those of web pages: each marker, in order, with the address of the words
-    it stands for. A citation whose document is gone has none and is left out.
+def _annotations(citations: Iterable[Payload], site: str) -> list[dict[str, Any]]:
+    """Citations as OpenAI's own models give those of web pages: the place of each marker in the text, with the address
+    of the words it stands for. A citation whose document is gone has none and is left out.
     """
-    waiting: dict[int, list[Payload]] = {}
-    for citation in citations:
-        waiting.setdefault(citation["marker"], []).append(citation)
     annotations = []
-    for found in markers_in(text):
-        meant = waiting.get(int(found[1]), [])
-        if not meant:
-            continue
-        # A marker that a sentence repeats stands for the words it stood for before.
-        citation = meant.pop(0) if len(meant) > 1 else meant[0]
+    for citation in citations:
         document = citation["document"]
         if path := passage_url(document["id"], citation["start"], citation["end"]):
-            place = {"start_index": found.start(), "end_index": found.end()}
+            place = {"start_index": citation["marker_start"], "end_index": citation["marker_end"]}
             cited = {**place, "title": document["title"], "url": f"{site}{path}"}
             annotations.append({"type": "url_citation", "url_citation": cited})
     return annotations

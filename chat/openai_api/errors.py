@@ -96,6 +96,6 @@ def _first(detail: Any, path: str = "") -> tuple[str, str]:
 
 def _first_code(codes: Any) -> str:
     while not isinstance(codes, str):
-        found = codes.values() if isinstance(codes, dict) else codes
-        codes = next((inner for inner in found if inner), "")
+        inner_codes = codes.values() if isinstance(codes, dict) else codes
+        codes = next((inner for inner in inner_codes if inner), "")
     return codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from retrieval.types import Turn
 
@@ -20,7 +20,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """A question and the turns before it, oldest first, as the caller tells them."""
 
     question: str
@@ -31,7 +31,7 @@ class NoQuestion(Exception):
     """The messages do not end with a question. The message is for the caller."""
 
 
-def asked_by(messages: Sequence[Message]) -> Asked:
+def parse_messages(messages: Sequence[Message]) -> AskedQuestion:
     """What the last message asks, and what was said before.
 
     Instructions of the caller (the roles in INSTRUCTING_ROLES) are passed over: the site's own decide how it answers. A
@@ -39,34 +39,22 @@ def asked_by(messages: Sequence[Message]) -> Asked:
 
     Raises: NoQuestion.
     """
-    said = [message for message in messages if message.role not in INSTRUCTING_ROLES]
-    if not said:
+    spoken = [message for message in messages if message.role not in INSTRUCTING_ROLES]
+    if not spoken:
         raise NoQuestion("There is no message of the role user: the last one is the question.")
-    if said[-1].role != "user":
+    if spoken[-1].role != "user":
         raise NoQuestion("The last message must be the user's question: a reply cannot be gone on with.")
-    return Asked(said[-1].text, tuple(_turns(said[:-1]))[-MOST_TURNS:])
+    return AskedQuestion(spoken[-1].text, tuple(_turns(spoken[:-1])[-MOST_TURNS:]))
 
 
-@dataclass(slots=True)
-class _OpenTurn:
-    question: str
-    replies: list[str] = field(default_factory=list)
-
-    def closed(self) -> Turn:
-        return Turn(_stored(self.question), _stored("\n\n".join(self.replies)))
-
-
-def _turns(said: Iterable[Message]) -> Iterable[Turn]:
-    turn: _OpenTurn | None = None
-    for message in said:
+def _turns(messages: Iterable[Message]) -> list[Turn]:
+    turns: list[tuple[str, list[str]]] = []
+    for message in messages:
         if message.role == "user":
-            if turn is not None:
-                yield turn.closed()
-            turn = _OpenTurn(message.text)
-        elif turn is not None:
-            turn.replies.append(message.text)
-    if turn is not None:
-        yield turn.closed()
+            turns.append((message.text, []))
+        elif turns:
+            turns[-1][1].append(message.text)
+    return [Turn(_stored(question), _stored("\n\n".join(replies))) for question, replies in turns]
 
 
 def _stored(text: str) -> str:

@@ -25,18 +25,11 @@ def model_of(collection: str) -> str:
     return f"{_ONE}{collection}" if collection else ALL
 
 
-def listed(collections: Iterable[Collection]) -> list[dict[str, Any]]:
+def list_models(collections: Iterable[Collection]) -> list[dict[str, Any]]:
     """The models of a caller who may read these collections: all of them at once, then each."""
-    found = list(collections)
-    since = min((int(collection.created_at.timestamp()) for collection in found), default=0)
+    each = [(model_of(one.slug), one.name, int(one.created_at.timestamp())) for one in collections]
+    everything = (ALL, _("All documents"), min((created for *_rest, created in each), default=0))
     return [
-        _model(ALL, _("All documents"), since),
-        *(
-            _model(model_of(collection.slug), collection.name, int(collection.created_at.timestamp()))
-            for collection in found
-        ),
+        {"id": model, "object": "model", "created": created, "owned_by": ALL, "name": name}
+        for model, name, created in (everything, *each)
     ]
-
-
-def _model(name: str, title: str, created: int) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": created, "owned_by": ALL, "name": title}

@@ -47,7 +47,7 @@ def refusals(body: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def without_effect(body: Mapping[str, Any], instructed: bool) -> list[str]:
+def list_ignored(body: Mapping[str, Any], instructed: bool) -> list[str]:
     """The names of what was sent and made no difference, in order; ``instructed``: a system message was among it."""
     # A name that cannot be printed could not be sent back either.
     sent = (name for name in body if name not in UNDERSTOOD and body[name] is not None and name.isprintable())

@@ -59,8 +59,8 @@ class MessageSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and data.get("tool_calls"):
             raise serializers.ValidationError({"tool_calls": ["Calls of tools are not understood: leave them out."]})
-        told = super().to_internal_value(data)
-        return Message(told["role"], told["content"])
+        fields = super().to_internal_value(data)
+        return Message(fields["role"], fields["content"])
 
 
 class StreamOptionsSerializer(serializers.Serializer[Any]):

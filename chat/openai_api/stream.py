@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any
 
 from chat.api.events import give_back_connection
-from chat.openai_api.completions import Completion
+from chat.openai_api.completions import ChatCompletion
 from chat.openai_api.errors import error
 from chat.streaming import readers, sse
 
@@ -19,7 +19,7 @@ WITHDRAWN = "\n\n---\n\n"
 
 
 async def chunks(
-    answer_id: uuid.UUID, user: Any, completion: Completion, *, include_usage: bool
+    answer_id: uuid.UUID, user: Any, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
     """Chunks of the completion, the last one with everything that is known of the answer, or an error; then the end.
 

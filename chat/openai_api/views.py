@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django.http import HttpResponseBase
@@ -13,13 +14,12 @@ from rest_framework.response import Response
 from chat import asking, payloads
 from chat.api.ask import finished
 from chat.api.events import unbuffered
-from chat.models import Answer
-from chat.openai_api.completions import Completion
-from chat.openai_api.conversations import carried_on
+from chat.models import Answer, Conversation
+from chat.openai_api.completions import ChatCompletion
 from chat.openai_api.errors import ModelNotFound, OpenAIView
-from chat.openai_api.messages import INSTRUCTING_ROLES, Asked, NoQuestion, asked_by
-from chat.openai_api.models import collection_in, listed, model_of
-from chat.openai_api.parameters import without_effect
+from chat.openai_api.messages import INSTRUCTING_ROLES, AskedQuestion, NoQuestion, parse_messages
+from chat.openai_api.models import collection_in, list_models, model_of
+from chat.openai_api.parameters import list_ignored
 from chat.openai_api.serializers import (
     CompletionRequestSerializer,
     CompletionSerializer,
@@ -49,23 +49,23 @@ class CompletionsView(OpenAIView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """A cited answer to the last message, in OpenAI's form; earlier messages complete it."""
-        wanted = CompletionRequestSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        fields = wanted.validated_data
+        body = CompletionRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        fields = body.validated_data
         try:
-            asked = asked_by(fields["messages"])
+            asked = parse_messages(fields["messages"])
         except NoQuestion as error:
             raise ValidationError({"messages": [str(error)]}) from error
         collection = collection_in(fields.get("model") or "")
-        answer = _begun(request, asked, collection, fields)
+        answer = _begin_answer(request, asked, collection, fields)
         instructed = any(message.role in INSTRUCTING_ROLES for message in fields["messages"])
-        completion = Completion(
+        completion = ChatCompletion(
             id=f"chatcmpl-{answer.pk.hex}",
             created=int(answer.created_at.timestamp()),
             model=model_of(collection),
             question=answer.question,
             site=request.build_absolute_uri("/").rstrip("/"),
-            ignored=without_effect(wanted.initial_data, instructed),
+            ignored=list_ignored(body.initial_data, instructed),
         )
         if fields.get("stream"):
             options = fields.get("stream_options") or {}
@@ -76,14 +76,14 @@ class CompletionsView(OpenAIView):
         return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
 
 
-def _begun(request: Request, asked: Asked, collection: str, fields: dict[str, Any]) -> Answer:
+def _begin_answer(request: Request, asked: AskedQuestion, collection: str, fields: dict[str, Any]) -> Answer:
     """The answer, not yet written. Of earlier turns, those of the messages count: the caller may have changed them."""
     try:
         return asking.begin(
             asked.question,
             user=request.user,
             visitor="",
-            conversation_id=carried_on(request.user, asked, collection),
+            conversation_id=_continued_conversation(request.user, asked, collection),
             collection=collection,
             method=fields.get("method") or "",
             anew=bool(fields.get("anew")),
@@ -97,19 +97,42 @@ def _begun(request: Request, asked: Asked, collection: str, fields: dict[str, An
         raise Busy(str(error), error.retry_after_seconds) from error
 
 
+def _continued_conversation(user: Any, asked: AskedQuestion, collection: str) -> uuid.UUID | None:
+    """The user's conversation whose last answer is the last reply of the messages; None: they begin a new one.
+
+    The protocol names no conversations: without this, each follow-up would become one in the user's list. Programs
+    without a user have no list, and must not be put together with strangers who asked the same.
+    """
+    if not getattr(user, "is_authenticated", False) or not asked.history:
+        return None
+    last = asked.history[-1]
+    scope = {"collection__slug": collection} if collection else {"collection": None}
+    answers = Answer.objects.filter(
+        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question, text=last.answer
+    )
+    answer = answers.order_by("-created_at").first()
+    if answer is None or answer.conversation.answers.filter(created_at__gt=answer.created_at).exists():
+        return None
+    return answer.conversation_id
+
+
+def _models_for(user: Any) -> list[dict[str, Any]]:
+    return list_models(Collection.objects.readable_by(user).in_service())
+
+
 class ModelsView(OpenAIView):
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
         """All documents as one model, and each collection in service that the caller may ask as another."""
-        return Response({"object": "list", "data": listed(Collection.objects.readable_by(request.user).in_service())})
+        return Response({"object": "list", "data": _models_for(request.user)})
 
 
 class ModelView(OpenAIView):
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
-        for found in listed(Collection.objects.readable_by(request.user).in_service()):
-            if found["id"] == model:
-                return Response(found)
+        for known in _models_for(request.user):
+            if known["id"] == model:
+                return Response(known)
         raise ModelNotFound(f"There is no model named {model[:100]!r}: GET /v1/models lists them.")
 
 

@@ -50,14 +50,14 @@ def canonical(address: str) -> str:
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"
 
 
-def addresses_in(text: str) -> list[str]:
+def find_addresses(text: str) -> list[str]:
     """The addresses that stand in a text, mail addresses with "mailto:", each without what closes its sentence."""
-    found = (
-        [without_closing(match.group()) for match in _ADDRESS.finditer(text)] if "://" in text or "www." in text else []
-    )
-    if "@" in text:
-        found += [f"mailto:{match.group()}" for match in _EMAIL.finditer(text)]
-    return [f"https://{address}" if address[:4].lower() == "www." else address for address in found]
+    addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
+    emails = _EMAIL.findall(text) if "@" in text else ()
+    return [
+        *(f"https://{address}" if address[:4].lower() == "www." else address for address in addresses),
+        *(f"mailto:{email}" for email in emails),
+    ]
 
 
 def without_closing(address: str) -> str:
@@ -76,8 +76,7 @@ def without_closing(address: str) -> str:
 
 def known_addresses(sources: Iterable[Source]) -> frozenset[str]:
     """The canonical addresses that stand in the sources' texts, and those of their documents."""
-    found: set[str] = set()
-    for source in sources:
-        found.update(map(canonical, addresses_in(source.block.content)))
-        found.update(canonical(passage.document_url) for passage in source.block.passages)
-    return frozenset(found - {""})
+    blocks = [source.block for source in sources]
+    texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
+    documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)
+    return frozenset({*texts, *documents} - {""})

@@ -127,8 +127,8 @@ class LinkStream:
         return text[at], at + 1
 
     def _reference(self, text: str, at: int) -> tuple[str, int] | None:
-        if found := _REFERENCE.match(text, at):
-            spelt = html.unescape(found.group())
+        if reference := _REFERENCE.match(text, at):
+            spelt = html.unescape(reference.group())
             if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\"):
                 return "& ", at + 1
         elif _OPEN_REFERENCE.match(text, at):
@@ -139,14 +139,14 @@ class LinkStream:
         if self._definition and self._before.endswith("]"):
             self._definition = False
             return " :", at + 1
+        word = _WORD_BEFORE.search(self._before)
+        scheme = word.group().rstrip("\\") if word else ""
         if separator := _SEPARATOR.match(text, at + 1):
-            word = _WORD_BEFORE.search(self._before)
-            return self._address(text, at, separator.end(), word.group().rstrip("\\") if word else "")
+            return self._address(text, at, separator.end(), scheme)
         if text[at + 1 :] in ("", "/", "\\", "\\/", "/\\", "\\/\\"):
             return None
-        word = _WORD_BEFORE.search(self._before)
-        if word and word.group().rstrip("\\").lower() in _SCHEMES and not text[at + 1].isspace():
-            return self._address(text, at, at + 1, word.group().rstrip("\\"))
+        if scheme.lower() in _SCHEMES and not text[at + 1].isspace():
+            return self._address(text, at, at + 1, scheme)
         return ":", at + 1
 
     def _address(self, text: str, at: int, begin: int, word: str) -> tuple[str, int] | None:
@@ -157,8 +157,8 @@ class LinkStream:
         stop = end.start() if end else begin + LONGEST_ADDRESS
         whole = without_closing(word + text[at:stop])
         stop = max(begin, at + len(whole) - len(word))
-        meant = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
-        return text[at:stop] if any(map(self._is_known, meant)) else _broken(text[at:stop]), stop
+        addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
+        return text[at:stop] if any(map(self._is_known, addresses)) else _broken(text[at:stop]), stop
 
     def _is_known(self, address: str) -> bool:
         return canonical(address) in self._known
@@ -177,10 +177,10 @@ class LinkStream:
     def _target(self, text: str, at: int) -> tuple[str, int] | None:
         if not self._before.endswith("]"):
             return "(", at + 1
-        found = _TARGET.match(text, at)
-        if found is None or found.end() == len(text) or _OPEN_BRACKET.match(text, found.end()):
+        match = _TARGET.match(text, at)
+        if match is None or match.end() == len(text) or _OPEN_BRACKET.match(text, match.end()):
             return None
-        target = without_closing(found[1])
+        target = without_closing(match[1])
         leads_away = _LEADS_AWAY.search(target) and not self._is_known(target)
         return " (" if leads_away else "(", at + 1
 

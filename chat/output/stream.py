@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from chat.grounding.citations import MarkerStream
 from chat.output.addresses import known_addresses
 from chat.output.disclosure import DisclosureStream
 from chat.output.links import LinkStream
-from chat.output.marks import MarkStream
 
 if TYPE_CHECKING:
     from chat.generators.prompts import Prompt
@@ -22,14 +21,14 @@ class OutputStream:
     whose addresses stand in the sources that the model was given."""
 
     def __init__(self, prompt: Prompt, question: str, sources: Sequence[Source], history: Sequence[Turn]) -> None:
-        given = [source for source in sources if source.marker in prompt.markers]
-        texts = [source.block.content for source in given]
-        said = [question, *(text for turn in history for text in (turn.question, turn.answer))]
+        prompted = [source for source in sources if source.marker in prompt.markers]
+        texts = [source.block.content for source in prompted]
+        conversation = [question, *(text for turn in history for text in (turn.question, turn.answer))]
         self._steps = (
             MarkStream(prompt.mark),
-            DisclosureStream(prompt.secrets, [prompt.nonce], [*texts, *said]),
+            DisclosureStream(prompt.secrets, [prompt.nonce], [*texts, *conversation]),
             MarkerStream(prompt.markers),
-            LinkStream(known_addresses(given), texts),
+            LinkStream(known_addresses(prompted), texts),
         )
 
     def feed(self, piece: str) -> str:
@@ -44,3 +43,32 @@ class OutputStream:
         for step in self._steps:
             rest = step.feed(rest) + step.close()
         return rest
+
+
+class MarkStream:
+    """Passes streamed text on without a mark of the prompt (retrieval.language_models.marking) and the space behind."""
+
+    def __init__(self, mark: str) -> None:
+        self._forms = (f"{mark} ", mark)
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """What can be shown after this piece; may be empty."""
+        text = _without(self._held + piece, self._forms[:1])
+        longest = self._forms[0]
+        cut = next(
+            (size for size in range(min(len(longest) - 1, len(text)), 0, -1) if longest.startswith(text[-size:])), 0
+        )
+        self._held = text[len(text) - cut :]
+        return _without(text[: len(text) - cut], self._forms)
+
+    def close(self) -> str:
+        """What was held back, at the end of the stream."""
+        held, self._held = self._held, ""
+        return _without(held, self._forms)
+
+
+def _without(text: str, forms: Iterable[str]) -> str:
+    for form in forms:
+        text = text.replace(form, "")
+    return text

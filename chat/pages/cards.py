@@ -26,20 +26,30 @@ _SIGNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
-    """A verified citation. ``href`` is empty when its document is gone; the words remain."""
+class _Shown:
+    """``href`` is empty when the document is gone."""
 
     marker: int
     href: str
     title: str
     section: str
     page: int | None
-    quote: str
-    support: float | None = None
 
     @property
     def where(self) -> str:
         return place(self.section, self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited(_Shown):
+    """A verified citation, whose words remain when its document is gone.
+
+    ``marker_start`` is where its marker stands in the answer; None: it stands behind every mention of its marker.
+    """
+
+    quote: str
+    support: float | None = None
+    marker_start: int | None = None
 
     @property
     def preview(self) -> str:
@@ -59,20 +69,11 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCard:
+class SourceCard(_Shown):
     """A numbered source beside the answer."""
 
-    marker: int
-    href: str
-    title: str
-    section: str
-    page: int | None
     excerpt: str
     quotes: tuple[Cited, ...] = ()
-
-    @property
-    def where(self) -> str:
-        return place(self.section, self.page)
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
@@ -116,7 +117,7 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def saved_citation(citation: Citation) -> Cited:
+def build_cited(citation: Citation) -> Cited:
     return Cited(
         marker=citation.marker,
         href=passage_url(citation.document_id, citation.start, citation.end),
@@ -125,4 +126,5 @@ def saved_citation(citation: Citation) -> Cited:
         page=citation.page,
         quote=citation.quote,
         support=citation.support,
+        marker_start=citation.marker_start,
     )

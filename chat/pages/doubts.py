@@ -25,23 +25,23 @@ class Doubt:
 
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
     """The statements that were checked and not found in the sources, in the order of the text."""
-    found = [
+    doubted = [
         Doubt(statement["start"], statement["end"], _in_words(statement["reasons"], statement["best"]))
         for statement in statements
         if statement["supported"] is False
     ]
-    return tuple(sorted(found, key=lambda doubt: doubt.start))
+    return tuple(sorted(doubted, key=lambda doubt: doubt.start))
 
 
-def checked_count(statements: Iterable[Mapping[str, Any]]) -> int:
+def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
     """How many statements could be held against the sources."""
     return sum(statement["supported"] is not None for statement in statements)
 
 
-def with_doubts(text: str, found: Sequence[Doubt]) -> str:
+def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
     """The text with a remark behind each sentence in doubt, for where marks cannot be seen."""
     remark = _("(not borne out by the sources)")
-    for doubt in sorted(found, key=lambda doubt: doubt.end, reverse=True):
+    for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
         closing = _CLOSING.match(text, doubt.end)
         at = closing.end() if closing else doubt.end
         text = f"{text[:at]} {remark}{text[at:]}"
@@ -59,5 +59,5 @@ def _in_words(reasons: Iterable[str], best: Mapping[str, Any] | None) -> str:
         if best
         else _("Another source says it, not the one that is named."),
     }
-    said = [sentences[reason] for reason in reasons if reason in sentences]
-    return " ".join(said or [sentences["words"]])
+    explanations = [sentences[reason] for reason in reasons if reason in sentences]
+    return " ".join(explanations or [sentences["words"]])

@@ -6,9 +6,12 @@ addresses that stand in a cited source (others are shown as text), and everythin
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -21,13 +24,13 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.grounding.citations import MARKER
-from chat.grounding.code_spans import context, settled, without_code
+from chat.grounding.code_spans import blank_code, context, settled
 from chat.output.addresses import canonical
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.record_paragraphs import record_paragraphs
 from retrieval.viewer import markdown_marks
-from retrieval.viewer.markdown_marks import Mark
+from retrieval.viewer.markdown_marks import Mark, SourceLines
 from retrieval.viewer.safe_markdown import SafeRenderer, safe_markdown
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
@@ -45,22 +48,22 @@ _TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """A whole answer. The n-th mention of a marker links to the n-th citation with that marker, the last one for all
-    further mentions; a marker without a citation stays as it is written. Sentences in doubt are marked, and a sign
-    behind each says why. Links lead to one of the ``addresses`` alone."""
-    by_marker: dict[int, list[Cited]] = {}
-    for cited in citations:
-        by_marker.setdefault(cited.marker, []).append(cited)
-    seen: Counter[int] = Counter()
+    """A whole answer. Each marker links to the citation that stands at its position; a marker without one stays as it
+    is written. Sentences in doubt are marked, and a sign behind each says why. Links lead to one of the ``addresses``
+    alone."""
+    # The parser makes all line ends one character.
+    line_ends = [match.start() for match in re.finditer("\r\n", text)]
+    placed = {
+        (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
+        for cited in citations
+    }
 
-    def link(marker: int) -> str:
-        places = by_marker[marker]
-        cited = places[min(seen[marker], len(places) - 1)]
-        seen[marker] += 1
-        return citation_html(cited)
+    def link(marker: int, at: int) -> str:
+        cited = placed.get((marker, at)) or placed.get((marker, None))
+        return citation_html(cited) if cited else ""
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
-    env = {"links": dict.fromkeys(by_marker, link), "addresses": _permitted(addresses)}
+    env = {"markers": {cited.marker for cited in citations}, "link": link, "addresses": _permitted(addresses)}
     html = markdown_marks.render(_MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
         html = _with_sign(html, number, doubt)
@@ -103,12 +106,12 @@ def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], befo
     whole = before + text
     html = []
     position = len(before)
-    for match in MARKER.finditer(without_code(whole), position, settled(whole)):
+    for match in MARKER.finditer(blank_code(whole), position, settled(whole)):
         marker = int(match.group(1))
         if marker not in markers:
             continue
-        said = _without_signs(whole[position : match.start()]).rstrip(" ")
-        html += [escape(said), _source_link(answer_id, marker, markers)]
+        words = _without_signs(whole[position : match.start()]).rstrip(" ")
+        html += [escape(words), _source_link(answer_id, marker, markers)]
         position = match.end()
     html.append(escape(_without_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
@@ -167,8 +170,10 @@ class StreamedMarkdown:
 
     def _render_open(self) -> tuple[SafeString, SafeString]:
         """The blocks that are finished now, and the last one, which alone stays open."""
-        links = dict.fromkeys(self._titles, lambda marker: _source_link(self._answer_id, marker, self._titles))
-        env = {"links": links}
+        env = {
+            "markers": self._titles,
+            "link": lambda marker, _at: _source_link(self._answer_id, marker, self._titles),
+        }
         tokens = _MARKDOWN.parse(self._open, env)
         blocks = [(at, token.map[0]) for at, token in enumerate(tokens) if token.level == 0 and token.map]
         split, line = blocks[-1] if len(blocks) > 1 else (0, 0)
@@ -180,15 +185,13 @@ class StreamedMarkdown:
         return finished, open_
 
 
+@dataclass(frozen=True, slots=True)
 class Lines:
     """Blocks that will not change any more, the block that still grows, and the line that is being written."""
 
-    __slots__ = ("finished", "open", "tail")
-
-    def __init__(self, finished: SafeString, open_: SafeString, tail: SafeString) -> None:
-        self.finished = finished
-        self.open = open_
-        self.tail = tail
+    finished: SafeString
+    open: SafeString
+    tail: SafeString
 
 
 # Markdown ------------------------------------------------------------------------------------------------------------
@@ -197,13 +200,33 @@ class Lines:
 def _citation(state: StateInline, silent: bool) -> bool:
     """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass its own off as one."""
     match = MARKER.match(state.src, state.pos)
-    if match is None or int(match.group(1)) not in state.env["links"]:
+    if match is None or int(match[1]) not in state.env["markers"]:
         return False
     if not silent:
-        state.pending = state.pending.rstrip(" ")
-        state.push("citation", "", 0).meta = {"marker": int(match.group(1))}
+        words = state.pending.rstrip(" ")
+        blanks, state.pending = state.pending[len(words) :], words
+        token = state.push("citation", "", 0)
+        token.content = match.group()
+        token.meta = {"marker": int(match[1]), "at": state.pos, "blanks": blanks}
     state.pos = match.end()
     return True
+
+
+def _link_citations(state: StateCore) -> None:
+    """Markers become links to what stands at their position in the text; those that lead nowhere are text again."""
+    lines = SourceLines(state.src)
+    for opening, inline in pairwise(state.tokens):
+        if inline.type != "inline":
+            continue
+        places = lines.places(inline, opening)
+        for child in inline.children or []:
+            if child.type != "citation":
+                continue
+            place = places[bisect_right(places, child.meta["at"], key=attrgetter("offset")) - 1] if places else None
+            position = place.start + child.meta["at"] - place.offset if place else -1
+            child.meta["html"] = state.env["link"](child.meta["marker"], position)
+            if not child.meta["html"]:
+                child.type, child.content = "text", child.meta["blanks"] + child.content
 
 
 def _name_lone_markers(state: StateCore) -> None:
@@ -254,20 +277,20 @@ def _unlink(state: StateCore) -> None:
         token.children = children
 
 
-class _Renderer(SafeRenderer):
+class _AnswerRenderer(SafeRenderer):
     def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        marker = tokens[idx].meta["marker"]
-        return str(env["links"][marker](marker))
+        return str(tokens[idx].meta["html"])
 
 
 def _markdown() -> MarkdownIt:
-    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_Renderer)
+    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
     markdown.inline.ruler.before("link", "citation", _citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
+    markdown.core.ruler.after("inline", "link_citations", _link_citations)
     return markdown.use(record_paragraphs)
 
 

@@ -26,18 +26,16 @@ def suggestions(user: object, count: int = 6) -> list[Suggestion]:
     minutes.
     """
     collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:count])
-    in_turn = chain.from_iterable(zip_longest(*map(_kept, collections)))
+    in_turn = chain.from_iterable(zip_longest(*map(_cached_suggestions, collections)))
     return [suggestion for suggestion in in_turn if suggestion is not None][:count]
 
 
-def _kept(collection: Collection) -> list[Suggestion]:
-    found: list[Suggestion] | None = cache.get(key := f"suggestions:{collection.pk}")
-    if found is None:
-        cache.set(key, found := _of(collection), _KEPT_SECONDS)
-    return found
+def _cached_suggestions(collection: Collection) -> list[Suggestion]:
+    key = f"suggestions:{collection.pk}"
+    return cache.get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
-def _of(collection: Collection) -> list[Suggestion]:
+def _suggestions_of(collection: Collection) -> list[Suggestion]:
     """One question for each of a few documents, the most telling ones."""
     documents = Document.objects.filter(collection=collection, status=Document.Status.READY).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))

@@ -12,18 +12,18 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.grounding.citations import markers_in, without_markers
+from chat.grounding.citations import find_markers, remove_markers
 from chat.models import Answer, Feedback
-from chat.output.addresses import addresses_in
-from chat.pages.cards import Cited, SourceCard, plain, saved_citation, source_cards
-from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
+from chat.output.addresses import find_addresses
+from chat.pages.cards import Cited, SourceCard, build_cited, plain, source_cards
+from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
 LOW_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ShownTurn:
     """A question and what became of it.
 
     ``completed_question`` is what the question was understood as, empty when it stood for itself. ``checked`` counts
@@ -37,12 +37,12 @@ class Turn:
     conversation: uuid.UUID
     question: str
     status: str
-    text: str
-    refused: bool
-    error: str
-    notices: tuple[str, ...]
-    citations: tuple[Cited, ...]
-    sources: tuple[SourceCard, ...]
+    text: str = ""
+    refused: bool = False
+    error: str = ""
+    notices: tuple[str, ...] = ()
+    citations: tuple[Cited, ...] = ()
+    sources: tuple[SourceCard, ...] = ()
     completed_question: str = ""
     confidence: float | None = None
     doubts: tuple[Doubt, ...] = ()
@@ -102,12 +102,12 @@ class Turn:
             return ""
         if self.checked == 1:
             return _("This answer is not borne out by the sources.")
-        said = ngettext(
+        summary = ngettext(
             "%(doubted)d of %(checked)d sentences is not borne out by the sources.",
             "%(doubted)d of %(checked)d sentences are not borne out by the sources.",
             len(self.doubts),
         )
-        return said % {"doubted": len(self.doubts), "checked": self.checked}
+        return summary % {"doubted": len(self.doubts), "checked": self.checked}
 
     @property
     def feedback_reason(self) -> str:
@@ -117,22 +117,22 @@ class Turn:
     @property
     def copy_text(self) -> str:
         """The answer with its sources, as plain text."""
-        lines = [with_doubts(self.text, self.doubts).strip()]
-        for source in self.cited_sources:
-            lines.append(f"[{source.marker}] " + ", ".join(part for part in (source.title, source.where) if part))
-        return "\n".join([lines[0], "", *lines[1:]] if lines[1:] else lines)
+        sources = (
+            f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
+        )
+        return "\n".join([add_doubt_remarks(self.text, self.doubts).strip(), "", *sources]).rstrip()
 
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return " ".join(filter(None, [self.doubt_summary, plain(without_markers(self.text))]))
+        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.text))]))
 
 
-def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> Turn:
+def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
     """The turn as it is saved. Reads the citations, the feedback and the answer that this one repeats."""
-    citations = () if answer.status == Answer.Status.PENDING else tuple(map(saved_citation, answer.citations.all()))
+    citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
-    return Turn(
+    return ShownTurn(
         id=answer.pk,
         conversation=answer.conversation_id,
         question=answer.question,
@@ -146,7 +146,7 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> T
         completed_question=answer.completed_question,
         confidence=answer.confidence,
         doubts=doubts(answer.statements),
-        checked=checked_count(answer.statements),
+        checked=count_checked(answer.statements),
         repeated_from=answer.repeats.completed_at if answer.repeats else None,
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
@@ -155,40 +155,28 @@ def turn_of(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> T
         debug=debug,
         unfolded=unfolded,
         was_searched=bool(answer.search_method),
-        addresses=_addresses(answer.sources, {int(marker[1]) for marker in markers_in(answer.text)}),
+        addresses=_addresses(answer.sources, {marker.number for marker in find_markers(answer.text)}),
     )
 
 
 def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> tuple[str, ...]:
     """The addresses in the sources of these markers, and those of their documents."""
     cited = [source for source in sources if source["marker"] in named]
-    found = [address for source in cited for address in addresses_in(source["content"])]
-    return tuple(dict.fromkeys([*found, *(source["document"]["url"] for source in cited if source["document"]["url"])]))
+    addresses = [address for source in cited for address in find_addresses(source["content"])]
+    return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
 
-def withheld_turn(answer: Answer) -> Turn:
+def build_withheld_turn(answer: Answer) -> ShownTurn:
     """The question alone: the answer quotes what the reader may not read."""
-    return Turn(
-        id=answer.pk,
-        conversation=answer.conversation_id,
-        question=answer.question,
-        status=answer.status,
-        text="",
-        refused=False,
-        error="",
-        notices=(),
-        citations=(),
-        sources=(),
-        is_withheld=True,
-    )
+    return ShownTurn(answer.pk, answer.conversation_id, answer.question, answer.status, is_withheld=True)
 
 
-def with_refused_feedback(turn: Turn, error: str, *, reason: str, comment: str) -> Turn:
+def with_refused_feedback(turn: ShownTurn, error: str, *, reason: str, comment: str) -> ShownTurn:
     """The turn with what its reader sent, to be put right, in place of what is saved; ``reason`` is empty or valid."""
     return replace(turn, reason=reason, comment=comment, feedback_error=error, unfolded=True)
 
 
-def failed_turn(turn: Turn, payload: Mapping[str, Any]) -> Turn:
+def failed_turn(turn: ShownTurn, payload: Mapping[str, Any]) -> ShownTurn:
     return replace(turn, status=Answer.Status.FAILED.value, error=payload["message"])
 
 

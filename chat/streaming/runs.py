@@ -31,12 +31,12 @@ from chat.asking import filters_of
 from chat.conversations.history import turns_before
 from chat.metrics import OUT_OF_TIME
 from chat.models import Answer, StreamedEvent
-from chat.protocols import Draft
+from chat.protocols import PartialAnswer
 from chat.streaming import answer_cache, saving, turns
 from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import Repeated
 from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message
-from chat.types import AnswerEvent, Completed, Failed, Searched, Token
+from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.resilience import deadline
 from retrieval.resilience.timeouts import statements_within
@@ -196,7 +196,7 @@ def cut_off_message() -> str:
 
 async def _write(run: Run) -> None:
     """Publish the answer's events; whatever happens, the last one tells the truth and is stored before it is shown."""
-    draft = Draft()
+    draft = PartialAnswer()
     record = Record(run.claim.answer.pk, run.claim.token, run.claim.attempt, 0, Failed(broken_message()), draft=draft)
     pieces: list[str] = []
     started = time.perf_counter()
@@ -214,7 +214,7 @@ async def _write(run: Run) -> None:
                         # In a thread: looking for instructions in the sources takes milliseconds, which others wait.
                         told = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
                         run.publish("searched", told)
-                    case Token():
+                    case AnswerToken():
                         lap("first_token")
                         # The last token's time counts: what follows is checking.
                         record.timings_ms["written"] = (time.perf_counter() - started) * 1000

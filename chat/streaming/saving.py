@@ -17,7 +17,7 @@ from chat.conversations.history import collections_behind
 from chat.injection.detection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
-from chat.protocols import Draft
+from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
 from chat.streaming import answer_cache
 from chat.types import Completed, Failed, Searched
@@ -46,7 +46,7 @@ class Record:
     sequence: int
     outcome: Completed | Failed | answer_cache.Repeated
     searched: Searched | None = None
-    draft: Draft = field(default_factory=Draft)
+    draft: PartialAnswer = field(default_factory=PartialAnswer)
     timings_ms: dict[str, float] = field(default_factory=dict)
     cache_key: str = ""
     stopped: bool = False
@@ -133,7 +133,7 @@ def interrupted_message() -> str:
     return _("The answer was interrupted. The question is saved: please ask again.")
 
 
-def _searched(answer: Answer, searched: Searched, draft: Draft) -> None:
+def _searched(answer: Answer, searched: Searched, draft: PartialAnswer) -> None:
     answer.sources = [payloads.source(source) for source in searched.sources]
     answer.trace = _explained(searched, draft)
     answer.search_method = searched.trace.search_method
@@ -143,7 +143,7 @@ def _searched(answer: Answer, searched: Searched, draft: Draft) -> None:
     answer.profile_version_id = searched.profile_version
 
 
-def _completed(answer: Answer, outcome: Completed, draft: Draft) -> list[Citation]:
+def _completed(answer: Answer, outcome: Completed, draft: PartialAnswer) -> list[Citation]:
     answer.text = outcome.text
     answer.refused = outcome.refused
     answer.generator = outcome.generator
@@ -166,7 +166,7 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _explained(searched: Searched, draft: Draft) -> dict[str, Any]:
+def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
     """The trace as JSON, with what an engineer needs to recognise each candidate, and what became of the sources."""
     explained: dict[str, Any] = trace_as_json(searched.trace)
     explained["assembly"] = dict(searched.context.statistics)

@@ -8,13 +8,13 @@ from django.utils.safestring import SafeString
 
 from chat.models import Conversation, Feedback
 from chat.pages.rendering import answer_html
-from chat.pages.turns import Turn
+from chat.pages.turns import ShownTurn
 
 register = template.Library()
 
 
 @register.filter
-def answer_body(turn: Turn) -> SafeString:
+def answer_body(turn: ShownTurn) -> SafeString:
     return answer_html(turn.text, turn.links, turn.doubts, turn.addresses)
 
 

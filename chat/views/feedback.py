@@ -13,7 +13,7 @@ from django_htmx.http import trigger_client_event
 
 from chat.models import Answer, Feedback
 from chat.pages.forms import FeedbackForm
-from chat.pages.turns import turn_of, with_refused_feedback
+from chat.pages.turns import build_turn, with_refused_feedback
 from chat.views.access import for_visitors, may_debug, own_answer, own_conversation
 from chat.views.pages import page
 
@@ -32,7 +32,7 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         address = reverse("chat:conversation", args=[answer.conversation_id])
         return redirect(f"{address}{f'?unfold={answer.pk}' if unfolded else ''}#answer-{answer.pk}-feedback")
-    context = {"turn": turn_of(answer, unfolded=unfolded), "settled": settled}
+    context = {"turn": build_turn(answer, unfolded=unfolded), "settled": settled}
     return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
 
 
@@ -41,7 +41,7 @@ def _refused(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpRe
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
     reason = form.cleaned_data.get("reason", "")
     turn = with_refused_feedback(
-        turn_of(answer, debug=may_debug(request)), error, reason=reason, comment=request.POST.get("comment", "")
+        build_turn(answer, debug=may_debug(request)), error, reason=reason, comment=request.POST.get("comment", "")
     )
     if not request.htmx:  # type: ignore[attr-defined]
         return page(request, own_conversation(request, answer.conversation_id), status=422, refused_feedback=turn)

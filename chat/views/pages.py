@@ -17,7 +17,7 @@ from chat.conversations.listing import listing
 from chat.models import Answer, Conversation
 from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions
-from chat.pages.turns import Turn, turn_of, withheld_turn
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
 from retrieval.models import Collection
 
@@ -42,16 +42,16 @@ def page(
     error: str = "",
     question: str = "",
     renaming: TitleForm | None = None,
-    refused_feedback: Turn | None = None,
+    refused_feedback: ShownTurn | None = None,
 ) -> HttpResponse:
     debug = may_debug(request)
     unfolded = request.GET.get("unfold", "")
     answers = saved_answers(conversation) if conversation else ()
     withheld = rights.withheld_from(request.user, answers)
     turns = [
-        withheld_turn(answer)
+        build_withheld_turn(answer)
         if answer.pk in withheld
-        else turn_of(answer, debug=debug, unfolded=str(answer.pk) == unfolded)
+        else build_turn(answer, debug=debug, unfolded=str(answer.pk) == unfolded)
         for answer in answers
     ]
     if refused_feedback and refused_feedback.id not in withheld:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import push_url
 
 from chat import asking
-from chat.pages.turns import turn_of
+from chat.pages.turns import build_turn
 from chat.streaming import streams
 from chat.throttling import QuestionThrottle
 from chat.views.access import for_visitors, may_debug, own_conversation, stoppable_answer
@@ -54,7 +54,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         async_to_sync(streams.finish)(answer.pk)
         return redirect(f"{address}#answer-{answer.pk}")
     context = {
-        "turn": turn_of(answer, debug=may_debug(request)),
+        "turn": build_turn(answer, debug=may_debug(request)),
         "conversation": answer.conversation,
         "is_new": named is None,
         **sidebar(request),

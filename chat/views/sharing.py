@@ -13,7 +13,7 @@ from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
 from chat.models import Conversation
-from chat.pages.turns import turn_of, withheld_turn
+from chat.pages.turns import build_turn, build_withheld_turn
 from chat.views.access import for_visitors, is_own, own_conversation
 from chat.views.pages import saved_answers
 
@@ -54,7 +54,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
         turns = [
             # Under other ids: those of a program without an account let whoever knows them act.
             replace(
-                withheld_turn(answer) if answer.pk in withheld else turn_of(answer),
+                build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer),
                 id=uuid.uuid5(token, str(answer.pk)),
             )
             for answer in answers

@@ -21,7 +21,7 @@ from chat.conversations import rights
 from chat.models import Answer
 from chat.pages.cards import source_cards
 from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
-from chat.pages.turns import Turn, failed_turn, notices, turn_of, withheld_turn
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, failed_turn, notices
 from chat.streaming import readers, sse
 from chat.views.access import may_debug, readable_answer
 
@@ -42,16 +42,16 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 
-def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> Turn:
+def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         raise Http404
     answer = readable_answer(request, answer_id)
     if rights.is_withheld(request.user, answer):
-        return withheld_turn(answer)
-    return turn_of(answer, debug=may_debug(request))
+        return build_withheld_turn(answer)
+    return build_turn(answer, debug=may_debug(request))
 
 
-async def _events(turn: Turn, user: Any, after: str, language: str | None) -> AsyncIterator[bytes]:
+async def _events(turn: ShownTurn, user: Any, after: str, language: str | None) -> AsyncIterator[bytes]:
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
@@ -68,13 +68,13 @@ async def _events(turn: Turn, user: Any, after: str, language: str | None) -> As
     yield sse.encode("", event="done")
 
 
-def _outcome(turn: Turn, payload: dict[str, Any]) -> Turn:
+def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
     """The turn as saved, or as failed when it could not be saved."""
     try:
         answer = Answer.objects.get(pk=turn.id)
         if payload.get("withheld"):
-            return withheld_turn(answer)
-        saved = turn_of(answer, debug=turn.debug)
+            return build_withheld_turn(answer)
+        saved = build_turn(answer, debug=turn.debug)
     except Answer.DoesNotExist:
         return failed_turn(turn, {"message": _("This conversation was deleted.")})
     finally:
@@ -89,7 +89,7 @@ class _StreamedTurn:
     become Markdown with the completed answer.
     """
 
-    def __init__(self, turn: Turn, language: str, *, fresh: bool) -> None:
+    def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
         self._language = language
         self._titles = {source.marker: source.title for source in turn.sources}
@@ -110,7 +110,7 @@ class _StreamedTurn:
                 case _:
                     return sse.comment(name)
 
-    def end(self, name: str, turn: Turn, event_id: str) -> bytes:
+    def end(self, name: str, turn: ShownTurn, event_id: str) -> bytes:
         with translation.override(self._language):
             return self._frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 

@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 
-from chat.grounding.support.scoring import THRESHOLD
+from chat.grounding.support import THRESHOLD
 from evaluation.admin.run_presentation import explanation_address, ranks_text
 from evaluation.metrics import Interval
 from evaluation.models import AnswerResult, EvaluationRun, RunKind, Score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chat.grounding.citations import without_markers
+from chat.grounding.citations import remove_markers
 from evaluation.judges.muted_deepeval import LLMTestCase
 from evaluation.judges.types import Case
 
@@ -16,7 +16,7 @@ def deepeval_case(case: Case) -> LLMTestCase:
     return LLMTestCase(
         input=_harmless(case.question),
         # Without markers, which a judge would take for claims.
-        actual_output=_harmless(without_markers(case.answer)),
+        actual_output=_harmless(remove_markers(case.answer)),
         expected_output=_harmless(case.reference) or None,
         retrieval_context=[_harmless(source.block.content) for source in case.sources],
     )

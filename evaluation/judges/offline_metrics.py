@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chat.grounding.support.scoring import Reason, groundedness
+from chat.grounding.support import Reason, groundedness
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.exceptions import NotMeasurable
 from evaluation.judges.muted_deepeval import BaseMetric, LLMTestCase, SingleTurnParams

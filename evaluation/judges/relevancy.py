@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.grounding.evidence.scoring import stems
+from chat.grounding.words import stems
 from retrieval.text.sentences import spans
 
 if TYPE_CHECKING:

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.citations import without_markers
-from chat.grounding.support.passages import EvidencePassage, passage_of
-from chat.grounding.support.scorer import Statement, SupportScorer
-from chat.grounding.support.scoring import THRESHOLD
+from chat.grounding.citations import remove_markers
+from chat.grounding.passages import EvidencePassage, cut_passage
+from chat.grounding.support import THRESHOLD, Statement, SupportScorer
 from evaluation.runs.answer_metrics import holds_answer
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import spans
 
 if TYPE_CHECKING:
-    from chat.grounding.support.similarity import EncodeAll
+    from chat.grounding.similarity import EncodeAll
     from chat.types import CheckedStatement, VerifiedCitation
 
 
@@ -45,7 +44,7 @@ def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll
     """
     if expected.refusal:
         return float(refused)
-    return 0.0 if refused else _borne_out(expected.answer, [passage_of(1, without_markers(text))], encode)
+    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))], encode)
 
 
 def cited(
@@ -61,7 +60,7 @@ def cited(
     if refused or not citations:
         return 0.0
     quoted = [
-        passage_of(number, one.quote, f"{one.passage.document_title} {one.passage.section}")
+        cut_passage(number, one.quote, f"{one.passage.document_title} {one.passage.section}")
         for number, one in enumerate(citations, start=1)
     ]
     return _borne_out(expected.answer, quoted, encode)
@@ -89,7 +88,7 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: Encod
     if written and wanted and written != wanted:
         return None
     sentences = [expected[start:end] for start, end, _ in spans(expected, 0, len(expected))]
-    judged = SupportScorer(passages, encode).judge([Statement(sentence) for sentence in sentences])
+    judged = SupportScorer(passages, encode).score([Statement(sentence) for sentence in sentences])
     # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 
 from chat.answering import answer
-from chat.protocols import Draft
-from chat.types import Completed, Failed, Searched, Token
+from chat.protocols import PartialAnswer
+from chat.types import AnswerToken, Completed, Failed, Searched
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 
@@ -17,7 +17,7 @@ class Reply:
     """``end`` is None when the answer broke off, ``searched`` when the question was turned away unsearched, and
     ``first_ms`` when there was no token. Milliseconds count from the question."""
 
-    draft: Draft = field(default_factory=Draft)
+    draft: PartialAnswer = field(default_factory=PartialAnswer)
     searched: Searched | None = None
     end: Completed | Failed | None = None
     first_ms: float | None = None
@@ -32,7 +32,7 @@ async def reply_to(question: str, filters: SearchFilters, profile: NamedProfile)
         match event:
             case Searched():
                 reply.searched = event
-            case Token():
+            case AnswerToken():
                 if reply.first_ms is None:
                     reply.first_ms = (time.perf_counter() - started) * 1000
             case Completed() | Failed():

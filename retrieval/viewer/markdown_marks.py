@@ -23,7 +23,15 @@ from markdown_it.rules_core import inline as parse_inlines
 from markdown_it.rules_inline import fragments_join
 from markdown_it.token import Token
 
-from retrieval.viewer.markdown_places import PlacedState, Span, cell_places, line_places, overlaps, without_blank_gaps
+from retrieval.viewer.markdown_places import (
+    Place,
+    PlacedState,
+    Span,
+    cell_places,
+    line_places,
+    overlaps,
+    without_blank_gaps,
+)
 
 _MARKS = "marks"
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -132,8 +140,7 @@ def _parse_inlines(state: StateCore) -> None:
     if marks is None or not marks.spans:
         parse_inlines(state)
         return
-    lines = _Lines(state.src)
-    row, column = -1, 0
+    lines = SourceLines(state.src)
     for at, token in enumerate(state.tokens):
         touching = lines.touching(token, marks.spans) if token.type in ("inline", "fence", "code_block") else []
         if token.type != "inline":
@@ -144,13 +151,8 @@ def _parse_inlines(state: StateCore) -> None:
                 token.meta[_MARKS] = _in_code(token.content, spans, marks)
             continue
         spans = []
-        if touching and token.map:
-            if state.tokens[at - 1].type in _CELLS:
-                column = column if token.map[0] == row else 0
-                row = token.map[0]
-                places, column = cell_places(token.content, *lines.between(row, row + 1)[0], column)
-            else:
-                places = line_places(token.content, lines.between(*token.map))
+        if touching:
+            places = lines.places(token, state.tokens[at - 1])
             spans = without_blank_gaps(token.content, overlaps(places, touching))
         token.children = [] if token.children is None else token.children
         if spans:
@@ -159,16 +161,30 @@ def _parse_inlines(state: StateCore) -> None:
             state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
-class _Lines:
+class SourceLines:
+    """The lines of a parsed text, and where the content of its blocks stands in them."""
+
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
         self._starts = [0]
+        self._row, self._column = -1, 0
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def between(self, first: int, last: int) -> list[tuple[int, str]]:
         """The lines, each with where it starts."""
         return list(zip(self._starts[first:last], self._lines[first:last], strict=False))
+
+    def places(self, inline: Token, opening: Token) -> list[Place]:
+        """The places of an inline token's content, asked for in order; ``opening`` is the token before it."""
+        if inline.map is None:
+            return []
+        if opening.type not in _CELLS:
+            return line_places(inline.content, self.between(*inline.map))
+        row = inline.map[0]
+        self._row, column = row, self._column if row == self._row else 0
+        places, self._column = cell_places(inline.content, *self.between(row, row + 1)[0], column)
+        return places
 
     def touching(self, token: Token, spans: Sequence[Span]) -> list[Span]:
         """The spans that touch the lines of a block."""

@@ -49,7 +49,15 @@ def _three_weeks() -> None:
         if refused:
             continue
         Citation.objects.create(
-            answer=made, marker=1, document=document, document_title=str(document), quote="3450 grams", start=0, end=10
+            answer=made,
+            marker=1,
+            marker_start=0,
+            marker_end=3,
+            document=document,
+            document_title=str(document),
+            quote="3450 grams",
+            start=0,
+            end=10,
         )
         if number % 3 == 0:
             Feedback.objects.create(answer=made, helpful=number % 9 != 0, reason="" if number % 9 else "wrong")

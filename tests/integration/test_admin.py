@@ -278,8 +278,9 @@ def answer(document):
         degraded=["vector"], completed_at=timezone.now(), timings_ms={"total": 20.0},
     )  # fmt: skip
     Citation.objects.create(
-        answer=answer, marker=1, document=document, document_title="Holidays", quote="25 days of", start=1, end=11
-    )
+        answer=answer, marker=1, marker_start=15, marker_end=18, document=document, document_title="Holidays",
+        quote="25 days of", start=1, end=11,
+    )  # fmt: skip
     return answer
 
 

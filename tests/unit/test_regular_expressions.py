@@ -40,8 +40,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
     "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
-    "chat/injection/orders.py: re.compile(one, re.IGNORECASE | re.DOTALL)",
-    "chat/injection/rules.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
+    "chat/injection/rules.py: re.compile(pattern, flags)",
     "retrieval/text/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/ranking/classification.py: re.compile('|'.join(alternatives))",

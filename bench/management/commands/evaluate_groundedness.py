@@ -22,7 +22,7 @@ from bench.groundedness.labelled import (
     read_labelled_answers,
     word_share,
 )
-from chat.grounding.support.scoring import Reason
+from chat.grounding.support import Reason
 from evaluation.exceptions import EvaluationError
 from evaluation.metrics import auroc, auroc_interval
 from evaluation.progress import ProgressBar
@@ -33,8 +33,8 @@ from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
     from bench.groundedness.altered import Alteration
-    from chat.grounding.support.scoring import Weights
-    from chat.grounding.support.similarity import EncodeAll
+    from chat.grounding.similarity import EncodeAll
+    from chat.grounding.support import SupportWeights
 
     Told = dict[str, dict[Alteration, tuple[float, int]]]
 
@@ -97,7 +97,9 @@ class Command(PreparedCommand):
         if options["examples"]:
             self._print_examples(judged, options["examples"])
 
-    def _print(self, judged: Sequence[JudgedAnswer], refitted: tuple[Weights, list[JudgedAnswer]] | None) -> None:
+    def _print(
+        self, judged: Sequence[JudgedAnswer], refitted: tuple[SupportWeights, list[JudgedAnswer]] | None
+    ) -> None:
         labels = _labels(judged)
         area = auroc_interval(labels, _scores(judged))
         self.stdout.write(f"{len(judged)} answers, {sum(labels)} of them hallucinated\n\n")
@@ -136,9 +138,9 @@ class Command(PreparedCommand):
             label = "marked by people" if sentence.marked else "not marked by people"
             self.stdout.write(f"\nAnswer {answer.answer.id}, support {judgement.support:.2f}, {label}")
             self.stdout.write(f"  sentence: {sentence.text[:LONGEST_EXAMPLE]}")
-            if judgement.place is not None:
-                closest = judgement.place.sentence.text[:LONGEST_EXAMPLE]
-                self.stdout.write(f"  passage {judgement.place.passage.marker}: {closest}")
+            if judgement.match is not None:
+                closest = judgement.match.sentence.text[:LONGEST_EXAMPLE]
+                self.stdout.write(f"  passage {judgement.match.passage.marker}: {closest}")
 
 
 def _encoder() -> EncodeAll | None:
@@ -169,7 +171,7 @@ def _marking_in_words(found: Marking) -> str:
 
 
 def _as_json(
-    judged: Sequence[JudgedAnswer], refitted: tuple[Weights, list[JudgedAnswer]] | None, told: Told
+    judged: Sequence[JudgedAnswer], refitted: tuple[SupportWeights, list[JudgedAnswer]] | None, told: Told
 ) -> dict[str, Any]:
     area = auroc_interval(_labels(judged), _scores(judged))
     found = marking(judged)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.injection.questions import Detection, detect, read_texts
-from chat.injection.detection import instruction_in
+from chat.injection.detection import find_instruction
 from evaluation.exceptions import EvaluationError
 
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             texts = [labelled for path in options["files"] for labelled in read_texts(path)]
         except EvaluationError as error:
             raise CommandError(str(error)) from error
-        detection = detect(texts, instruction_in, settings.QUESTION_MAX_CHARACTERS)
+        detection = detect(texts, find_instruction, settings.QUESTION_MAX_CHARACTERS)
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(detection), ensure_ascii=False))
             return
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             for text in detection.missed:
                 self.stdout.write(f"missed: {text!r}")
             for text in detection.mistaken:
-                self.stdout.write(f"mistaken ({instruction_in(text)}): {text!r}")
+                self.stdout.write(f"mistaken ({find_instruction(text)}): {text!r}")
 
 
 def _share(share: float | None) -> str:

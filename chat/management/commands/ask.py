@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from chat import answering, payloads
 from chat.asking import InvalidQuestion, checked
-from chat.types import Completed, Failed, Searched, Token
+from chat.types import AnswerToken, Completed, Failed, Searched
 from retrieval.access import everything
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
@@ -54,7 +54,7 @@ class Command(PreparedCommand):
             match event:
                 case Searched():
                     outcome.searched = event
-                case Token():
+                case AnswerToken():
                     outcome.pieces.append(event.text)
                     if not quiet:
                         self.stdout.write(event.text, ending="")
@@ -89,6 +89,8 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
         "citations": [
             {
                 "marker": citation.marker,
+                "marker_start": citation.marker_start,
+                "marker_end": citation.marker_end,
                 "chunk_id": citation.passage.chunk_id,
                 "document": {
                     "id": citation.passage.document_id,

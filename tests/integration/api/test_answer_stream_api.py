@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from chat import answering, asking
 from chat.models import Answer, Conversation
 from chat.streaming import heartbeat, streams
-from chat.types import Completed, Token
+from chat.types import AnswerToken, Completed
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
 
@@ -119,7 +119,7 @@ async def test_stopping_keeps_what_has_been_written(handbook: Collection, monkey
     monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 0.05)
 
     async def endless(*args: Any, **kwargs: Any) -> Any:
-        yield Token("Twenty-five days")
+        yield AnswerToken("Twenty-five days")
         await asyncio.sleep(60)
         yield Completed("never", (), refused=False, generator="slow")
 

@@ -20,7 +20,7 @@ from chat import answering, asking
 from chat.models import Answer, Conversation
 from chat.openai_api.stream import WITHDRAWN
 from chat.streaming import heartbeat, streams
-from chat.types import Completed, Failed, Token, Usage
+from chat.types import AnswerToken, Completed, Failed, Usage
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -210,7 +210,7 @@ def test_a_failed_answer_is_a_503(api: APIClient, collection: Collection, answer
 
 
 async def test_a_failed_stream_ends_with_the_error(collection: Collection, answered: Callable[..., None]) -> None:
-    answered(Token("The pump"), Failed("The model does not answer. Please try again."))
+    answered(AnswerToken("The pump"), Failed("The model does not answer. Please try again."))
     *_, failed, done = await stream()
     message = "The model does not answer. Please try again."
     assert failed == {"error": {"message": message, "type": "server_error", "param": None, "code": None}}
@@ -230,7 +230,7 @@ async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces
     collection: Collection, answered: Callable[..., None]
 ) -> None:
     answered(
-        Token("The pump weighs "),
+        AnswerToken("The pump weighs "),
         Completed("3450 grams.", (), refused=False, generator="extractive", notice="The model broke off."),
     )
     chunks = await stream()
@@ -239,7 +239,9 @@ async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces
 
 
 async def test_space_around_the_answer_is_no_replacement(collection: Collection, answered: Callable[..., None]) -> None:
-    answered(Token("\n 3450 "), Token("grams. \n"), Completed("3450 grams.", (), refused=False, generator="tiny"))
+    answered(
+        AnswerToken("\n 3450 "), AnswerToken("grams. \n"), Completed("3450 grams.", (), refused=False, generator="tiny")
+    )
     assert content(await stream()) == "\n 3450 grams. \n"
 
 
@@ -264,7 +266,7 @@ def test_tokens_are_those_that_the_model_counted(
     api: APIClient, collection: Collection, answered: Callable[..., None]
 ) -> None:
     usage = Usage(prompt_tokens=900, completion_tokens=12, cost=0.5)
-    answered(Token("Yes."), Completed("Yes.", (), refused=False, generator="tiny", usage=usage))
+    answered(AnswerToken("Yes."), Completed("Yes.", (), refused=False, generator="tiny", usage=usage))
     assert complete(api).json()["usage"] == {
         "prompt_tokens": 900,
         "completion_tokens": 12,
@@ -281,7 +283,7 @@ async def test_a_reader_who_leaves_ends_the_writing(collection: Collection, monk
 
     async def endless(*args: Any, **kwargs: Any) -> Any:
         try:
-            yield Token("Twenty-five days")
+            yield AnswerToken("Twenty-five days")
             await asyncio.sleep(60)
         finally:
             left.set()

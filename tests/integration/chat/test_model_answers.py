@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -17,10 +17,10 @@ from prometheus_client import REGISTRY
 from chat import answering, asking
 from chat.generators import openai_compatible
 from chat.generators.prompts import PROMPT_VERSION
-from chat.grounding import verification
-from chat.grounding.evidence import weighing
+from chat.grounding import verification, weighing
 from chat.models import Answer
-from chat.pages.turns import turn_of
+from chat.openai_api.completions import ChatCompletion
+from chat.pages.turns import build_turn
 from chat.streaming import runs, streams
 from chat.templatetags.chat_rendering import answer_body
 from chat.types import Source, Verified
@@ -81,6 +81,37 @@ async def test_it_serves_again_without_a_second_request(library: Collection, mod
     assert len(model.requests) == 1
 
 
+async def test_every_marker_leads_to_its_own_words_on_every_way_out(
+    collection: Collection, ingest: Ingest, model: ModelServer
+) -> None:
+    await sync_to_async(ingest)(collection, "pressures.md", "Pump 3 bar.\n\nOf all pressures, valve 5 bar.")
+    text = "Pump 3 bar [1][1]. Valve 5 bar [1]."
+    model.pieces = [text]
+    question = "What is the pressure of pump and valve?"
+    first, events = await ask(question)
+    again, _ = await ask(question)
+    assert (first.text, again.repeats) == (text, first)
+    pump, repeated, valve = events[-1].payload["citations"]
+    assert [(each["marker_start"], each["marker_end"]) for each in (pump, repeated, valve)] == [
+        (11, 14),
+        (14, 17),
+        (31, 34),
+    ]
+    assert pump["quote"] == repeated["quote"] == "Pump 3 bar"
+    assert "valve 5 bar" in valve["quote"]
+    for answer in (first, again):
+        html = await sync_to_async(lambda answer=answer: answer_body(build_turn(answer)))()
+        assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, repeated, valve)]
+    completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
+    annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
+    assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"] * 3
+    starts = [
+        f"start={citation['start']}&" in each["url"]
+        for citation, each in zip((pump, repeated, valve), annotations, strict=True)
+    ]
+    assert all(starts)
+
+
 async def test_without_a_model_there_is_no_prompt(library: Collection) -> None:
     answer, _ = await ask()
     assert (answer.prompt_version, answer.usage) == (None, {})
@@ -122,7 +153,7 @@ async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library: C
     text = "It weighs 3450 grams [1]. [More] (https: //evil[.]example/?d=3450) ![x] (https: //evil[.]example)"
     assert answer.text == text == events[-1].payload["text"]
     assert "".join(event.payload["text"] for event in events if event.name == "token") == text
-    html = answer_body(await sync_to_async(turn_of)(answer))
+    html = answer_body(await sync_to_async(build_turn)(answer))
     assert "href" not in html.replace('href="/documents/', "")
 
 
@@ -133,11 +164,11 @@ async def test_an_address_of_a_cited_source_stays_a_link(
     model.pieces = ["It weighs 3450 grams: [order](https://good.example/mx?id=7) [1]."]
     answer, _ = await ask()
     assert answer.text == model.pieces[0]
-    assert 'href="https://good.example/mx?id=7"' in answer_body(await sync_to_async(turn_of)(answer))
+    assert 'href="https://good.example/mx?id=7"' in answer_body(await sync_to_async(build_turn)(answer))
     # Without the marker of its source it is text on the page.
     model.pieces = ["It weighs 3450 grams: [order](https://good.example/mx?id=7)."]
     answer, _ = await ask("How heavy is the MX-9920-W pump?")
-    assert "href" not in answer_body(await sync_to_async(turn_of)(answer))
+    assert "href" not in answer_body(await sync_to_async(build_turn)(answer))
 
 
 async def test_an_answer_that_repeats_the_prompt_is_withheld(
@@ -201,7 +232,7 @@ def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
         raise EmbeddingFailed("The embedding server does not answer.")
 
     monkeypatch.setattr(type(retrieval_conf.embedder()), "embed_documents", down)
-    monkeypatch.setattr(weighing, "_recent", OrderedDict())
+    weighing._weigh_with_vectors.cache_clear()
 
 
 BY_WORDS = "The embedding model did not answer: what the passages say was judged by their words alone."

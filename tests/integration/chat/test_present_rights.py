@@ -63,8 +63,9 @@ def answered(conversation: Conversation, document: Document, question: str = "Ho
         },
     )
     Citation.objects.create(
-        answer=answer, marker=1, document=document, document_title="Sheet", quote=SECRET, start=0, end=8
-    )
+        answer=answer, marker=1, marker_start=max(0, answer.text.find("[1]")), marker_end=3, document=document,
+        document_title="Sheet", quote=SECRET, start=0, end=8,
+    )  # fmt: skip
     searched = {"sources": [source], "degraded": [], "search_method": "lexical"}
     token = {"text": answer.text}
     whole = {"text": answer.text, "citations": [], "repeats": None, "usage": {}, "notice": "", "conversation": ""}

@@ -42,8 +42,9 @@ def answered(conversation: Conversation, question: str, *documents: Document, **
     }
     answer = Answer.objects.create(conversation=conversation, question=question, **(values | others))
     Citation.objects.create(
-        answer=answer, marker=1, document=documents[0], document_title="Sheet", quote="The pump", start=0, end=8
-    )
+        answer=answer, marker=1, marker_start=max(0, answer.text.find("[1]")), marker_end=3, document=documents[0],
+        document_title="Sheet", quote="The pump", start=0, end=8,
+    )  # fmt: skip
     return answer
 
 

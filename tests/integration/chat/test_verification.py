@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from chat.grounding.citations import find_markers
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement
 from retrieval import conf
@@ -74,6 +75,27 @@ def test_every_mention_has_its_citation_in_order() -> None:
         (1, "Close both valves."),
         (1, "It weighs 3450 grams."),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Pump 3 bar [1][1]. Valve 5 bar [1].",
+        "| part | pressure |\n|---|---|\n| Pump 3 bar [1] | [1] |\n| Valve 5 bar [1] | |",
+        "- Pump 3 bar [1] [1]\n- Valve 5 bar [1]",
+        "Pump 3 bar [1].\n\n[1]\n\nValve 5 bar `row[1]`:\n\n```\nrow[1]\n```\n\n[1]",
+        "[1] Pump 3 bar [1]. Valve 5 bar [1].",
+    ],
+)
+def test_every_marker_has_its_own_citation_at_its_position(text: str) -> None:
+    citations = verify(text, [source("Pump 3 bar. Valve 5 bar `row[1]`:\n\n```\nrow[1]\n```\n")]).citations
+    places = [(marker.start, marker.end) for marker in find_markers(text)]
+    assert [(each.marker_start, each.marker_end) for each in citations] == places
+    assert len(places) == 3
+    pump, repeated, valve = (citation.quote for citation in citations)
+    assert pump == repeated
+    assert "Pump" in pump
+    assert "Pump" not in valve
 
 
 @pytest.mark.parametrize(

@@ -267,8 +267,9 @@ def test_documents_that_no_answer_ever_cited(collection, other):
     document(collection, "unread", chunk_count=0)
     Document.objects.filter(pk=early.pk).update(created_at=timezone.now() - timedelta(days=9))
     Citation.objects.create(
-        answer=answer(timedelta(days=200)), marker=1, document=cited, document_title="", quote="", start=0, end=0
-    )
+        answer=answer(timedelta(days=200)), marker=1, marker_start=0, marker_end=3, document=cited, document_title="",
+        quote="", start=0, end=0,
+    )  # fmt: skip
     assert list(documents_never_cited(scope(7, collection))) == [early, late]
     assert list(documents_never_cited(scope(7))) == [early, late, elsewhere]
 
@@ -372,7 +373,9 @@ def full_site(collection: Collection) -> Answer:
         sources=[{"chunk_id": 1, "document": {"id": manual.pk}}],
     )  # fmt: skip
     Feedback.objects.update(reason="wrong", comment=f"No. {EVIL}")
-    Citation.objects.create(answer=bad, marker=1, document=manual, document_title="", quote="", start=0, end=0)
+    Citation.objects.create(
+        answer=bad, marker=1, marker_start=0, marker_end=3, document=manual, document_title="", quote="", start=0, end=0
+    )
     score(0.2, bad, reason=f"Because {EVIL}")
     score(0.9, bad, metric="answer_relevancy")
     score(None, bad, metric="citation_support")

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
 from chat.models import Answer
-from chat.pages.turns import turn_of
+from chat.pages.turns import build_turn
 from retrieval import conf
 from retrieval.dense.encoding import forget_queries
 from retrieval.models import Collection, Document
@@ -63,7 +63,7 @@ async def test_keywords_serve_and_the_next_question_is_whole_again(
         assert answer.degraded == []
     else:
         assert answer.degraded == events[-1].payload["degraded"] == ["vector"]
-        assert "found by their words alone" in " ".join((await sync_to_async(turn_of)(answer)).notices)
+        assert "found by their words alone" in " ".join((await sync_to_async(build_turn)(answer)).notices)
         assert counted("ragsite_search_leg_failures_total", leg="vector") == failures + 1
     # Not again for the evidence, nor for checking the answer; what does not hang is tried twice.
     assert fault == "slow" or len(server.requests) == (1 if fault in ("hang", "garbage") else 2)

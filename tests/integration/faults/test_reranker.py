@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
 from chat.models import Answer
-from chat.pages.turns import turn_of
+from chat.pages.turns import build_turn
 from retrieval import conf
 from retrieval.models import Collection, Document
 from retrieval.resilience import breaker
@@ -62,7 +62,7 @@ async def test_the_first_look_stands_and_the_next_question_is_whole_again(
     assert "3450 grams" in answer.text
     if fault != "slow":
         assert answer.degraded == ["rerank"]
-        assert "could not be looked at a second time" in " ".join((await sync_to_async(turn_of)(answer)).notices)
+        assert "could not be looked at a second time" in " ".join((await sync_to_async(build_turn)(answer)).notices)
         assert counted("ragsite_search_rerank_failures_total", reranker="http") == failures + 1
     break_it(server, "")
     assert (await ask())[0].degraded == []

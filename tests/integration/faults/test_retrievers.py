@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from chat.models import Answer
-from chat.pages.turns import turn_of
+from chat.pages.turns import build_turn
 from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, Document
@@ -76,7 +76,7 @@ async def test_the_other_one_serves_and_the_next_question_is_whole_again(
     assert "3450 grams" in answer.text
     if fault in ("error", "hang", "dies"):
         assert answer.degraded == [leg.value]
-        assert TOLD[leg] in " ".join((await sync_to_async(turn_of)(answer)).notices)
+        assert TOLD[leg] in " ".join((await sync_to_async(build_turn)(answer)).notices)
         assert counted("ragsite_search_leg_failures_total", leg=leg.value) == failures + 1
     monkeypatch.setattr(Faulty, "fault", "")
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chat.pages.doubts import Doubt, checked_count, doubts, with_doubts
+from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
 
 TEXT = "It weighs ten kilos [1][2]. It is **blue**. It is old [3]!"
 
@@ -27,7 +27,7 @@ def test_only_what_was_checked_and_failed_is_in_doubt() -> None:
         statement("It is **blue**.", None),
     ]
     assert [(doubt.start, doubt.end) for doubt in doubts(statements)] == [(44, 53)]
-    assert checked_count(statements) == 2
+    assert count_checked(statements) == 2
     assert doubts([]) == ()
 
 
@@ -51,8 +51,8 @@ def test_reasons_are_told_in_sentences(reasons: list[str], best: int | None, sai
 def test_copied_text_says_which_sentences_are_in_doubt() -> None:
     found = doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
     remark = "(not borne out by the sources)"
-    assert with_doubts(TEXT, found) == (
+    assert add_doubt_remarks(TEXT, found) == (
         f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"
     )
-    assert with_doubts(TEXT, ()) == TEXT
-    assert with_doubts("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"
+    assert add_doubt_remarks(TEXT, ()) == TEXT
+    assert add_doubt_remarks("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"

@@ -10,8 +10,8 @@ import pytest
 
 from chat.exceptions import NoAnswer
 from chat.generators.extractive import ExtractiveGenerator
+from chat.grounding.answerability import ANSWERABLE, Answerability, Evidence, weigh
 from chat.grounding.citations import cited_statements
-from chat.grounding.evidence.answerability import ANSWERABLE, Answerability, Evidence, weigh
 from chat.types import Source
 from tests.unit.chat.grounding.test_evidence import letters, source
 
@@ -19,7 +19,7 @@ from tests.unit.chat.grounding.test_evidence import letters, source
 def weighed(question: str, sources: Sequence[Source], probability: float = 1.0) -> Evidence:
     """Of a probability that was chosen: letters say nothing of that."""
     evidence = weigh(question, sources, letters)
-    return replace(evidence, answerability=Answerability(probability, {"best_part": 1.0}))
+    return replace(evidence, answerability=Answerability(probability, {"best_block": 1.0}))
 
 
 def answer(question: str, *sources: Source, probability: float = 1.0) -> str:
@@ -135,6 +135,6 @@ def test_code_keeps_its_brackets() -> None:
 def test_code_that_is_too_long_swallows_no_marker() -> None:
     shown = answer("manage.py reconcile", source("```sh\n" + "manage.py reconcile --all\n" * 60 + "```\n"))
     assert shown.endswith("\n\n```\n\n[1]")
-    ((statement, markers),) = cited_statements(shown)[-1:]
-    assert "reconcile" in statement
-    assert markers == (1,)
+    statement = cited_statements(shown)[-1]
+    assert "reconcile" in statement.text
+    assert [marker.number for marker in statement.markers] == [1]

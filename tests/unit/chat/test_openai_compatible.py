@@ -12,9 +12,9 @@ import pytest
 
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators import openai_compatible
-from chat.generators.openai_compatible import Limits, OpenAICompatibleGenerator, Prices
+from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from chat.generators.prompts import PROMPT_VERSION
-from chat.protocols import Draft, ModelGenerator
+from chat.protocols import ModelGenerator, PartialAnswer
 from chat.types import Source, Usage
 from retrieval.exceptions import ImproperModel
 from tests.support.model_server import ModelServer, model_server
@@ -36,15 +36,15 @@ def sources() -> list[Source]:
 
 
 def generator(server: ModelServer, prices: Prices | None = None, **limits: float) -> OpenAICompatibleGenerator:
-    return OpenAICompatibleGenerator(server.url, SECRET, "tiny", Limits(**limits), prices)  # type: ignore[arg-type]
+    return OpenAICompatibleGenerator(server.url, SECRET, "tiny", AnswerLimits(**limits), prices)  # type: ignore[arg-type]
 
 
 async def drafted(
     server: ModelServer, sources: list[Source], prices: Prices | None = None, **limits: float
-) -> tuple[str, Draft]:
-    draft = Draft()
-    stream = generator(server, prices, **limits).compose("How heavy?", sources, (), draft)
-    return "".join([piece async for piece in stream]), draft
+) -> tuple[str, PartialAnswer]:
+    partial = PartialAnswer()
+    stream = generator(server, prices, **limits).compose("How heavy?", sources, (), partial)
+    return "".join([piece async for piece in stream]), partial
 
 
 async def pieces(server: ModelServer, sources: list[Source]) -> list[str]:
@@ -153,7 +153,7 @@ async def test_silence_ends_in_time(server: ModelServer, sources: list[Source]) 
 
 
 async def test_nobody_there(sources: list[Source], server: ModelServer) -> None:
-    away = OpenAICompatibleGenerator("http://127.0.0.1:9/v1", "", "tiny", Limits(silence_seconds=1.0))
+    away = OpenAICompatibleGenerator("http://127.0.0.1:9/v1", "", "tiny", AnswerLimits(silence_seconds=1.0))
     with pytest.raises(GenerationFailed, match="line to the model broke"):
         [piece async for piece in away.stream("How heavy?", sources)]
 
@@ -215,7 +215,7 @@ async def test_a_model_that_knows_the_length_by_another_name(server: ModelServer
     server.unknown_parameters = ["max_tokens", "temperature"]
     assert "3450" in "".join(await pieces(server, sources))
     last = server.requests[-1]
-    assert last["max_completion_tokens"] == Limits().answer_tokens
+    assert last["max_completion_tokens"] == AnswerLimits().answer_tokens
     assert not {"max_tokens", "temperature"} & last.keys()
     assert len(server.requests) == 3
 
@@ -229,9 +229,9 @@ async def test_a_bad_request_of_another_kind_ends(server: ModelServer, sources: 
 
 async def test_a_server_that_does_not_stream_is_understood(server: ModelServer, sources: list[Source]) -> None:
     server.whole, server.usage = True, {"prompt_tokens": 700, "completion_tokens": 9}
-    text, draft = await drafted(server, sources)
+    text, partial = await drafted(server, sources)
     assert text == "The pump weighs 3450 grams [1]."
-    assert draft.usage == Usage(700, 9)
+    assert partial.usage == Usage(700, 9)
 
 
 @pytest.mark.parametrize(
@@ -269,14 +269,14 @@ async def test_thinking_is_a_sign_of_life(server: ModelServer, sources: list[Sou
 
 async def test_an_answer_that_reached_its_length_says_so(server: ModelServer, sources: list[Source]) -> None:
     server.finish_reason = "length"
-    text, draft = await drafted(server, sources)
-    assert (text, draft.cut_off) == ("The pump weighs 3450 grams [1].", True)
+    text, partial = await drafted(server, sources)
+    assert (text, partial.cut_off) == ("The pump weighs 3450 grams [1].", True)
 
 
 async def test_an_answer_without_end_is_cut_off(server: ModelServer, sources: list[Source]) -> None:
     server.pieces, server.delay_seconds = ["word "] * 500, 0.05
-    text, draft = await drafted(server, sources, total_seconds=0.5)
-    assert draft.cut_off
+    text, partial = await drafted(server, sources, total_seconds=0.5)
+    assert partial.cut_off
     assert 1 < len(text.split()) < 20
     assert await asyncio.to_thread(server.closed_early.wait, 5)
 
@@ -297,43 +297,43 @@ async def test_the_time_for_all_covers_the_attempts(server: ModelServer, sources
 
 async def test_a_filter_that_stops_the_answer_is_told(server: ModelServer, sources: list[Source]) -> None:
     server.finish_reason = "content_filter"
-    draft = Draft()
+    partial = PartialAnswer()
     with pytest.raises(GenerationFailed, match="content filter"):
-        [piece async for piece in generator(server).compose("How heavy?", sources, (), draft)]
-    assert draft.filtered
+        [piece async for piece in generator(server).compose("How heavy?", sources, (), partial)]
+    assert partial.filtered
 
 
 async def test_tokens_are_counted_by_the_server_and_priced(server: ModelServer, sources: list[Source]) -> None:
     server.usage = {"prompt_tokens": 1_000_000, "completion_tokens": 500_000}
-    _, draft = await drafted(server, sources, Prices(2.5, 10.0))
-    assert draft.usage == Usage(1_000_000, 500_000, cost=7.5)
-    assert draft.prompt_version == PROMPT_VERSION
+    _, partial = await drafted(server, sources, Prices(2.5, 10.0))
+    assert partial.usage == Usage(1_000_000, 500_000, cost=7.5)
+    assert partial.prompt_version == PROMPT_VERSION
 
 
 async def test_tokens_that_nobody_counts_are_reckoned(server: ModelServer, sources: list[Source]) -> None:
-    _, draft = await drafted(server, sources)
-    assert draft.usage is not None
-    assert (draft.usage.estimated, draft.usage.cost) == (True, None)
+    _, partial = await drafted(server, sources)
+    assert partial.usage is not None
+    assert (partial.usage.estimated, partial.usage.cost) == (True, None)
     # "The pump weighs 3450 grams [1]." has 31 characters.
-    assert draft.usage.completion_tokens == 9
-    assert 300 < draft.usage.prompt_tokens < 700
+    assert partial.usage.completion_tokens == 9
+    assert 300 < partial.usage.prompt_tokens < 700
 
 
 async def test_an_answer_that_is_stopped_has_taken_tokens(server: ModelServer, sources: list[Source]) -> None:
     server.pieces, server.delay_seconds = ["word "] * 500, 0.01
-    draft = Draft()
-    stream = generator(server).compose("How heavy?", sources, (), draft)
+    partial = PartialAnswer()
+    stream = generator(server).compose("How heavy?", sources, (), partial)
     assert await anext(stream)
     await stream.aclose()
-    assert draft.usage is not None
-    assert draft.usage.completion_tokens > 0
+    assert partial.usage is not None
+    assert partial.usage.completion_tokens > 0
 
 
 async def test_sources_that_do_not_fit_are_told_and_cannot_be_cited(server: ModelServer) -> None:
     server.pieces = ["One [1] and two [2]."]
     long = [source("The pump hums. " * 100), source("The valve clicks. " * 100, marker=2)]
-    text, draft = await drafted(server, long, answer_tokens=100, context_tokens=1200)
-    assert draft.left_out == (2,)
+    text, partial = await drafted(server, long, answer_tokens=100, context_tokens=1200)
+    assert partial.left_out == (2,)
     assert text == "One [1] and two."
     assert server.requests[0]["max_tokens"] == 100
 
@@ -351,4 +351,4 @@ async def test_a_prompt_too_long_takes_no_limit_from_later_answers(server: Model
         [piece async for piece in asked.stream("How heavy?", sources)]
     assert len(server.requests) == 1
     [piece async for piece in asked.stream("How heavy?", sources)]
-    assert server.requests[-1]["max_tokens"] == Limits().answer_tokens
+    assert server.requests[-1]["max_tokens"] == AnswerLimits().answer_tokens

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chat.output.addresses import addresses_in, canonical, known_addresses
+from chat.output.addresses import canonical, find_addresses, known_addresses
 from chat.output.links import LinkStream
 from tests.unit.chat.grounding.test_evidence import source
 
@@ -112,7 +112,7 @@ def test_addresses_are_compared_as_browsers_send_them() -> None:
     assert canonical("https://a.example/\u00e9?q=%c3%a9") == "https://a.example/%C3%A9?q=%C3%A9"
     for never in ("ftp://a.example", "https://u:p@a.example/", "https://a.example\\@b", "//a.example", "https://", "x"):
         assert canonical(never) == ""
-    assert addresses_in("Mail a.b@c.example; see (https://d.example/x), www.e.example!") == [
+    assert find_addresses("Mail a.b@c.example; see (https://d.example/x), www.e.example!") == [
         "https://d.example/x",
         "https://www.e.example",
         "mailto:a.b@c.example",

@@ -11,8 +11,7 @@ import pytest
 from chat.exceptions import AnswerWithheld
 from chat.generators.prompts import Prompt, compose
 from chat.grounding.citations import quoted
-from chat.output.marks import MarkStream
-from chat.output.stream import OutputStream
+from chat.output.stream import MarkStream, OutputStream
 from retrieval.language_models.marking import marked
 from tests.unit.chat.grounding.test_evidence import source
 

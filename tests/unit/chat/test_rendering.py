@@ -3,6 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from chat.grounding.citations import find_markers
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.rendering import Lines, StreamedMarkdown, answer_html, streamed_html
@@ -93,10 +94,45 @@ def test_a_marker_links_to_its_passage_and_has_a_name() -> None:
     assert "10 bar<sup" in html
 
 
-def test_each_mention_leads_to_its_own_words() -> None:
-    first, second = cited(1, href="/documents/1/?start=0&end=5"), cited(1, href="/documents/1/?start=9&end=12")
-    html = answer_html("A [1]. B [1]. C [1].", [first, second])
-    assert [link["href"] for link in links(html)] == [first.href, second.href, second.href]
+REPEATED = "Pump 3 bar [1][1]. Valve 5 bar [1]."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REPEATED,
+        f"> {REPEATED}",
+        f"- one\n  - {REPEATED}",
+        f"## {REPEATED} ##",
+        f"{REPEATED}\n=======\n",
+        f"Lines\r\nends\r\n\r\n{REPEATED}",
+        f"Tom &amp; \\[1\\] *so* `row[1]` {REPEATED}",
+        "| part | pressure |\n|---|---|\n| Pump [1] | 3 bar \\| [1] |\n| Valve [1] | |",
+        "| [1] | [1] |\n|---|---|\n| [1] | |",
+        "- Pump `row[1]` [1]\n- **Pump [1]**\n- Valve [1]",
+        "| a |\n|---|\n| 1 |\n\n[1][1]\n\n```\nrow[1]\n```\n\n[1]",
+        "Pump [see [1]](https://evil.example/)\n*3 [1]* bar.\n    Valve [1].",
+        "sku: MX-1; name: Pump [1]; weight_g: 3450 [1]; notes: `row[1]` [1]",
+        "    row[1]\n\nPump [1], pump [1], valve [1].\n\n[1]: https://evil.example/\n",
+    ],
+)
+def test_each_mention_leads_to_its_own_words(text: str) -> None:
+    citations = [cited(1, href=f"/documents/{m.start}/", marker_start=m.start) for m in find_markers(text)]
+    html = answer_html(text, citations, [Doubt(0, len(text), "x")])
+    code = text.index("row[1]") + 3 if text.startswith("    ") else None
+    wanted = [citation.href for citation in citations if citation.marker_start != code]
+    assert [link["href"] for link in links(answer_html(text, citations))][:3] == wanted[:3]
+    assert [link["href"] for link in links(html)][:3] == wanted[:3]
+
+
+def test_a_marker_that_no_citation_stands_for_is_text() -> None:
+    html = answer_html("Pump  [1]. Valve [1].", [cited(1, marker_start=17)])
+    assert html.startswith("<p>Pump  [1]. Valve<sup")
+    assert "cited-block" not in answer_html("Pump [1].\n\n[1]", [cited(1, marker_start=5)])
+
+
+def test_a_source_without_a_position_stands_behind_every_mention() -> None:
+    assert [link["href"] for link in links(answer_html(REPEATED, [cited(1)]))] == [cited(1).href] * 3
 
 
 def test_a_marker_without_a_citation_stays_text() -> None:

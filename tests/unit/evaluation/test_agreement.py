@@ -16,7 +16,7 @@ def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float
 
 
 def citation(quote: str, title: str = "Pump") -> VerifiedCitation:
-    return VerifiedCitation(1, source(1, quote, title).block.best, quote, 0, len(quote))
+    return VerifiedCitation(1, source(1, quote, title).block.best, quote, 0, len(quote), 0, 3)
 
 
 @pytest.mark.parametrize("expected", ["3450 grams", "The Circulation-Pump weighs 3450 grams"])

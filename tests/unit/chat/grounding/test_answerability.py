@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.evidence.answerability import (
+from chat.grounding.answerability import (
     ANSWERABLE,
     ANSWERABLE_BY_WORDS,
     ANSWERABLE_NOT_IN_ENGLISH,
     HOPELESS,
     UNKNOWN_CODE,
-    WEAKEST_PART,
+    WEAKEST_BLOCK,
     Answerability,
     assess,
     weigh,
@@ -93,11 +93,11 @@ def test_without_a_calibrated_embedder_words_alone_decide(trusted: bool) -> None
 
 
 def test_the_thresholds() -> None:
-    assert Answerability(ANSWERABLE, {"best_part": WEAKEST_PART}).is_answerable
-    assert not Answerability(ANSWERABLE - 0.001, {"best_part": 1.0}).is_answerable
-    assert not Answerability(1.0, {"best_part": WEAKEST_PART - 0.001}).is_answerable
-    assert Answerability(ANSWERABLE_BY_WORDS, {"best_part": 0.0}, by_words=True).is_answerable
-    assert not Answerability(ANSWERABLE_BY_WORDS - 0.001, {"best_part": 1.0}, by_words=True).is_answerable
+    assert Answerability(ANSWERABLE, {"best_block": WEAKEST_BLOCK}).is_answerable
+    assert not Answerability(ANSWERABLE - 0.001, {"best_block": 1.0}).is_answerable
+    assert not Answerability(1.0, {"best_block": WEAKEST_BLOCK - 0.001}).is_answerable
+    assert Answerability(ANSWERABLE_BY_WORDS, {"best_block": 0.0}, by_words=True).is_answerable
+    assert not Answerability(ANSWERABLE_BY_WORDS - 0.001, {"best_block": 1.0}, by_words=True).is_answerable
     assert Answerability(HOPELESS - 0.001, {}).is_hopeless
     assert not Answerability(HOPELESS, {}).is_hopeless
     assert UNKNOWN_CODE >= HOPELESS  # a model may know that a code was misspelt
@@ -105,11 +105,11 @@ def test_the_thresholds() -> None:
 
 def test_the_bar_is_higher_where_the_embedder_did_not_learn_the_language() -> None:
     between = (ANSWERABLE + ANSWERABLE_NOT_IN_ENGLISH) / 2
-    assert Answerability(between, {"best_part": 1.0}).is_answerable
-    assert not Answerability(between, {"best_part": 1.0}, in_english=False).is_answerable
-    assert Answerability(ANSWERABLE_NOT_IN_ENGLISH, {"best_part": 1.0}, in_english=False).is_answerable
+    assert Answerability(between, {"best_block": 1.0}).is_answerable
+    assert not Answerability(between, {"best_block": 1.0}, in_english=False).is_answerable
+    assert Answerability(ANSWERABLE_NOT_IN_ENGLISH, {"best_block": 1.0}, in_english=False).is_answerable
     # Words mean as much in any language.
-    assert Answerability(ANSWERABLE_BY_WORDS, {"best_part": 1.0}, by_words=True, in_english=False).is_answerable
+    assert Answerability(ANSWERABLE_BY_WORDS, {"best_block": 1.0}, by_words=True, in_english=False).is_answerable
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from chat.grounding.citations import (
     MarkerStream,
     cited_sentences,
     cited_statements,
+    find_markers,
     keep_known_markers,
-    markers_in,
+    quote_for_answer,
     quoted,
-    quoted_in_answer,
-    without_markers,
+    remove_markers,
 )
 
 
@@ -47,7 +47,7 @@ def test_a_stream_says_the_same_as_the_whole_however_it_is_cut(text: str, data: 
     stream = MarkerStream({1, 2})
     shown = [stream.feed(piece) for piece in pieces] + [stream.close()]
     assert "".join(shown) == keep_known_markers(text, {1, 2})
-    assert all(int(found[1]) in {1, 2} for found in markers_in("".join(shown)))
+    assert all(marker.number in {1, 2} for marker in find_markers("".join(shown)))
 
 
 def test_a_marker_is_never_split() -> None:
@@ -92,24 +92,32 @@ def test_a_stray_backtick_holds_back_no_more_than_its_paragraph() -> None:
 def test_a_documents_own_numbers_are_written_otherwise() -> None:
     text = "See [2], [1; 3] and values[0]; run `a[2]`:\n\n```\nb[2]\n```\n"
     assert quoted(text) == text.replace("[", "⟦").replace("]", "⟧")
-    assert quoted_in_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
+    assert quote_for_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
+
+
+def statements(text: str) -> list[tuple[str, tuple[int, ...]]]:
+    """The statements with the numbers of their markers, whose positions hold."""
+    found = cited_statements(text)
+    for statement in found:
+        assert all(text[marker.start : marker.end] == f"[{marker.number}]" for marker in statement.markers)
+    return [(each.text, tuple(marker.number for marker in each.markers)) for each in found]
 
 
 def test_brackets_in_code_cite_nothing() -> None:
     text = "Take `row[2]` [1].\n\n```\nrow[2]\n```\n\n[1]"
-    assert cited_statements(text) == [("Take `row[2]`", (1,)), ("```\nrow[2]\n```", (1,))]
+    assert statements(text) == [("Take `row[2]`", (1,)), ("```\nrow[2]\n```", (1,))]
     assert [(text[each.start : each.end], each.markers) for each in cited_sentences(text)] == [
         ("Take `row[2]` [1].", (1,))
     ]
-    assert [found.group() for found in markers_in(text)] == ["[1]", "[1]"]
-    assert cited_statements("values[0] hold it [1].") == [("values[0] hold it", (1,))]
+    assert [text[marker.start : marker.end] for marker in find_markers(text)] == ["[1]", "[1]"]
+    assert statements("values[0] hold it [1].") == [("values[0] hold it", (1,))]
 
 
 def test_statements_and_their_markers() -> None:
     text = (
         "The pump is bronze [1]. It weighs 3450 g [1][2].\n\n- Ten bar [2]\n- No marker here\n\n```\ncode\n```\n\n[3]"
     )
-    assert cited_statements(text) == [
+    assert statements(text) == [
         ("The pump is bronze", (1,)),
         (". It weighs 3450 g", (1, 2)),
         ("- Ten bar", (2,)),
@@ -119,11 +127,20 @@ def test_statements_and_their_markers() -> None:
 
 
 def test_a_sentence_over_two_lines_is_one_statement() -> None:
-    assert cited_statements("The pump may be used\nup to ten bar. [4]") == [
-        ("The pump may be used\nup to ten bar.", (4,))
-    ]
+    assert statements("The pump may be used\nup to ten bar. [4]") == [("The pump may be used\nup to ten bar.", (4,))]
+
+
+def test_every_marker_has_its_position() -> None:
+    (pump, valve) = cited_statements("Pump 3 bar [1][1]. Valve 5 bar [1].")
+    assert [(marker.start, marker.end) for marker in pump.markers] == [(11, 14), (14, 17)]
+    assert [(marker.start, marker.end) for marker in valve.markers] == [(31, 34)]
+
+
+def test_markers_before_any_statement_speak_for_the_first_one() -> None:
+    assert statements("[2]\n\n[1] It weighs 3450 g [1].") == [("It weighs 3450 g", (2, 1, 1))]
+    assert statements("[1]") == []
 
 
 def test_markers_go_and_code_stays() -> None:
     text = "Take the first [1], `values[1]`, of them [2][3]:\n\n```\nprint(values[2])\n```\n\n[1]"
-    assert without_markers(text) == "Take the first , `values[1]`, of them :\n\n```\nprint(values[2])\n```\n\n"
+    assert remove_markers(text) == "Take the first , `values[1]`, of them :\n\n```\nprint(values[2])\n```\n\n"

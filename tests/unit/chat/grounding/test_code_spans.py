@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.grounding.code_spans import code_in, context, settled, without_code
+from chat.grounding.code_spans import blank_code, context, find_code, settled
 
 MARKDOWN = st.text(alphabet="a `~\n->[1]", max_size=40)
 
@@ -34,15 +34,15 @@ MARKDOWN = st.text(alphabet="a `~\n->[1]", max_size=40)
     ],
 )
 def test_code_stands_between_fences_and_backticks(text: str, code: list[str]) -> None:
-    assert [text[each.start : each.end] for each in code_in(text)] == code
-    left = without_code(text)
+    assert [text[each.start : each.end] for each in find_code(text)] == code
+    left = blank_code(text)
     assert len(left) == len(text)
     assert left.count("\n") == text.count("\n")
     assert not any(each in left for each in code)
 
 
 def test_a_block_says_its_fence_and_whether_it_ends() -> None:
-    assert [(each.fence, each.is_open) for each in code_in("`a`\n~~~~\nb\n~~~~\n```c\nd")] == [
+    assert [(each.fence, each.is_open) for each in find_code("`a`\n~~~~\nb\n~~~~\n```c\nd")] == [
         ("", False),
         ("~~~~", False),
         ("```", True),
@@ -69,13 +69,13 @@ def test_what_may_still_become_code_is_not_settled(text: str, sure: str) -> None
 @given(MARKDOWN, st.integers(0, 40))
 def test_what_is_settled_stays_so(text: str, cut: int) -> None:
     upto = settled(text[:cut])
-    assert without_code(text[:cut])[:upto] == without_code(text)[:upto]
+    assert blank_code(text[:cut])[:upto] == blank_code(text)[:upto]
 
 
 @given(MARKDOWN, st.integers(0, 40))
 def test_the_context_tells_as_much_as_the_whole(text: str, cut: int) -> None:
     before = context(text[:cut])
-    assert without_code(before + text[cut:])[len(before) :] == without_code(text)[cut:]
+    assert blank_code(before + text[cut:])[len(before) :] == blank_code(text)[cut:]
 
 
 def test_the_context_of_a_long_answer_is_short() -> None:

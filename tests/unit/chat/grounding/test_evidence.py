@@ -1,4 +1,4 @@
-"""Parts of the context and how they are scored; vectors come from a small embedder of letters."""
+"""Blocks of the context and how they are scored; vectors come from a small embedder of letters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from chat.grounding.evidence.parts import PartKind, parts_of
-from chat.grounding.evidence.scoring import codes, score_parts, stems
+from chat.grounding.blocks import BlockKind, quotable_blocks
+from chat.grounding.relevance import codes, score_blocks
+from chat.grounding.words import stems
 from chat.types import Source
 from retrieval.types import ContextBlock, Passage
 
@@ -63,46 +64,46 @@ manage.py reconcile
 """
 
 
-def test_parts_are_exact_and_headings_are_none() -> None:
+def test_blocks_are_exact_and_headings_are_none() -> None:
     found = source(MARKDOWN)
-    parts = parts_of([found])
-    for part in parts:
-        assert MARKDOWN[part.start - 100 : part.end - 100] == part.text
-    assert [(part.kind, part.text.split("\n")[0]) for part in parts] == [
-        (PartKind.SENTENCE, "The MX-9920-W is a wet-rotor pump."),
-        (PartKind.SENTENCE, "It weighs 3450 g."),
-        (PartKind.ROW, "| MX-9920-W | 10 |"),
-        (PartKind.ROW, "| MX-9902-W | 6 |"),
-        (PartKind.SENTENCE, "After a restore, run:"),
-        (PartKind.CODE, "```sh"),
-        (PartKind.SENTENCE, "- first item here"),
-        (PartKind.SENTENCE, "- second item there"),
+    blocks = quotable_blocks([found])
+    for block in blocks:
+        assert MARKDOWN[block.start - 100 : block.end - 100] == block.text
+    assert [(block.kind, block.text.split("\n")[0]) for block in blocks] == [
+        (BlockKind.SENTENCE, "The MX-9920-W is a wet-rotor pump."),
+        (BlockKind.SENTENCE, "It weighs 3450 g."),
+        (BlockKind.ROW, "| MX-9920-W | 10 |"),
+        (BlockKind.ROW, "| MX-9902-W | 6 |"),
+        (BlockKind.SENTENCE, "After a restore, run:"),
+        (BlockKind.CODE, "```sh"),
+        (BlockKind.SENTENCE, "- first item here"),
+        (BlockKind.SENTENCE, "- second item there"),
     ]
-    assert {part.heading for part in parts[:2]} == {"Pumps"}
-    assert {part.heading for part in parts[2:]} == {"Limits"}
-    assert parts[2].lead == "| Pump | Bar |\n|---|---|"
+    assert {block.heading for block in blocks[:2]} == {"Pumps"}
+    assert {block.heading for block in blocks[2:]} == {"Limits"}
+    assert blocks[2].table_head == "| Pump | Bar |\n|---|---|"
 
 
-def test_records_of_a_table_are_parts() -> None:
+def test_records_of_a_table_are_blocks() -> None:
     content = "sku: A-100; name: Valve; bar: 6\nsku: A-200; name: Pump. Small; bar: 9\n"
-    assert [part.text for part in parts_of([source(content)])] == content.strip().split("\n")
+    assert [block.text for block in quotable_blocks([source(content)])] == content.strip().split("\n")
 
 
 def test_headings_of_plain_text_are_known_from_the_passage() -> None:
     content = "7.3 Limits of pressure\nThe maximum is 10 bar."
-    (part,) = parts_of([source(content, headings=("7.3 Limits of pressure",))])
-    assert (part.text, part.heading) == ("The maximum is 10 bar.", "7.3 Limits of pressure")
+    (block,) = quotable_blocks([source(content, headings=("7.3 Limits of pressure",))])
+    assert (block.text, block.heading) == ("The maximum is 10 bar.", "7.3 Limits of pressure")
 
 
-def test_the_part_with_the_words_of_the_question_is_best() -> None:
-    parts = parts_of([source(MARKDOWN)])
-    best = score_parts("How heavy is it, how much does it weigh in g?", parts, letters)[0]
-    assert best.part.text == "It weighs 3450 g."
+def test_the_block_with_the_words_of_the_question_is_best() -> None:
+    blocks = quotable_blocks([source(MARKDOWN)])
+    best = score_blocks("How heavy is it, how much does it weigh in g?", blocks, letters)[0]
+    assert best.block.text == "It weighs 3450 g."
 
 
 def test_another_code_halves_the_score() -> None:
-    rows = [part for part in parts_of([source(MARKDOWN)]) if part.kind is PartKind.ROW]
-    asked = {scored.part.text: scored for scored in score_parts("bar of MX-9902-W", rows, letters)}
+    rows = [block for block in quotable_blocks([source(MARKDOWN)]) if block.kind is BlockKind.ROW]
+    asked = {scored.block.text: scored for scored in score_blocks("bar of MX-9902-W", rows, letters)}
     wrong = asked["| MX-9920-W | 10 |"]
     assert wrong.score == pytest.approx((wrong.similarity + wrong.coverage) / 4)
     right = asked["| MX-9902-W | 6 |"]
@@ -110,13 +111,13 @@ def test_another_code_halves_the_score() -> None:
 
 
 def test_scores_lie_between_0_and_1_and_fall() -> None:
-    scores = [scored.score for scored in score_parts("pump weight bar", parts_of([source(MARKDOWN)]), letters)]
+    scores = [scored.score for scored in score_blocks("pump weight bar", quotable_blocks([source(MARKDOWN)]), letters)]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_no_parts_no_scores() -> None:
-    assert score_parts("anything", [], letters) == []
+def test_no_blocks_no_scores() -> None:
+    assert score_blocks("anything", [], letters) == []
 
 
 def test_stems_and_codes() -> None:
@@ -126,8 +127,8 @@ def test_stems_and_codes() -> None:
 
 
 def test_without_vectors_words_alone_decide() -> None:
-    parts = parts_of([source(MARKDOWN)])
-    scored = score_parts("How heavy, what weight in g does it weigh?", parts, lambda _texts: None)
-    assert scored[0].part.text == "It weighs 3450 g."
+    blocks = quotable_blocks([source(MARKDOWN)])
+    scored = score_blocks("How heavy, what weight in g does it weigh?", blocks, lambda _texts: None)
+    assert scored[0].block.text == "It weighs 3450 g."
     assert scored[0].score == pytest.approx(scored[0].coverage)
-    assert all(part.vector is None and part.similarity == 0.0 for part in scored)
+    assert all(block.vector is None and block.similarity == 0.0 for block in scored)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.evidence.parts import parts_of
-from chat.grounding.evidence.scoring import COMPOUND_SHARE, related_words, score_parts
+from chat.grounding.blocks import quotable_blocks
+from chat.grounding.relevance import COMPOUND_SHARE, related_words, score_blocks
 from chat.types import Source
 from retrieval.types import ContextBlock, Passage
 
@@ -32,8 +32,8 @@ def source(marker: int, content: str) -> Source:
 
 def coverages(question: str, *texts: str) -> list[float]:
     sources = [source(marker, text) for marker, text in enumerate(texts, start=1)]
-    scored = score_parts(question, parts_of(sources), lambda _: None)
-    return [part.coverage for part in sorted(scored, key=lambda part: part.part.source.marker)]
+    scored = score_blocks(question, quotable_blocks(sources), lambda _: None)
+    return [each.coverage for each in sorted(scored, key=lambda each: each.block.source.marker)]
 
 
 def test_a_compound_holds_a_word_in_part() -> None:

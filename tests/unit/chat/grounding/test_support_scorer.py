@@ -12,15 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.grounding.support.features import Features
-from chat.grounding.support.passages import passage_of
-from chat.grounding.support.scorer import Judgement, Statement, SupportScorer
-from chat.grounding.support.scoring import THRESHOLD, WITH_TOKENS, WORDS_ONLY, Reason, groundedness, reasons, support
+from chat.grounding.passages import cut_passage
+from chat.grounding.support import (
+    THRESHOLD,
+    WITH_TOKENS,
+    WORDS_ONLY,
+    Features,
+    Reason,
+    SentenceSupport,
+    Statement,
+    SupportScorer,
+    estimate_support,
+    groundedness,
+    list_reasons,
+)
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 
 PUMP = "The pump must not run dry. It weighs 3450 grams, and Mr. Jansen designed it. The working pressure is 10 bar."
 WARRANTY = "The warranty lasts two years. Returns are free within 30 days of delivery."
-PASSAGES = [passage_of(1, PUMP, "Manual of the MX-9920"), passage_of(2, WARRANTY)]
+PASSAGES = [cut_passage(1, PUMP, "Manual of the MX-9920"), cut_passage(2, WARRANTY)]
 
 
 class Letters:
@@ -45,8 +55,8 @@ class Letters:
         return TokenEncoding(np.ones(1, np.float32), tokens, vectors)
 
 
-def judged(text: str, *markers: int, encode: Letters | None = None) -> Judgement:
-    (judgement,) = SupportScorer(PASSAGES, encode or Letters()).judge([Statement(text, markers)])
+def judged(text: str, *markers: int, encode: Letters | None = None) -> SentenceSupport:
+    (judgement,) = SupportScorer(PASSAGES, encode or Letters()).score([Statement(text, markers)])
     assert judgement is not None
     return judgement
 
@@ -56,8 +66,8 @@ def test_what_stands_in_the_passage_is_supported_without_the_embedder() -> None:
     judgement = judged("- It  weighs 3450 grams,\nand **Mr. Jansen designed it**.".replace("*", ""), 1, encode=encode)
     assert judgement.support == 1.0
     assert judgement.features is None
-    assert judgement.place is not None
-    assert PUMP[judgement.place.sentence.start : judgement.place.sentence.end].startswith("It weighs 3450")
+    assert judgement.match is not None
+    assert PUMP[judgement.match.sentence.start : judgement.match.sentence.end].startswith("It weighs 3450")
     assert encode.texts == []
 
 
@@ -93,8 +103,8 @@ def test_a_statement_is_held_against_what_it_cites() -> None:
     judgement = judged("The warranty lasts for two years.", 1)
     assert not judgement.supported
     assert judgement.reasons[-1] is Reason.ELSEWHERE
-    assert judgement.place is not None
-    assert judgement.place.passage.marker == 2
+    assert judgement.match is not None
+    assert judgement.match.passage.marker == 2
     assert judged("The warranty lasts for two years.", 2).supported
 
 
@@ -116,7 +126,7 @@ def test_a_word_like_one_of_the_passage_counts_for_more_than_a_strange_one() -> 
 
 def test_without_token_vectors_words_decide() -> None:
     scorer = SupportScorer(PASSAGES, None)
-    good, bad = scorer.judge(
+    good, bad = scorer.score(
         [Statement("The pump weighs 3450 grams.", (1,)), Statement("It glows green at night.", (1,))]
     )
     assert good is not None
@@ -130,15 +140,15 @@ def test_what_claims_nothing_is_not_judged_and_order_is_kept() -> None:
         Statement("The pump weighs 3450 grams.", (1,)),
         Statement("Any questions?"),
     ]
-    judgements = SupportScorer(PASSAGES, Letters()).judge(statements)
+    judgements = SupportScorer(PASSAGES, Letters()).score(statements)
     assert [judgement is None for judgement in judgements] == [True, False, True]
 
 
 def test_no_passage_bears_nothing_out() -> None:
-    (judgement,) = SupportScorer([], Letters()).judge([Statement("The pump weighs 3450 grams.")])
+    (judgement,) = SupportScorer([], Letters()).score([Statement("The pump weighs 3450 grams.")])
     assert judgement is not None
     assert not judgement.supported
-    assert judgement.place is None
+    assert judgement.match is None
 
 
 def test_each_text_is_encoded_once_in_one_call() -> None:
@@ -149,7 +159,7 @@ def test_each_text_is_encoded_once_in_one_call() -> None:
         calls.append(len(texts))
         return letters(texts)
 
-    SupportScorer(PASSAGES, encode).judge([Statement("The pump weighing is odd."), Statement("The pumping is odd.")])
+    SupportScorer(PASSAGES, encode).score([Statement("The pump weighing is odd."), Statement("The pumping is odd.")])
     assert len(calls) == 1
     assert len(letters.texts) == len(set(letters.texts))
 
@@ -162,7 +172,7 @@ features = st.builds(
 
 @given(features, st.sampled_from([WITH_TOKENS, WORDS_ONLY]))
 def test_support_is_a_probability_that_no_doubt_raises(found: Features, weights) -> None:
-    value = support(found, weights)
+    value = estimate_support(found, weights)
     assert 0 <= value <= 1
     for worse in (
         replace(found, unfamiliar=found.unfamiliar + 0.1),
@@ -172,8 +182,8 @@ def test_support_is_a_probability_that_no_doubt_raises(found: Features, weights)
         replace(found, unknown_names=found.unknown_names + 1),
         replace(found, contradicted=True),
     ):
-        assert support(worse, weights) <= value
-    assert bool(reasons(found, weights)) is (value < THRESHOLD)
+        assert estimate_support(worse, weights) <= value
+    assert bool(list_reasons(found, weights)) is (value < THRESHOLD)
 
 
 @given(st.lists(shares, max_size=8))

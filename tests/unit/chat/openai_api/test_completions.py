@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from chat.openai_api.completions import Completion
+from chat.openai_api.completions import ChatCompletion
 
-COMPLETION = Completion("chatcmpl-1", 1_700_000_000, "ragsite", "How heavy?", "https://docs.example", ["temperature"])
+COMPLETION = ChatCompletion(
+    "chatcmpl-1", 1_700_000_000, "ragsite", "How heavy?", "https://docs.example", ["temperature"]
+)
 SOURCES = [{"marker": 1, "content": "x" * 40}]
 
 
-def citation(marker: int, start: int, document: int | None = 9) -> dict[str, Any]:
-    return {"marker": marker, "document": {"id": document, "title": "Catalogue", "url": ""}, "start": start, "end": 50}
+def citation(at: int, start: int, document: int | None = 9) -> dict[str, Any]:
+    """A citation whose marker stands at ``at`` of the answer, and whose words stand at ``start`` of the document."""
+    place = {"marker_start": at, "marker_end": at + 3}
+    return {**place, "document": {"id": document, "title": "Catalogue", "url": ""}, "start": start, "end": 50}
 
 
 def answer(text: str, *citations: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -24,7 +28,7 @@ def places(whole: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_each_marker_leads_to_the_words_it_stands_for() -> None:
     text = "A [1]. B [2]. C [1]."
-    whole = COMPLETION.whole(answer(text, citation(1, 10), citation(2, 20), citation(1, 30)), SOURCES)
+    whole = COMPLETION.whole(answer(text, citation(2, 10), citation(9, 20), citation(16, 30)), SOURCES)
     base = "https://docs.example/documents/9/"
     assert places(whole) == [
         ("[1]", f"{base}?start=10&end=50#passage"),
@@ -33,21 +37,23 @@ def test_each_marker_leads_to_the_words_it_stands_for() -> None:
     ]
 
 
+def test_a_repeated_marker_takes_nothing_from_the_next() -> None:
+    text = "Pump 3 bar [1][1]. Valve 5 bar [1]."
+    whole = COMPLETION.whole(answer(text, citation(11, 10), citation(14, 10), citation(31, 30)), SOURCES)
+    assert [url.partition("?")[2].partition("&")[0] for _, url in places(whole)] == ["start=10", "start=10", "start=30"]
+    assert {marker for marker, _ in places(whole)} == {"[1]"}
+
+
 def test_brackets_in_code_lead_nowhere() -> None:
-    whole = COMPLETION.whole(answer("Take `row[1]` [1].", citation(1, 10)), SOURCES)
+    whole = COMPLETION.whole(answer("Take `row[1]` [1].", citation(14, 10)), SOURCES)
     (annotation,) = whole["choices"][0]["message"]["annotations"]
     assert annotation["url_citation"]["start_index"] == 14
 
 
-def test_a_marker_without_a_citation_of_its_own_leads_where_the_one_before_it_does() -> None:
-    whole = COMPLETION.whole(answer("A [1][1]. B [2].", citation(1, 10)), SOURCES)
-    assert [url.partition("?")[2] for _, url in places(whole)] == ["start=10&end=50#passage"] * 2
-
-
 def test_a_document_that_is_gone_has_no_address() -> None:
-    whole = COMPLETION.whole(answer("A [1].", citation(1, 10, document=None)), SOURCES)
+    whole = COMPLETION.whole(answer("A [1].", citation(2, 10, document=None)), SOURCES)
     assert places(whole) == []
-    assert whole["citations"] == [citation(1, 10, document=None)]
+    assert whole["citations"] == [citation(2, 10, document=None)]
 
 
 def test_tokens_are_those_of_the_model() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chat.openai_api.parameters import refusals, without_effect
+from chat.openai_api.parameters import list_ignored, refusals
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_what_changes_nothing_is_accepted(name: str, value: Any) -> None:
 
 def test_what_has_no_effect_is_named() -> None:
     body = {"model": "m", "messages": [], "stream": False, "user": "u", "temperature": 0, "seed": None, "\ud800": 1}
-    assert without_effect(body, instructed=False) == ["temperature", "user"]
-    assert without_effect(body, instructed=True) == ["messages.system", "temperature", "user"]
+    assert list_ignored(body, instructed=False) == ["temperature", "user"]
+    assert list_ignored(body, instructed=True) == ["messages.system", "temperature", "user"]
 
 
 def test_the_names_are_bounded() -> None:
-    names = without_effect({f"{n}" * 1000: n for n in range(1000)}, instructed=True)
+    names = list_ignored({f"{n}" * 1000: n for n in range(1000)}, instructed=True)
     assert len(names) <= 20
     assert max(map(len, names)) <= 40

@@ -1,10 +1,10 @@
-"""How likely it is that the documents answer a question, by what was found on it. Pure; the embedder is handed in.
+"""How likely it is that the documents answer a question, by what was found on it. PURE; the embedder is handed in.
 
-Three signals in [0, 1] are weighed, each plain to read: how close the closest part comes in meaning (``similarity``),
+Three signals in [0, 1] are weighed, each plain to read: how close the closest block comes in meaning (``similarity``),
 how much of the question's weight in words the best single source holds (``coverage``), and how much all sources hold
-together (``reach``). A logistic regression turns them into a probability. They tell apart a question that the documents
-answer from one about something else; that a passage on the right subject lacks the one fact asked for, they tell much
-less well. docs/quality.md has the figures.
+together (``reach``). A logistic regression turns them into a probability. They separate a question that the documents
+answer from one about something else. They recognise much less well that a passage on the right subject lacks the fact
+asked for. docs/quality.md has the figures.
 
 Source: Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society, 1958.
 """
@@ -16,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.evidence.parts import Part, parts_of
-from chat.grounding.evidence.scoring import ScoredPart, codes, score_parts, stems, word_weights
+from chat.grounding.blocks import QuotableBlock, quotable_blocks
+from chat.grounding.relevance import ScoredBlock, codes, score_blocks
+from chat.grounding.words import stem_weights, stems
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.evidence.scoring import EmbedAll
+    from chat.grounding.relevance import EmbedAll
     from chat.types import Source
 
 # Fitted on 1,131 answerable and 1,320 off-topic questions of six sets, English and Dutch, each set and each kind
@@ -42,8 +43,8 @@ ANSWERABLE = 0.4
 # Dutch off-topic questions pass, at 0.7 6 %; of answerable ones 4.2 % are refused in place of 3.0 %.
 ANSWERABLE_NOT_IN_ENGLISH = 0.7
 ANSWERABLE_BY_WORDS = 0.2
-# What the best single part must reach beside that: of a context that is close only as a whole nothing can be quoted.
-WEAKEST_PART = 0.35
+# What the best single block must reach beside that: of a context that is close only as a whole nothing can be quoted.
+WEAKEST_BLOCK = 0.35
 # Below it not even a language model need be asked: 89 % of off-topic questions are, and 2 of the 1,131 answerable ones.
 HOPELESS = 0.05
 # The most that is left to a question that names codes (part numbers, errors) of which no source names one.
@@ -70,7 +71,7 @@ class Answerability:
         if self.by_words:
             return self.probability >= ANSWERABLE_BY_WORDS
         threshold = ANSWERABLE if self.in_english else ANSWERABLE_NOT_IN_ENGLISH
-        return self.probability >= threshold and self.features["best_part"] >= WEAKEST_PART
+        return self.probability >= threshold and self.features["best_block"] >= WEAKEST_BLOCK
 
     @property
     def is_hopeless(self) -> bool:
@@ -81,50 +82,52 @@ class Answerability:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the sources hold on a question: their ``parts`` in order, and the same ``scored``, best first."""
+    """What the sources hold on a question: their ``blocks`` in order, and the same ``scored``, best first."""
 
-    parts: tuple[Part, ...]
-    scored: tuple[ScoredPart, ...]
+    blocks: tuple[QuotableBlock, ...]
+    scored: tuple[ScoredBlock, ...]
     answerability: Answerability
 
     @property
     def has_vectors(self) -> bool:
-        return any(part.vector is not None for part in self.scored)
+        return any(each.vector is not None for each in self.scored)
 
 
 def weigh(question: str, sources: Sequence[Source], embed: EmbedAll, *, calibrated: bool = True) -> Evidence:
-    """The evidence of ``sources`` on ``question``; ``embed`` as in :func:`chat.grounding.evidence.scoring.score_parts`.
+    """The evidence of ``sources`` on ``question``; ``embed`` as in :func:`chat.grounding.relevance.score_blocks`.
 
     ``calibrated`` says that its cosines lie on the scale that the weights were fitted on.
     """
-    parts = parts_of(sources)
-    scored = score_parts(question, parts, embed)
-    return Evidence(tuple(parts), tuple(scored), assess(question, scored, sources, calibrated=calibrated))
+    blocks = quotable_blocks(sources)
+    scored = score_blocks(question, blocks, embed)
+    return Evidence(tuple(blocks), tuple(scored), assess(question, scored, sources, calibrated=calibrated))
 
 
 def assess(
-    question: str, scored: Sequence[ScoredPart], sources: Sequence[Source], *, calibrated: bool = True
+    question: str, scored: Sequence[ScoredBlock], sources: Sequence[Source], *, calibrated: bool = True
 ) -> Answerability:
-    """The answerability of ``question`` by ``sources``, whose parts are ``scored``; 0 when there are none.
+    """The answerability of ``question`` by ``sources``, whose blocks are ``scored``; 0 when there are none.
 
     A question without a word that carries meaning ("What is it?") has nothing to be covered: similarity decides.
     """
     if not scored:
-        return Answerability(0.0, {"best_part": 0.0})
-    by_words = not calibrated or all(part.vector is None for part in scored)
-    weights = word_weights(
-        stems(question), [set(stems(f"{part.part.heading} {part.part.lead} {part.part.text}")) for part in scored]
+        return Answerability(0.0, {"best_block": 0.0})
+    by_words = not calibrated or all(each.vector is None for each in scored)
+    blocks = [each.block for each in scored]
+    weights = stem_weights(
+        stems(question), [set(stems(f"{block.heading} {block.table_head} {block.text}")) for block in blocks]
     )
-    held = [set(stems(_text(source))) for source in sources]
+    source_stems = [set(stems(_text(source))) for source in sources]
     features = {
-        "coverage": max(_share(weights, words) for words in held),
-        "reach": _share(weights, set().union(*held)),
+        "coverage": max(_share(weights, words) for words in source_stems),
+        "reach": _share(weights, set().union(*source_stems)),
     }
     if not by_words:
-        features["similarity"] = max(part.similarity for part in scored)
+        features["similarity"] = max(each.similarity for each in scored)
     intercept, slopes = (INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS) if by_words else (INTERCEPT, WEIGHTS)
-    probability = _logistic(intercept + sum(slopes[name] * value for name, value in features.items()))
-    features["best_part"] = scored[0].score
+    logit = intercept + sum(slopes[name] * value for name, value in features.items())
+    probability = 1.0 / (1.0 + math.exp(-logit))
+    features["best_block"] = scored[0].score
     features["unknown_code"] = float(_names_unknown_codes(question, sources))
     if features["unknown_code"]:
         probability = min(probability, UNKNOWN_CODE)
@@ -152,7 +155,3 @@ def _text(source: Source) -> str:
 def _share(weights: Mapping[str, float], held: set[str]) -> float:
     total = sum(weights.values())
     return sum(weight for word, weight in weights.items() if word in held) / (total + UNSPOKEN)
-
-
-def _logistic(value: float) -> float:
-    return 1.0 / (1.0 + math.exp(-value))

@@ -1,7 +1,7 @@
-"""What a sentence of an answer claims, as far as it can be checked. PURE.
+"""What a sentence of an answer asserts, as far as it can be checked. PURE.
 
 What a model says about its sources ("Based on the passages, ..."), numbers of list items and phrases that join
-sentences are no part of the claim: no source holds them.
+sentences are no part of the assertion: no source holds them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chat.grounding.support.numbers import numbers_asked
-from chat.grounding.support.words import Word, stems_of, words_of
+from chat.grounding.words import Word, numbers_asserted, split_words, stems
 
 FEWEST_WORDS = 2
-"""A sentence of fewer words that carry meaning claims nothing, unless it holds a number."""
+"""A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
 
 _SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
 _ABOUT_SOURCES = re.compile(
@@ -67,11 +66,11 @@ mentioned mention stated states however additionally therefore thus hence overal
 moreover another note step steps additional include includes including various example typically
 bron bronnen volgens antwoord vraag echter daarnaast daarom dus bovendien samengevat stap stappen voorbeeld
 """
-_JOINING = frozenset(stem for word in _JOINING_WORDS.split() for stem in stems_of(word))
+_JOINING = frozenset(stems(_JOINING_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Assertion:
     """What can be checked of a sentence.
 
     ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, those that open a sentence
@@ -84,8 +83,8 @@ class Claim:
     numbers: tuple[frozenset[str], ...]
 
 
-def claim_of(sentence: str) -> Claim | None:
-    """The sentence's claim; None when it makes none that a source could bear out.
+def extract_assertion(sentence: str) -> Assertion | None:
+    """What the sentence asserts; None when that is nothing that a source could bear out.
 
     So for a question, a greeting, a lead-in ("Here is how:"), and what says that the sources say nothing.
     """
@@ -93,32 +92,34 @@ def claim_of(sentence: str) -> Claim | None:
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
     mark = _LIST_MARK.match(sentence)
-    text = " " * mark.end() + sentence[mark.end() :] if mark else sentence
-    text = _blank(_ABOUT_SOURCES, _blank(_MARKER, text))
-    words = words_of(text)
-    telling = tuple(word for word in words if word.stem not in _JOINING)
-    numbers = numbers_asked(text)
-    if not numbers and (len(telling) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
+    text = _blank(mark) + sentence[mark.end() :] if mark else sentence
+    text = _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text))
+    words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
+    numbers = numbers_asserted(text)
+    if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None
-    if not telling:
-        return None
-    return Claim(text=text, words=telling, names=tuple(_names(text, telling)), numbers=numbers)
+    return Assertion(text, words, tuple(_names(text, words)), numbers) if words else None
+
+
+def _blank(match: re.Match[str]) -> str:
+    """As many spaces, so that offsets stay."""
+    return " " * len(match.group())
 
 
 def _names(text: str, words: Sequence[Word]) -> Iterator[str]:
     """The stems of the capitalised words; neither single letters (units, labels) nor initials of the words before."""
-    for place, word in enumerate(words):
+    for at, word in enumerate(words):
         written = text[word.start : word.end]
-        if len(written) < 2 or not written[0].isupper() or _opens(text, word.start):
+        if len(written) < 2 or not written[0].isupper() or _opens_sentence(text, word.start):
             continue
         initials = written.lower()
-        before = words[max(0, place - len(initials)) : place]
+        before = words[max(0, at - len(initials)) : at]
         if written.isupper() and "".join(each.stem[0] for each in before) == initials:
             continue
         yield word.stem
 
 
-def _opens(text: str, at: int) -> bool:
+def _opens_sentence(text: str, at: int) -> bool:
     """Whether what begins there would be written with a capital anyway."""
     start = at
     while start > 0 and (text[start - 1].isspace() or text[start - 1] in _OPENING_SIGNS):
@@ -126,8 +127,3 @@ def _opens(text: str, at: int) -> bool:
     if start == 0 or "\n" in text[start:at] or (at > start and text[at - 1] in '"“‘(*'):
         return True
     return _ENDING.match(text, start - 1) is not None
-
-
-def _blank(pattern: re.Pattern[str], text: str) -> str:
-    """The text with spaces in place of what matches, so that offsets stay."""
-    return pattern.sub(lambda match: " " * len(match.group()), text)

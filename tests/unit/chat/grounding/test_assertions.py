@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.support.claims import claim_of
-from chat.grounding.support.numbers import numbers_asked, numbers_held, readings
-from chat.grounding.support.polarity import contradicts, negated_words
-from chat.grounding.support.words import stems_of, words_of
+from chat.grounding.assertions import extract_assertion
+from chat.grounding.words import (
+    contradicts,
+    negated_stems,
+    number_values,
+    numbers_asserted,
+    numbers_held,
+    split_words,
+    stems_of_word,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,8 +33,8 @@ from chat.grounding.support.words import stems_of, words_of
         "***",
     ],
 )
-def test_what_claims_nothing_has_no_claim(sentence: str) -> None:
-    assert claim_of(sentence) is None
+def test_what_cannot_be_checked_has_no_assertion(sentence: str) -> None:
+    assert extract_assertion(sentence) is None
 
 
 @pytest.mark.parametrize(
@@ -43,30 +49,37 @@ def test_what_claims_nothing_has_no_claim(sentence: str) -> None:
         "De documenten vermelden het gewicht van de pomp.",
     ],
 )
-def test_what_can_be_checked_has_a_claim(sentence: str) -> None:
-    assert claim_of(sentence) is not None
+def test_what_can_be_checked_has_an_assertion(sentence: str) -> None:
+    assert extract_assertion(sentence) is not None
 
 
-def test_talk_about_the_sources_is_no_part_of_a_claim() -> None:
-    claim = claim_of("2. Based on the given passages, valves close (passage 3), according to source 2 [1].")
-    assert claim is not None
-    assert [word.stem for word in claim.words] == [*stems_of("valves"), *stems_of("close")]
-    assert claim.numbers == ()
+def test_talk_about_the_sources_is_no_part_of_an_assertion() -> None:
+    assertion = extract_assertion(
+        "2. Based on the given passages, valves close (passage 3), according to source 2 [1]."
+    )
+    assert assertion is not None
+    assert [word.stem for word in assertion.words] == [*stems_of_word("valves"), *stems_of_word("close")]
+    assert assertion.numbers == ()
 
 
 def test_words_stand_where_they_are_in_the_sentence() -> None:
     sentence = "- According to the documents, the pump weighs 3450 grams."
-    claim = claim_of(sentence)
-    assert claim is not None
-    assert [sentence[word.start : word.end] for word in claim.words] == ["pump", "weighs", "3450", "grams"]
-    assert len(claim.text) == len(sentence)
+    assertion = extract_assertion(sentence)
+    assert assertion is not None
+    assert [sentence[word.start : word.end] for word in assertion.words] == ["pump", "weighs", "3450", "grams"]
+    assert len(assertion.text) == len(sentence)
 
 
 def test_names_are_capitalised_words_inside_a_sentence() -> None:
-    claim = claim_of("Rotors were made by Mr. Pieterse of the World Health Organization (WHO) at 20 C.")
-    assert claim is not None
-    expected = [*stems_of("Pieterse"), *stems_of("World"), *stems_of("Health"), *stems_of("Organization")]
-    assert list(claim.names) == ["mr", *expected]
+    assertion = extract_assertion("Rotors were made by Mr. Pieterse of the World Health Organization (WHO) at 20 C.")
+    assert assertion is not None
+    expected = [
+        *stems_of_word("Pieterse"),
+        *stems_of_word("World"),
+        *stems_of_word("Health"),
+        *stems_of_word("Organization"),
+    ]
+    assert list(assertion.names) == ["mr", *expected]
 
 
 @pytest.mark.parametrize(
@@ -85,18 +98,18 @@ def test_names_are_capitalised_words_inside_a_sentence() -> None:
     ],
 )
 def test_a_number_is_what_english_or_dutch_may_mean_by_it(number: str, values: set[str]) -> None:
-    assert readings(number) == values
+    assert number_values(number) == values
 
 
 def test_number_words_answer_but_do_not_ask() -> None:
-    assert numbers_asked("one of two pumps, 4 valves") == (frozenset({"4"}),)
+    assert numbers_asserted("one of two pumps, 4 valves") == (frozenset({"4"}),)
     assert {"2", "4", "3"} <= numbers_held("Twee pompen, vier kleppen, the third one")
 
 
 def test_a_negation_negates_the_word_behind_it() -> None:
-    assert negated_words("The pump must not be run dry.") == set(stems_of("run"))
-    assert negated_words("It doesn't leak, and nothing else") == set(stems_of("leak"))
-    assert negated_words("The pump may run dry.") == frozenset()
+    assert negated_stems("The pump must not be run dry.") == set(stems_of_word("run"))
+    assert negated_stems("It doesn't leak, and nothing else") == set(stems_of_word("leak"))
+    assert negated_stems("The pump may run dry.") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -113,6 +126,6 @@ def test_a_negation_negates_the_word_behind_it() -> None:
 def test_two_sentences_contradict_each_other_when_one_negates_what_the_other_holds(
     one: str, other: str, expected: bool
 ) -> None:
-    stems = [frozenset(word.stem for word in words_of(text)) for text in (one, other)]
+    stems = [frozenset(word.stem for word in split_words(text)) for text in (one, other)]
     assert contradicts(stems[0], one, stems[1], other) is expected
     assert contradicts(stems[1], other, stems[0], one) is expected

@@ -1,0 +1,188 @@
+"""The words of a text that carry meaning, its numbers, and what it negates, in English and Dutch. PURE."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from retrieval.text.terms import expand_identifiers
+
+SHORTEST_STEM = 4
+
+_WORD = re.compile(r"[^\W_]+")
+_STOP_WORDS = frozenset(
+    """
+    a about all also am an and any are as at be been but by can could did do does for from get had has have how
+    i if in into is it its me may my no not of on or our out shall should so some such than that the their them
+    then there these they this those to up use used was we were what when where which who whom whose why will
+    with would you your tell explain please
+    aan al als bij dan dat de deze die dit door een en er ga gaan geen het hij hoe ik in is je kan kunnen komt
+    maar me mij mijn moet mag na naar niet of om ook op over te tot uit van veel voor waar waarom wanneer was
+    wat we welke wie wij word worden wordt zal ze zij zijn zo zou
+    """.split()  # noqa: SIM905
+)
+_ENDINGS = ("ingen", "ments", "ment", "ing", "ies", "ied", "ed", "en", "es", "er", "s", "e", "y", "t")
+
+
+def stems(text: str) -> list[str]:
+    """The words of ``text`` that carry meaning, reduced to their likely stems, in order, without repeats."""
+    words = _WORD.findall(expand_identifiers(text).lower())
+    return list(dict.fromkeys(_stem(word) for word in words if word not in _STOP_WORDS))
+
+
+def _stem(word: str) -> str:
+    """A rough common beginning of a word's forms, in English and Dutch; identifiers and numbers stay whole."""
+    if word.isalpha() and len(word) > SHORTEST_STEM:
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
+                return word[: -len(ending)]
+    return word
+
+
+@functools.lru_cache(maxsize=20_000)
+def stems_of_word(word: str) -> tuple[str, ...]:
+    """None for a word without meaning of its own, several for a joined name."""
+    return tuple(stems(word))
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """``text[start:end]``, and its likely stem."""
+
+    start: int
+    end: int
+    stem: str
+
+
+def split_words(text: str) -> tuple[Word, ...]:
+    """The words that carry meaning, in order, with repeats; a name in camel case counts as its parts as well."""
+    return tuple(Word(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group()))
+
+
+def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
+    """The words at most ``reach`` positions apart, each pair in the order of the text."""
+    for distance in range(1, reach + 1):
+        yield from zip(words, words[distance:], strict=False)
+
+
+def stem_weight(holders: int, texts: int) -> float:
+    """How much a stem tells that ``holders`` of ``texts`` texts hold: most where none does: it is what is missing."""
+    return math.log1p((texts + 1) / (0.5 + holders))
+
+
+def stem_weights(wanted: Sequence[str], texts: Sequence[Collection[str]]) -> dict[str, float]:
+    """The weight of each wanted stem among texts, given as the stems that they hold."""
+    return {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in wanted}
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_THOUSANDS = re.compile(r"\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*")
+_ENGLISH = "zero one two three four five six seven eight nine ten eleven twelve"
+_DUTCH = "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf"
+_NUMBER_WORDS = {word: str(value) for language in (_ENGLISH, _DUTCH) for value, word in enumerate(language.split())} | {
+    "first": "1",
+    "second": "2",
+    "third": "3",
+    "eerste": "1",
+    "tweede": "2",
+    "derde": "3",
+}
+
+
+def number_values(number: str) -> frozenset[str]:
+    """The values that the digits may stand for: English and Dutch disagree on what a comma and a point mean.
+
+    ``1,234`` is 1234 and 1.234; ``1.234,5`` is 1234.5 alone; times and versions are themselves.
+    """
+    values = set()
+    digits = re.sub(r"[.,]", "", number)
+    if _THOUSANDS.fullmatch(number):
+        values.add(_without_idle_zeros(digits))
+    points = [character for character in number if character in ".,"]
+    if ":" in number or (len(points) > 1 and len(set(points)) == 1):
+        values.add(number)
+    elif points:
+        decimals = len(number) - 1 - max(number.rfind("."), number.rfind(","))
+        values.add(_without_idle_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
+    else:
+        values.add(_without_idle_zeros(number))
+    return frozenset(values)
+
+
+def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
+    """For each number in digits, in order, the values that it may have.
+
+    Number words are left out: "een" is nearly always the article, and "one" a pronoun.
+    """
+    return tuple(number_values(number) for number in _NUMBER.findall(text))
+
+
+def numbers_held(text: str) -> frozenset[str]:
+    """All values that the digits and the number words of a text may stand for."""
+    words = (word.lower() for word in _LETTERS.findall(text))
+    return frozenset().union(*numbers_asserted(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS))
+
+
+def _without_idle_zeros(number: str) -> str:
+    """``007.50`` is ``7.5``."""
+    whole, _, fraction = number.partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole.lstrip('0') or '0'}{'.' if fraction else ''}{fraction}"
+
+
+# Negations -----------------------------------------------------------------------------------------------------------
+
+_NEGATIONS = frozenset(
+    [
+        *["not", "no", "never", "none", "neither", "nor", "without", "cannot", "hardly", "unable"],
+        *["niet", "geen", "nooit", "zonder", "noch", "niemand", "niets", "nauwelijks"],
+    ]
+)
+_CONTRACTED = ("n't", "n’t")
+_TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
+# What counts as near a negation, in words that carry meaning: on either side, where no clear-cut rule exists.
+NEAR_AFTER, NEAR_BEFORE = 3, 2
+# Words without meaning that may stand between a negation and what it negates ("is not to be").
+_GAP = 5
+
+
+def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
+    """Whether one of two texts negates a word that the other holds and does not negate.
+
+    ``words`` and ``others`` are the texts' stems. A word counts as negated by what comes right before it; the other
+    text must have no negation anywhere near it, because Dutch negates behind the verb as well.
+    """
+    return bool(
+        (negated_stems(text) & others) - _stems_near_negation(other_text)
+        or (negated_stems(other_text) & words) - _stems_near_negation(text)
+    )
+
+
+def negated_stems(text: str) -> frozenset[str]:
+    """The stem of the first word that carries meaning after each negation."""
+    return frozenset(_stems_around_negations(text, after=1, before=0))
+
+
+def _stems_near_negation(text: str) -> frozenset[str]:
+    return frozenset(_stems_around_negations(text, after=NEAR_AFTER, before=NEAR_BEFORE))
+
+
+def _stems_around_negations(text: str, *, after: int, before: int) -> Iterator[str]:
+    tokens = [token.lower() for token in _TOKEN.findall(text)]
+    for at, token in enumerate(tokens):
+        if token in _NEGATIONS or token.endswith(_CONTRACTED):
+            yield from _first_stems(tokens[at + 1 : at + 1 + _GAP], after)
+            yield from _first_stems(tokens[max(0, at - _GAP + 1) : at][::-1], before)
+
+
+def _first_stems(tokens: Sequence[str], count: int) -> Iterator[str]:
+    meaningful = [found for token in tokens if (found := stems_of_word(token))]
+    for found in meaningful[:count]:
+        yield from found
