@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from retrieval.dense.token_vectors import TokenEncoding, Tokens
-    from retrieval.types import Candidates, Leg, Ranking, Reformulation, Turn
+    from retrieval.types import Candidates, Ranking, Reformulation, Retriever, Turn
 
     Vectors = npt.NDArray[np.float32]
 
@@ -50,24 +50,24 @@ class TokenEmbedder(Embedder, Protocol):
 
 
 class Ranker(Protocol):
-    """One leg of one search; made for a question, its filters and a deadline."""
+    """One retriever of one search; made for a question, its filters and a deadline."""
 
-    leg: Leg
+    retriever: Retriever
 
     def rank(self, depth: int) -> Ranking:
-        """The best ``depth`` chunks, best first. Raises: LegFailed when it cannot answer in time."""
+        """The best ``depth`` chunks, best first. Raises: RetrieverFailed when it cannot answer in time."""
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """What the leg says of these chunks, whether its list held them or not. Raises: LegFailed."""
+        """What the retriever says of these chunks, whether its list held them or not. Raises: RetrieverFailed."""
 
 
 class Reranker(Protocol):
     """A second, closer judgement of a few candidates.
 
-    ``builds_on`` is the leg whose work it uses, and without which it cannot judge; None for most.
+    ``builds_on`` is the retriever whose work it uses, and without which it cannot judge; None for most.
     """
 
-    builds_on: Leg | None
+    builds_on: Retriever | None
 
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
         """Relevance of the chunks to the query, by chunk id; higher is better, on a scale of its own.

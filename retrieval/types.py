@@ -1,8 +1,8 @@
 """The vocabulary of retrieval: what travels between its stages.
 
 Pure Python, frozen, and free of Django, so that every rule that ranks can be tested in milliseconds.
-Ranks start at 1. A score is better when higher. ``None`` means "this leg did not return the chunk",
-never zero: a chunk that a leg did not return contributes nothing there, and no rank is made up for it.
+Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk",
+never zero: a chunk that a retriever did not return contributes nothing there, and no rank is made up for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class QueryClass(StrEnum):
 
 
 class SearchMethod(StrEnum):
-    """How the two legs become one ranking."""
+    """How the two retrievers become one ranking."""
 
     LEXICAL = "lexical"
     VECTOR = "vector"
@@ -40,7 +40,7 @@ class SearchMethod(StrEnum):
     ADAPTIVE = "adaptive"
 
 
-class Leg(StrEnum):
+class Retriever(StrEnum):
     """One of the two rankings that are fused."""
 
     LEXICAL = "lexical"
@@ -49,7 +49,7 @@ class Leg(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Share of each leg in the fused score; non-negative, at least one positive."""
+    """Share of each retriever in the fused score; non-negative, at least one positive."""
 
     vector: float
     lexical: float
@@ -58,8 +58,8 @@ class Weights:
         if self.vector < 0 or self.lexical < 0 or self.vector + self.lexical <= 0:
             raise ValueError(f"Weights must be non-negative and not both zero, not {self}.")
 
-    def of(self, leg: Leg) -> float:
-        return self.vector if leg is Leg.VECTOR else self.lexical
+    def of(self, retriever: Retriever) -> float:
+        return self.vector if retriever is Retriever.VECTOR else self.lexical
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ class RerankPlan:
 class SearchPlan:
     """Every number that shapes one search, fixed before the first query runs.
 
-    ``depth`` is the number of chunks each leg hands to fusion, ``top_k`` the number returned,
-    ``score_threshold`` a lower bound on the *final* score (never on a leg's). The vector index looks at
+    ``depth`` is the number of chunks each retriever hands to fusion, ``top_k`` the number returned,
+    ``score_threshold`` a lower bound on the *final* score (never on a retriever's). The vector index looks at
     ``oversampling`` times ``depth`` neighbours. ``neighbour_support`` is how far a candidate is lifted towards the
     candidates it resembles, from 0 to 1.
     """
@@ -188,7 +188,7 @@ class SearchPlan:
     rrf_k: int = 60
     both_legs_bonus: float = 0.1
     score_threshold: float | None = None
-    leg_timeout_seconds: float = 5.0
+    retriever_timeout_seconds: float = 5.0
     oversampling: int = 5
     fuzzy: bool = True
     compounds: bool = True
@@ -199,7 +199,7 @@ class SearchPlan:
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk as one leg returned it. ``rank`` starts at 1; ``score`` is the leg's own, higher is better."""
+    """A chunk as one retriever returned it. ``rank`` starts at 1; ``score`` is the retriever's own, higher is better."""
 
     chunk_id: int
     rank: int
@@ -208,25 +208,25 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One leg's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
+    """One retriever's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
 
     ``expansions`` maps each word that the documents lack, or hold in compounds as well, as it was typed, to the lexemes
     that stood in for it.
     """
 
-    leg: Leg
+    retriever: Retriever
     chunks: tuple[RankedChunk, ...]
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class LegScore:
-    """What one leg said of one candidate, and what that was worth.
+class RetrieverScore:
+    """What one retriever said of one candidate, and what that was worth.
 
-    ``rank`` is None when the leg's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
+    ``rank`` is None when the retriever's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
     known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this leg's
+    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this retriever's
     part of the fused score; contributions and bonus sum to it.
     """
 
@@ -280,14 +280,14 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class FusedChunk:
-    """A candidate. ``score`` = legs' contributions + ``bonus`` + boosts + reranker's contribution + ``support``.
+    """A candidate. ``score`` = retrievers' contributions + ``bonus`` + boosts + reranker's contribution + ``support``.
 
     With a reranker that decides alone, the score is its contribution. ``dropped`` says why it is out already.
     """
 
     chunk_id: int
     score: float
-    legs: Mapping[Leg, LegScore]
+    retrievers: Mapping[Retriever, RetrieverScore]
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
@@ -327,7 +327,7 @@ class Hit:
     rank: int
     score: float
     passage: Passage
-    legs: Mapping[Leg, LegScore]
+    retrievers: Mapping[Retriever, RetrieverScore]
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
@@ -335,8 +335,8 @@ class Hit:
     matched_terms: tuple[str, ...] = ()
 
 
-class LegStatus(StrEnum):
-    """How a leg, or the reranker, did. Only `ok` contributed to the result."""
+class StageStatus(StrEnum):
+    """How a retriever, or the reranker, did. Only `ok` contributed to the result."""
 
     OK = "ok"
     OFF = "off"
@@ -345,11 +345,11 @@ class LegStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LegTrace:
-    """One leg's part of a search. ``error`` is for engineers, never for visitors; ``expansions`` are its ranking's."""
+class RetrieverTrace:
+    """One retriever's part of a search. ``error`` is for engineers, never for visitors; ``expansions`` are its ranking's."""
 
-    leg: Leg
-    status: LegStatus
+    retriever: Retriever
+    status: StageStatus
     returned: int = 0
     milliseconds: float = 0.0
     error: str = ""
@@ -361,7 +361,7 @@ class RerankTrace:
     """The reranker's part of a search. ``error`` is for engineers, never for visitors."""
 
     reranker: str
-    status: LegStatus
+    status: StageStatus
     judged: int = 0
     milliseconds: float = 0.0
     error: str = ""
@@ -374,7 +374,7 @@ class CandidateTrace:
     chunk_id: int
     rank: int | None
     score: float
-    legs: Mapping[Leg, LegScore]
+    retrievers: Mapping[Retriever, RetrieverScore]
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
@@ -396,7 +396,7 @@ class SearchTrace:
     classification: Classification
     plan: SearchPlan
     search_method: str
-    legs: tuple[LegTrace, ...]
+    retrievers: tuple[RetrieverTrace, ...]
     candidates: tuple[CandidateTrace, ...]
     timings_ms: Mapping[str, float]
     rerank: RerankTrace | None = None
@@ -405,10 +405,12 @@ class SearchTrace:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Legs that should have answered and did not, and `rerank` when the reranker did not."""
-        failures = (LegStatus.FAILED, LegStatus.LATE)
-        legs = [leg.leg.value for leg in self.legs if leg.status in failures]
-        return (*legs, "rerank") if self.rerank is not None and self.rerank.status in failures else tuple(legs)
+        """Retrievers that should have answered and did not, and `rerank` when the reranker did not."""
+        failures = (StageStatus.FAILED, StageStatus.LATE)
+        retrievers = [retriever.retriever.value for retriever in self.retrievers if retriever.status in failures]
+        return (
+            (*retrievers, "rerank") if self.rerank is not None and self.rerank.status in failures else tuple(retrievers)
+        )
 
 
 @dataclass(frozen=True, slots=True)

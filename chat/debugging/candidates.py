@@ -66,16 +66,18 @@ def candidate_rows(trace: Mapping[str, Any], shown: Mapping[int, Shown]) -> tupl
 
 
 def used_weights(trace: Mapping[str, Any]) -> dict[str, float]:
-    """The legs' weights for this question, which a method may choose anew each time; those of the plan without any."""
+    """The retrievers' weights for this question, which a method may choose anew each time; those of the plan without any."""
     used = dict(trace.get("weights", {}))
     for candidate in trace.get("candidates", []):
-        used.update({leg: score["weight"] for leg, score in candidate["legs"].items() if score["score"] is not None})
+        used.update(
+            {retriever: score["weight"] for retriever, score in candidate["legs"].items() if score["score"] is not None}
+        )
     return used
 
 
 def _extent(candidate: Mapping[str, Any]) -> float:
     """The longest of the candidate's bars."""
-    return max((abs(float(leg["contribution"])) for leg in candidate["legs"].values()), default=0.0)
+    return max((abs(float(retriever["contribution"])) for retriever in candidate["legs"].values()), default=0.0)
 
 
 def _row(candidate: Mapping[str, Any], largest: float, shown: Shown | None) -> CandidateRow:

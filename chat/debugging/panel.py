@@ -23,7 +23,7 @@ from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import passage_url
 from retrieval.access import filters_for
-from retrieval.exceptions import InvalidQuery, LegFailed
+from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk
 from retrieval.search.explanation import without_errors
@@ -106,7 +106,7 @@ def _lexical_matches(answer: Answer, trace: Mapping[str, Any], viewer: Any) -> t
         return count_matches(trace["query"], filters), ""
     except InvalidQuery as error:
         return None, str(error)
-    except LegFailed as error:
+    except RetrieverFailed as error:
         logger.warning("The matches of answer %s could not be counted: %s", answer.pk, error)
         return None, str(error) if may_read_all(viewer) else ""
 

@@ -64,7 +64,7 @@ class ReplayForm(forms.Form):
         if not baseline.metadata_boosts:
             del self.fields["boosts"]
         if baseline.method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
-            # One leg alone is asked: its share changes nothing.
+            # One retriever alone is asked: its share changes nothing.
             del self.fields["vector_weight"]
         self.changed_settings = baseline
         self.change: tuple[str, str, str] = ("", "", "")
@@ -81,7 +81,7 @@ class ReplayForm(forms.Form):
 
     @property
     def _vector_weight(self) -> float:
-        """The vector leg's share of the weights that the answer's plan began with."""
+        """The vector retriever's share of the weights that the answer's plan began with."""
         was = self._baseline
         if was.method is SearchMethod.ADAPTIVE:
             weights = was.class_weights[self._query_class]

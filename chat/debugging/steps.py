@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.debugging.candidates import used_weights
-from chat.debugging.diagram import LEGS, Step, StepState
+from chat.debugging.diagram import RETRIEVERS, Step, StepState
 from chat.debugging.labels import grouped
 from chat.debugging.sentences import Sentence, supported_count
 from chat.models import Answer
@@ -27,7 +27,10 @@ def steps_of(
         Step("question", _("Question"), (answer.question,), badge=_total(answer)),
         _reformulation(trace, timings),
         _classification(trace, timings),
-        *(_leg(trace, leg, lexical_matches if leg == "lexical" else None) for leg in LEGS),
+        *(
+            _retriever(trace, retriever, lexical_matches if retriever == "lexical" else None)
+            for retriever in RETRIEVERS
+        ),
         _fusion(trace, timings),
         _rerank(trace),
         _support(trace, timings),
@@ -56,33 +59,33 @@ def _by(name: str) -> str:
 def _classification(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
     weights = used_weights(trace)
     shares = _("vector %(vector)s · lexical %(lexical)s") % {
-        leg: number_format(round(weights.get(leg, 0.0), 2)) for leg in LEGS
+        retriever: number_format(round(weights.get(retriever, 0.0), 2)) for retriever in RETRIEVERS
     }
     details = (_("class: %s") % trace["query_class"], shares, trace["rule"])
     return Step("classification", _("Class and weights"), details, badge=_ms(timings.get("classify")))
 
 
-def _leg(trace: Mapping[str, Any], name: str, matches: int | None) -> Step:
+def _retriever(trace: Mapping[str, Any], name: str, matches: int | None) -> Step:
     title = _("Vector leg") if name == "vector" else _("Lexical leg")
-    leg = next((leg for leg in trace["legs"] if leg["leg"] == name), None)
-    state = _STATES.get(leg["status"], StepState.FAILED) if leg else StepState.OFF
-    if leg is None or state is StepState.OFF:
+    retriever = next((retriever for retriever in trace["legs"] if retriever["leg"] == name), None)
+    state = _STATES.get(retriever["status"], StepState.FAILED) if retriever else StepState.OFF
+    if retriever is None or state is StepState.OFF:
         return Step(name, title, (_("not asked by this method"),), StepState.OFF, _("off"))
     if state is StepState.FAILED:
-        return Step(name, title, (_("did not answer"),), state, _status(leg["status"]))
-    returned = ngettext("%(number)s returned", "%(number)s returned", leg["returned"]) % {
-        "number": grouped(leg["returned"])
+        return Step(name, title, (_("did not answer"),), state, _status(retriever["status"]))
+    returned = ngettext("%(number)s returned", "%(number)s returned", retriever["returned"]) % {
+        "number": grouped(retriever["returned"])
     }
     details = [returned]
     if matches is not None:
         details.append(
             ngettext("%(number)s passage matches", "%(number)s passages match", matches) % {"number": grouped(matches)}
         )
-    for typed, meant in leg.get("expansions", {}).items():
+    for typed, meant in retriever.get("expansions", {}).items():
         details.append(f"{typed} → {', '.join(meant)}")
-    if leg.get("error"):
+    if retriever.get("error"):
         details.append(_("its scores are incomplete"))
-    return Step(name, title, tuple(details), state, _ms(leg["milliseconds"]))
+    return Step(name, title, tuple(details), state, _ms(retriever["milliseconds"]))
 
 
 def _fusion(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
@@ -91,7 +94,7 @@ def _fusion(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
     details = [_("method: %s") % trace["search_method"], candidates]
     if any(candidate.get("boosts") for candidate in trace["candidates"]):
         details.append(_("with boosts"))
-    alone = sum(leg["status"] == "ok" for leg in trace["legs"]) < 2
+    alone = sum(retriever["status"] == "ok" for retriever in trace["legs"]) < 2
     return Step(
         "fusion", _("Fusion"), tuple(details), StepState.IDLE if alone else StepState.OK, _ms(timings.get("fuse"))
     )

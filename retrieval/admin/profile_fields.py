@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.ranking.profile import LARGEST_WEIGHT
-from retrieval.search.comparison import LEG_NAMES
-from retrieval.types import Leg, MetadataBoost, QueryClass, Weights
+from retrieval.search.comparison import RETRIEVER_NAMES
+from retrieval.types import MetadataBoost, QueryClass, Retriever, Weights
 
 # Rows for new boosts below those there are.
 EMPTY_ROWS = 3
@@ -49,14 +49,14 @@ class WeightsWidget(SiteTemplateMixin, forms.MultiWidget):
     template_name = "admin/retrieval/searchprofile/_weights.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        super().__init__({leg.value: _weight_input() for leg in LEG_NAMES}, attrs)
+        super().__init__({retriever.value: _weight_input() for retriever in RETRIEVER_NAMES}, attrs)
 
     def decompress(self, value: Weights | None) -> list[float | None]:
-        return [None, None] if value is None else [value.of(leg) for leg in LEG_NAMES]
+        return [None, None] if value is None else [value.of(retriever) for retriever in RETRIEVER_NAMES]
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        context["inputs"] = list(zip(LEG_NAMES.values(), context["widget"]["subwidgets"], strict=True))
+        context["inputs"] = list(zip(RETRIEVER_NAMES.values(), context["widget"]["subwidgets"], strict=True))
         return context
 
 
@@ -66,32 +66,37 @@ class WeightsField(forms.MultiValueField):
     widget = WeightsWidget
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__([_weight_field() for _leg in LEG_NAMES], required=False, require_all_fields=False, **kwargs)
+        super().__init__(
+            [_weight_field() for _retriever in RETRIEVER_NAMES], required=False, require_all_fields=False, **kwargs
+        )
 
     def compress(self, data_list: list[float | None]) -> Weights | None:
         return None if all(number is None for number in data_list) else _weights(data_list)
 
 
 class ClassWeightsWidget(SiteTemplateMixin, forms.MultiWidget):
-    """A table: a row for each class of questions, a column for each leg."""
+    """A table: a row for each class of questions, a column for each retriever."""
 
     template_name = "admin/retrieval/searchprofile/_class_weights.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        names = [f"{query_class.value}_{leg.value}" for query_class in CLASS_NAMES for leg in LEG_NAMES]
+        names = [
+            f"{query_class.value}_{retriever.value}" for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES
+        ]
         super().__init__({name: _weight_input() for name in names}, attrs)
 
     def decompress(self, value: Mapping[QueryClass, Weights] | None) -> list[float | None]:
         if value is None:
             return [None] * len(self.widgets)
-        return [value[query_class].of(leg) for query_class in CLASS_NAMES for leg in LEG_NAMES]
+        return [value[query_class].of(retriever) for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES]
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
         inputs = iter(context["widget"]["subwidgets"])
-        context["legs"] = list(LEG_NAMES.values())
+        context["legs"] = list(RETRIEVER_NAMES.values())
         context["rows"] = [
-            (label, [(leg_label, next(inputs)) for leg_label in LEG_NAMES.values()]) for label in CLASS_NAMES.values()
+            (label, [(label_of_retriever, next(inputs)) for label_of_retriever in RETRIEVER_NAMES.values()])
+            for label in CLASS_NAMES.values()
         ]
         return context
 
@@ -103,14 +108,16 @@ class ClassWeightsField(forms.MultiValueField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
-            [_weight_field() for _class in CLASS_NAMES for _leg in LEG_NAMES], require_all_fields=False, **kwargs
+            [_weight_field() for _class in CLASS_NAMES for _retriever in RETRIEVER_NAMES],
+            require_all_fields=False,
+            **kwargs,
         )
 
     def compress(self, data_list: list[float | None]) -> dict[QueryClass, Weights]:
         weights, errors = {}, []
         for place, (query_class, label) in enumerate(CLASS_NAMES.items()):
             try:
-                weights[query_class] = _weights(data_list[len(LEG_NAMES) * place :][: len(LEG_NAMES)])
+                weights[query_class] = _weights(data_list[len(RETRIEVER_NAMES) * place :][: len(RETRIEVER_NAMES)])
             except ValidationError as error:
                 errors += [f"{label}: {message}" for message in error.messages]
         if errors:
@@ -119,8 +126,8 @@ class ClassWeightsField(forms.MultiValueField):
 
 
 def _weights(numbers: Sequence[float | None]) -> Weights:
-    by_leg = dict(zip(LEG_NAMES, numbers, strict=True))
-    vector, lexical = by_leg[Leg.VECTOR], by_leg[Leg.LEXICAL]
+    by_retriever = dict(zip(RETRIEVER_NAMES, numbers, strict=True))
+    vector, lexical = by_retriever[Retriever.VECTOR], by_retriever[Retriever.LEXICAL]
     if vector is None or lexical is None:
         raise ValidationError(_t("Give a weight for both legs; 0 leaves a leg out."))
     if vector + lexical == 0:

@@ -260,7 +260,7 @@ def setting_value(name: str, value: Any) -> str:
         case bool():
             return _t("yes") if value else _t("no")
         case Mapping():
-            return ", ".join(f"{leg} {weight:g}" for leg, weight in value.items())
+            return ", ".join(f"{retriever} {weight:g}" for retriever, weight in value.items())
         case list():
             return "; ".join(f"{b['key']}={b['value']} {b['weight']:+g}" for b in value) or _t("none")
         case float():

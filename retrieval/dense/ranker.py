@@ -22,12 +22,12 @@ from retrieval.access import restrict
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.index import exact_distance, indexed_distance
-from retrieval.exceptions import LegFailed, RetrievalError
+from retrieval.exceptions import RetrievalError, RetrieverFailed
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import ParsedQuestion, parse
 from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan, StoredEncoding
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, SearchPlan, StoredEncoding
 
 # Up to here every row is compared: exact, and no slower than the index.
 EXACT_UP_TO = 10_000
@@ -35,9 +35,9 @@ LARGEST_EF_SEARCH = 1000
 
 
 class VectorRanker:
-    """The vector leg of one search. ``encodings`` holds what it has read of the chunks that it ranked or scored."""
+    """The vector retriever of one search. ``encodings`` holds what it has read of the chunks it ranked or scored."""
 
-    leg = Leg.VECTOR
+    retriever = Retriever.VECTOR
 
     def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
         self._question = question
@@ -46,9 +46,9 @@ class VectorRanker:
         self.encodings: dict[int, StoredEncoding] = {}
 
     def rank(self, depth: int) -> Ranking:
-        """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: LegFailed."""
+        """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: RetrieverFailed."""
         query = self._query
-        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
             embedder = self._embedder
             rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, collection__in=self._filters.collections)
             constraints = constraints_for(self._parsed, self._filters.collections)
@@ -61,14 +61,14 @@ class VectorRanker:
             found = self._read(rows.annotate(distance=distance).order_by(*order)[:depth])
         ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
         return Ranking(
-            leg=self.leg,
+            retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(ordered, start=1)),
         )
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Cosine of the passages given with the question. Raises: LegFailed."""
+        """Cosine of the passages given with the question. Raises: RetrieverFailed."""
         query = self._query
-        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
             rows = ChunkEmbedding.objects.filter(embedder_id=self._embedder.pk, chunk__in=chunk_ids)
             return self._read(rows.annotate(distance=exact_distance(query)))
 
@@ -103,7 +103,7 @@ class VectorRanker:
         try:
             return active_embedder()
         except RetrievalError as error:
-            raise LegFailed(str(error)) from error
+            raise RetrieverFailed(str(error)) from error
 
     @cached_property
     def _parsed(self) -> ParsedQuestion:
@@ -114,7 +114,7 @@ class VectorRanker:
         try:
             return HalfVector(encode_query(self._parsed.text).vector)
         except RetrievalError as error:
-            raise LegFailed(f"The question could not be embedded: {error}") from error
+            raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 
 def _passages(filters: SearchFilters) -> int:

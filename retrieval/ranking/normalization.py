@@ -1,4 +1,4 @@
-"""Bringing the scores of two legs to one scale."""
+"""Bringing the scores of two retrievers to one scale."""
 
 from __future__ import annotations
 

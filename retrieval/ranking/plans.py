@@ -39,12 +39,12 @@ def plan_for(
     method: SearchMethod | None = None,
     top_k: int | None = None,
     reranker: str | None = None,
-    leg_timeout_seconds: float = 5.0,
+    retriever_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
     """The plan of one search with a profile.
 
     Naming a ``method`` asks for that method as it is published: its own weights, no reranker and no boosts, unless
-    ``reranker`` names one. Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the legs hand over
+    ``reranker`` names one. Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the retrievers hand over
     would change its head.
     """
     wanted = profile.top_k if top_k is None else top_k
@@ -69,7 +69,7 @@ def plan_for(
         rrf_k=60 if as_published else profile.rrf_k,
         both_legs_bonus=0.1 if as_published else profile.both_legs_bonus,
         score_threshold=None if as_published else profile.score_threshold,
-        leg_timeout_seconds=leg_timeout_seconds,
+        retriever_timeout_seconds=retriever_timeout_seconds,
         oversampling=profile.oversampling,
         fuzzy=profile.fuzzy,
         compounds=profile.compounds,

@@ -30,7 +30,7 @@ class ImproperProfile(ValueError):
 class ProfileSettings:
     """All that shapes a search and its context.
 
-    ``weights`` None means the method's own; ``class_weights`` serve `adaptive`. Each leg hands over ``depth`` chunks,
+    ``weights`` None means the method's own; ``class_weights`` serve `adaptive`. Each retriever hands over ``depth`` chunks,
     or ``candidate_multiplier`` times ``top_k`` if that is more; the vector index looks at ``oversampling`` times as
     many. ``reranker`` names one of the site's; ``rerank_weight`` None lets it decide the order alone, a number adds its
     opinion to the fused score. ``neighbour_support`` lifts candidates towards those they resemble.

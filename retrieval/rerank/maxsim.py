@@ -1,7 +1,7 @@
 """Late interaction with the embedder's own token vectors: no second model, and no second pass over the passages.
 
-The question was encoded for the vector leg, and the passages when they were ingested, so that reranking is one query
-and one matrix product. A word weighs as much as it tells in the collections searched; its pieces share its weight.
+The question was encoded for the vector retriever, and the passages when they were ingested, so that reranking is one
+query and one matrix product. A word weighs as much as it tells in the collections searched; its pieces share its weight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from retrieval.ingest.chunking import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics
 from retrieval.protocols import TokenEmbedder
 from retrieval.text.terms import inverse_document_frequency
-from retrieval.types import Candidates, Leg, StoredEncoding
+from retrieval.types import Candidates, Retriever, StoredEncoding
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -60,7 +60,7 @@ class _Stored:
 class MaxSim:
     """A `Reranker`: the mean over the question's words of the best match each finds in the passage, from -1 to 1."""
 
-    builds_on = Leg.VECTOR
+    builds_on = Retriever.VECTOR
 
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
         """One score for each chunk that has token vectors.
@@ -164,7 +164,7 @@ def _telling(encoding: TokenEncoding) -> npt.NDArray[np.intp]:
 
 
 def _stored(candidates: Candidates) -> _Stored:
-    """The token signs of the candidates that have them: as the vector leg read them, the others from the database."""
+    """The token signs of the candidates that have them: the vector retriever's, the others from the database."""
     known = dict(candidates.encodings)
     if missing := [pk for pk in candidates.chunk_ids if pk not in known]:
         try:

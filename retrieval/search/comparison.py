@@ -15,9 +15,9 @@ from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import AssembledContext, CandidateTrace, Leg, Passage, SearchFilters, SearchTrace, Turn
+from retrieval.types import AssembledContext, CandidateTrace, Passage, Retriever, SearchFilters, SearchTrace, Turn
 
-LEG_NAMES = {Leg.VECTOR: _("vector"), Leg.LEXICAL: _("lexical")}
+RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
 # Of the candidates that were dropped, best first, so many are shown.
 MOST_DROPPED = 30
@@ -194,10 +194,12 @@ def _sums(candidate: CandidateTrace) -> list[tuple[str, str, str, float | None, 
     """Name, kind, rank, own score and contribution of each part of the candidate's score."""
     parts: list[tuple[str, str, str, float | None, float]] = []
     alone = candidate.rerank is not None and candidate.rerank.alone
-    for leg, label in LEG_NAMES.items():
-        if (score := candidate.legs.get(leg)) is not None:
+    for retriever, label in RETRIEVER_NAMES.items():
+        if (score := candidate.retrievers.get(retriever)) is not None:
             contribution = 0.0 if alone else score.contribution
-            parts.append((str(label), leg.value, f"#{score.rank}" if score.rank else "–", score.score, contribution))
+            parts.append(
+                (str(label), retriever.value, f"#{score.rank}" if score.rank else "–", score.score, contribution)
+            )
     if candidate.bonus and not alone:
         parts.append((_t("both legs"), "bonus", "", None, candidate.bonus))
     if not alone:

@@ -7,22 +7,22 @@ from typing import Any
 from retrieval.types import (
     CandidateTrace,
     Hit,
-    Leg,
-    LegScore,
-    LegTrace,
     Reformulation,
     RerankScore,
     RerankTrace,
+    Retriever,
+    RetrieverScore,
+    RetrieverTrace,
     SearchPlan,
     SearchTrace,
 )
 
-# A leg that was not asked, or that did not know the chunk, contributes nothing.
-_SILENT = LegScore(rank=None, score=None, normalized=None, weight=0.0, contribution=0.0)
+# A retriever that was not asked, or that did not know the chunk, contributes nothing.
+_SILENT = RetrieverScore(rank=None, score=None, normalized=None, weight=0.0, contribution=0.0)
 
 
 def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
-    """The whole explanation. Legs' error texts are in it: see :func:`without_errors` for readers who are not staff."""
+    """The whole explanation. Retrievers' error texts are in it: see :func:`without_errors` for readers who are not staff."""
     plan = trace.plan
     return {
         "question": trace.question,
@@ -36,7 +36,7 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
         "top_k": plan.top_k,
         "rrf_k": plan.rrf_k,
         "score_threshold": plan.score_threshold,
-        "legs": [_leg_as_json(leg) for leg in trace.legs],
+        "legs": [_leg_as_json(retriever) for retriever in trace.retrievers],
         "rerank": None if trace.rerank is None else _rerank_as_json(trace.rerank, trace.plan),
         "reformulation": None if trace.reformulation is None else _reformulation_as_json(trace.reformulation),
         "candidates": [_candidate_as_json(candidate) for candidate in trace.candidates],
@@ -45,12 +45,12 @@ def trace_as_json(trace: SearchTrace) -> dict[str, Any]:
 
 
 def without_errors(trace: dict[str, Any]) -> dict[str, Any]:
-    """A copy of :func:`trace_as_json`'s form for readers who are not staff: it says that a leg failed, not how."""
+    """A copy of :func:`trace_as_json`'s form for readers who are not staff: it says that a retriever failed, not how."""
     rerank = trace.get("rerank")
     reformulation = trace.get("reformulation")
     return {
         **trace,
-        "legs": [{**leg, "error": ""} for leg in trace.get("legs", [])],
+        "legs": [{**retriever, "error": ""} for retriever in trace.get("legs", [])],
         "rerank": rerank and {**rerank, "error": ""},
         "reformulation": reformulation and {**reformulation, "notice": ""},
     }
@@ -64,7 +64,7 @@ def timings_as_json(trace: SearchTrace) -> dict[str, float]:
 def hit_as_json(hit: Hit) -> dict[str, Any]:
     """A search result.
 
-    ``score`` is the sum of the legs' contributions, ``bonus``, the boosts, the reranker's contribution and the
+    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and the
     ``support`` of similar passages; of the reranker's alone, where the reranker decides alone.
     """
     passage = hit.passage
@@ -87,14 +87,14 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _leg_as_json(leg: LegTrace) -> dict[str, Any]:
+def _leg_as_json(retriever: RetrieverTrace) -> dict[str, Any]:
     return {
-        "leg": leg.leg.value,
-        "status": leg.status.value,
-        "returned": leg.returned,
-        "milliseconds": round(leg.milliseconds, 3),
-        "error": leg.error,
-        "expansions": {typed: list(lexemes) for typed, lexemes in leg.expansions.items()},
+        "leg": retriever.retriever.value,
+        "status": retriever.status.value,
+        "returned": retriever.returned,
+        "milliseconds": round(retriever.milliseconds, 3),
+        "error": retriever.error,
+        "expansions": {typed: list(lexemes) for typed, lexemes in retriever.expansions.items()},
     }
 
 
@@ -124,7 +124,7 @@ def _parts_as_json(scored: Hit | CandidateTrace) -> dict[str, Any]:
     """A score and what it is the sum of."""
     return {
         "score": scored.score,
-        "legs": {leg.value: _score_as_json(scored.legs.get(leg, _SILENT)) for leg in Leg},
+        "legs": {retriever.value: _score_as_json(scored.retrievers.get(retriever, _SILENT)) for retriever in Retriever},
         "bonus": scored.bonus,
         "boosts": [{"name": boost.name, "contribution": boost.contribution} for boost in scored.boosts],
         "rerank": _opinion_as_json(scored.rerank),
@@ -155,7 +155,7 @@ def _candidate_as_json(candidate: CandidateTrace) -> dict[str, Any]:
     }
 
 
-def _score_as_json(score: LegScore) -> dict[str, Any]:
+def _score_as_json(score: RetrieverScore) -> dict[str, Any]:
     return {
         "rank": score.rank,
         "score": score.score,

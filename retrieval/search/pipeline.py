@@ -1,6 +1,6 @@
-"""Search, from question to ranked passages: classify, plan, rank both legs at once, fuse, rerank, explain.
+"""Search, from question to ranked passages: classify, plan, rank both retrievers at once, fuse, rerank, explain.
 
-When a leg fails or runs past its deadline the other one answers, and when the reranker does, the fused order stands;
+When a retriever fails or runs past its deadline the other one answers, and when the reranker does, the fused order stands;
 the trace, the log and a metric say so.
 """
 
@@ -25,7 +25,7 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
-from retrieval.search.retrievers import encodings_read, missing_scores, rank_legs
+from retrieval.search.retrievers import encodings_read, missing_scores, run_retrievers
 from retrieval.types import (
     CandidateTrace,
     FusedChunk,
@@ -80,7 +80,7 @@ def search(
     Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
     A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
     The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
-    impossible number, SearchUnavailable when no leg could answer.
+    impossible number, SearchUnavailable when no retriever could answer.
     """
     watch = Stopwatch()
     searched = " ".join((query or question).replace("\x00", " ").split())
@@ -103,14 +103,14 @@ def search(
             method=method,
             top_k=top_k,
             reranker=reranker,
-            leg_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
+            retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
         )
     except ValueError as error:
         raise InvalidQuery(str(error)) from error
     plan = dense_only_unless_hybrid(plan)
     watch.lap("classify")
 
-    results = rank_legs(searched, filters, plan)
+    results = run_retrievers(searched, filters, plan)
     watch.lap("legs")
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
@@ -124,8 +124,8 @@ def search(
     watch.lap("fuse")
     rerank_trace = None
     if plan.rerank is not None and fused:
-        legs = [ranking.leg for ranking in rankings]
-        fused, rerank_trace = reranked(wording, fused, plan.rerank, legs, encodings)
+        retrievers = [ranking.retriever for ranking in rankings]
+        fused, rerank_trace = reranked(wording, fused, plan.rerank, retrievers, encodings)
         watch.lap("rerank")
     # To what a reranker decides alone, nothing is added.
     if plan.neighbour_support and encodings and not any(chunk.rerank and chunk.rerank.alone for chunk in fused):
@@ -137,7 +137,7 @@ def search(
     hits = _hits(kept, passages, matched)
     watch.lap("load")
     for result in results:
-        watch.milliseconds[result.trace.leg.value] = result.trace.milliseconds
+        watch.milliseconds[result.trace.retriever.value] = result.trace.milliseconds
     watch.total()
     trace = SearchTrace(
         question=question,
@@ -145,7 +145,7 @@ def search(
         classification=classification,
         plan=plan,
         search_method=_method_used(plan, rankings),
-        legs=tuple(result.trace for result in results),
+        retrievers=tuple(result.trace for result in results),
         candidates=candidates,
         timings_ms=watch.milliseconds,
         rerank=rerank_trace,
@@ -175,7 +175,7 @@ def _select(
                 chunk_id=chunk.chunk_id,
                 rank=None if dropped else len(kept),
                 score=chunk.score,
-                legs=chunk.legs,
+                retrievers=chunk.retrievers,
                 bonus=chunk.bonus,
                 boosts=chunk.boosts,
                 rerank=chunk.rerank,
@@ -190,14 +190,14 @@ def _select(
 def _hits(
     kept: Sequence[FusedChunk], passages: Mapping[int, Passage], matched: Mapping[int, tuple[str, ...]]
 ) -> tuple[Hit, ...]:
-    # A passage that was deleted since the legs saw it is left out.
+    # A passage that was deleted since the retrievers saw it is left out.
     present = [chunk for chunk in kept if chunk.chunk_id in passages]
     return tuple(
         Hit(
             rank=rank,
             score=chunk.score,
             passage=passages[chunk.chunk_id],
-            legs=chunk.legs,
+            retrievers=chunk.retrievers,
             bonus=chunk.bonus,
             boosts=chunk.boosts,
             rerank=chunk.rerank,
@@ -209,5 +209,5 @@ def _hits(
 
 
 def _method_used(plan: SearchPlan, rankings: Sequence[Ranking]) -> str:
-    """The method that really ranked: the name of the one leg left, when the other did not answer."""
-    return plan.method.value if len(rankings) > 1 else rankings[0].leg.value
+    """The method that really ranked: the name of the one retriever left, when the other did not answer."""
+    return plan.method.value if len(rankings) > 1 else rankings[0].retriever.value

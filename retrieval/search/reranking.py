@@ -20,7 +20,7 @@ from retrieval.ranking.adjustment import rerank
 from retrieval.rerank.maxsim import MaxSim, word_matches
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
-from retrieval.types import Candidates, FusedChunk, Leg, LegStatus, RerankPlan, RerankTrace, StoredEncoding
+from retrieval.types import Candidates, FusedChunk, RerankPlan, RerankTrace, Retriever, StageStatus, StoredEncoding
 
 logger = logging.getLogger(__name__)
 
@@ -29,42 +29,42 @@ def reranked(
     query: str,
     fused: list[FusedChunk],
     plan: RerankPlan,
-    legs: Sequence[Leg],
+    retrievers: Sequence[Retriever],
     encodings: Mapping[int, StoredEncoding],
 ) -> tuple[list[FusedChunk], RerankTrace]:
     """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
 
-    A reranker that builds on a leg which is not among ``legs``, those that answered, is left out: that leg's failure,
-    or its being switched off, is what is announced. ``encodings`` are what the vector leg has read of the candidates.
+    A reranker that builds on a retriever which is not among ``retrievers``, those that answered, is left out: that retriever's failure,
+    or its being switched off, is what is announced. ``encodings`` are what the vector retriever has read of the candidates.
     """
     started = time.perf_counter()
     head = [chunk.chunk_id for chunk in fused[: plan.depth]]
     candidates = Candidates(head, {pk: encodings[pk] for pk in head if pk in encodings})
 
-    def trace(status: LegStatus, judged: int = 0, error: str = "") -> RerankTrace:
+    def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
         return RerankTrace(plan.reranker, status, judged, (time.perf_counter() - started) * 1000, error)
 
     try:
         builds_on = conf.reranker(plan.reranker).builds_on
-        if builds_on is not None and builds_on not in legs:
-            return fused, trace(LegStatus.OFF, error=f"It builds on the {builds_on} leg, which did not answer.")
+        if builds_on is not None and builds_on not in retrievers:
+            return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} leg, which did not answer.")
         seconds = deadline.seconds_left(plan.timeout_seconds)
         running = deadline.submit(threads, _judge, query, candidates, plan.reranker, seconds)
         judged = running.result(timeout=seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
-        return rerank(fused, plan, judged), trace(LegStatus.OK, len(judged))
+        return rerank(fused, plan, judged), trace(StageStatus.OK, len(judged))
     except DeadlinePassed:
         running.cancel()
-        failed = trace(LegStatus.LATE, error=f"No answer within {seconds:g} s.")
+        failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
     except RerankLate as error:
-        failed = trace(LegStatus.LATE, error=str(error))
+        failed = trace(StageStatus.LATE, error=str(error))
     except (RerankFailed, ImproperlyConfigured) as error:
-        failed = trace(LegStatus.FAILED, error=str(error))
+        failed = trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
         # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
         logger.exception("The reranker %s failed unexpectedly.", plan.reranker)
-        failed = trace(LegStatus.FAILED, error=f"{type(error).__name__}: {error}")
+        failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
     RERANK_FAILURES.labels(reranker=plan.reranker).inc()
     logger.warning("The reranker %s did not answer, the fused order stands: %s", plan.reranker, failed.error)
     return fused, failed
@@ -84,7 +84,7 @@ def with_word_matches(trace: dict[str, Any]) -> dict[str, Any]:
     cannot be told any more, ``rerank`` has a ``note`` that says why.
     """
     opinion = trace.get("rerank")
-    if not opinion or opinion["status"] != LegStatus.OK:
+    if not opinion or opinion["status"] != StageStatus.OK:
         return trace
     kept = [candidate["chunk_id"] for candidate in trace["candidates"] if candidate["rank"] is not None]
     try:

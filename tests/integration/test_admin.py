@@ -269,7 +269,7 @@ def answer(document):
         "candidates": [
             {
                 "chunk_id": 1, "rank": 1, "score": 0.5, "bonus": 0.0, "matched_terms": [], "dropped": "",
-                "legs": {leg: {"rank": None, "score": None, "contribution": 0.25} for leg in ("lexical", "vector")},
+                "legs": {name: {"rank": None, "score": None, "contribution": 0.25} for name in ("lexical", "vector")},
             }
         ],
     }  # fmt: skip

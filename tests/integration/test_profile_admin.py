@@ -85,10 +85,16 @@ def body(settings: ProfileSettings | None = None, **changed):
     for each in fields(settings):
         value = getattr(settings, each.name)
         if each.name == "weights":
-            sent |= {f"weights_{leg}": "" if value is None else getattr(value, leg) for leg in ("vector", "lexical")}
+            sent |= {
+                f"weights_{retriever}": "" if value is None else getattr(value, retriever)
+                for retriever in ("vector", "lexical")
+            }
         elif each.name == "class_weights":
             for query_class, weights in value.items():
-                sent |= {f"class_weights_{query_class}_{leg}": getattr(weights, leg) for leg in ("vector", "lexical")}
+                sent |= {
+                    f"class_weights_{query_class}_{retriever}": getattr(weights, retriever)
+                    for retriever in ("vector", "lexical")
+                }
         elif each.name == "metadata_boosts":
             for part in ("key", "value", "weight"):
                 sent[f"metadata_boosts_{part}"] = [*(getattr(boost, part) for boost in value), ""]

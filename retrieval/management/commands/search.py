@@ -16,7 +16,7 @@ from retrieval.search.explanation import hit_as_json, trace_as_json
 from retrieval.search.metadata import date_range, validated_any_of
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
-from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+from retrieval.types import Retriever, SearchMethod, SearchResult, StageStatus
 
 
 class Command(PreparedCommand):
@@ -76,11 +76,15 @@ class Command(PreparedCommand):
             f"class {trace.classification.query_class} ({trace.classification.rule}), "
             f"weights vector {trace.plan.weights.vector:g} lexical {trace.plan.weights.lexical:g}"
         )
-        for leg in trace.legs:
-            detail = f": {leg.error}" if leg.error else f", {leg.returned} passages in {leg.milliseconds:.1f} ms"
-            if leg.status is not LegStatus.OFF:
-                self.stdout.write(f"{leg.leg} {leg.status}{detail}")
-            for typed, meant in leg.expansions.items():
+        for retriever in trace.retrievers:
+            detail = (
+                f": {retriever.error}"
+                if retriever.error
+                else f", {retriever.returned} passages in {retriever.milliseconds:.1f} ms"
+            )
+            if retriever.status is not StageStatus.OFF:
+                self.stdout.write(f"{retriever.retriever} {retriever.status}{detail}")
+            for typed, meant in retriever.expansions.items():
                 self.stdout.write(f"    {typed}: not in the documents; {', '.join(meant)} instead")
         if trace.rerank is not None:
             detail = f": {trace.rerank.error}" if trace.rerank.error else f", {trace.rerank.judged} passages"
@@ -91,10 +95,10 @@ class Command(PreparedCommand):
         }
         for hit in result.hits:
             ranks = "  ".join(
-                f"{leg} #{score.rank if score.rank is not None else '-'}"
+                f"{retriever} #{score.rank if score.rank is not None else '-'}"
                 f" ({'-' if score.score is None else f'{score.score:.3f}'}) -> {score.contribution:+.4f}"
-                for leg in Leg
-                if (score := hit.legs.get(leg)) is not None
+                for retriever in Retriever
+                if (score := hit.retrievers.get(retriever)) is not None
             )
             added = {"both legs": hit.bonus, **{each.name: each.contribution for each in hit.boosts}}
             if hit.rerank is not None:

@@ -10,7 +10,7 @@ from django.db import connection
 
 from bench import bulk, ranking
 from retrieval import conf
-from retrieval.exceptions import LegFailed, RerankFailed
+from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.ingest.writing import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
 from retrieval.search.pipeline import search
@@ -83,9 +83,9 @@ def test_the_json_has_the_documented_form(folder):
             assert 0 <= method[metric]["low"] <= method[metric]["mean"] <= method[metric]["high"] <= 1
         stages = method["latency_ms"]
         assert all(set(stage) == {"p50", "p95"} and 0 <= stage["p50"] <= stage["p95"] for stage in stages.values())
-        legs = {"lexical", "vector"} - ({"lexical": {"vector"}, "vector": {"lexical"}}.get(name) or set())
-        assert {"classify", "legs", "fuse", "load", "total"} | legs <= set(stages)
-        assert {"lexical", "vector"} & set(stages) == legs
+        retrievers = {"lexical", "vector"} - ({"lexical": {"vector"}, "vector": {"lexical"}}.get(name) or set())
+        assert {"classify", "legs", "fuse", "load", "total"} | retrievers <= set(stages)
+        assert {"lexical", "vector"} & set(stages) == retrievers
 
 
 def test_the_figures_are_those_of_the_ranking(folder):
@@ -361,7 +361,7 @@ def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
     from retrieval.dense.ranker import VectorRanker
 
     def fail(self, depth):
-        raise LegFailed("The vectors are on fire.")
+        raise RetrieverFailed("The vectors are on fire.")
 
     monkeypatch.setattr(VectorRanker, "rank", fail)
     with pytest.raises(CommandError, match=r"not searched with all of zscore: The vectors are on fire"):
@@ -428,7 +428,7 @@ def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards,
 def test_people_see_the_rerankers_time(folder, backwards):
     lines = evaluate(folder, "--methods", "lexical", "--reranker", "backwards").splitlines()
     assert "rerank ms" in lines[1]
-    # Of the four times only the vector leg's is absent, and without `default` there is no difference to it.
+    # Of the four times only the vector retriever's is absent, and without `default` there is no difference to it.
     assert lines[2].split().count("-") == 2
 
 

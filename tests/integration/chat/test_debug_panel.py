@@ -19,7 +19,7 @@ from chat.debugging.scores import Score
 from chat.models import Answer
 from chat.streaming import streams
 from retrieval.access import everything
-from retrieval.exceptions import LegFailed
+from retrieval.exceptions import RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
@@ -118,7 +118,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     library: Collection, staff: User, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> object:
-        raise LegFailed("disk /dev/sda1 is full")
+        raise RetrieverFailed("disk /dev/sda1 is full")
 
     monkeypatch.setattr("retrieval.dense.ranker.VectorRanker.rank", broken)
     settings.CHAT_DEBUG_FOR_EVERYONE = True
@@ -159,7 +159,7 @@ def test_a_count_that_takes_too_long_is_announced(
     library: Collection, staff: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(*_: object, **__: object) -> int:
-        raise LegFailed("The lexical search ran past its 2 s.")
+        raise RetrieverFailed("The lexical search ran past its 2 s.")
 
     answer = answered()
     monkeypatch.setattr("chat.debugging.panel.count_matches", late)
@@ -180,7 +180,7 @@ def test_matches_are_counted_within_the_time_and_the_filters(library: Collection
     try:
         with blocker.cursor() as cursor:
             cursor.execute("LOCK TABLE retrieval_chunk IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(LegFailed, match="ran past its 0.2 s"):
+        with pytest.raises(RetrieverFailed, match="ran past its 0.2 s"):
             count_matches("elephants", everything(), timeout_seconds=0.2)
     finally:
         blocker.rollback()

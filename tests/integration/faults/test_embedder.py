@@ -54,7 +54,7 @@ def the_breaker() -> Any:
 async def test_keywords_serve_and_the_next_question_is_whole_again(
     library: Collection, server: EmbeddingServer, fault: str
 ) -> None:
-    failures = counted("ragsite_search_leg_failures_total", leg="vector")
+    failures = counted("ragsite_search_leg_failures_total", retriever="vector")
     server.fault = fault
     answer, events = await ask()
     assert answer.status == Answer.Status.COMPLETED
@@ -64,7 +64,7 @@ async def test_keywords_serve_and_the_next_question_is_whole_again(
     else:
         assert answer.degraded == events[-1].payload["degraded"] == ["vector"]
         assert "found by their words alone" in " ".join((await sync_to_async(turn_of)(answer)).notices)
-        assert counted("ragsite_search_leg_failures_total", leg="vector") == failures + 1
+        assert counted("ragsite_search_leg_failures_total", retriever="vector") == failures + 1
     # Not again for the evidence, nor for checking the answer; what does not hang is tried twice.
     assert fault == "slow" or len(server.requests) == (1 if fault in ("hang", "garbage") else 2)
     server.fault = ""
@@ -89,9 +89,9 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
     assert len(server.requests) == breaker.FAILURES
     assert answer.degraded == ["vector"]
     assert "3450 grams" in answer.text
-    legs = {leg["leg"]: leg for leg in answer.trace["legs"]}
-    assert "left alone" in legs["vector"]["error"]
-    assert legs["vector"]["milliseconds"] < QUERY_SECONDS * 1000, taken_seconds
+    retrievers = {retriever["leg"]: retriever for retriever in answer.trace["legs"]}
+    assert "left alone" in retrievers["vector"]["error"]
+    assert retrievers["vector"]["milliseconds"] < QUERY_SECONDS * 1000, taken_seconds
 
     server.fault = ""
     server.released.set()

@@ -1,4 +1,4 @@
-"""Compounds in the lexical leg: they and their parts find each other, in the languages that make them alone."""
+"""Compounds in the lexical retriever: they and their parts find each other, in the languages that make them alone."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_a_word_is_found_whole_where_its_lexeme_is_not(library: Collection) -> N
 
 def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
     result = search("bezoek", everything(), method=SearchMethod.LEXICAL)
-    (leg,) = [leg for leg in trace_as_json(result.trace)["legs"] if leg["leg"] == "lexical"]
-    assert leg["expansions"] == {"bezoek": ["bezoek", "bezoekur"]}
+    (retriever,) = [retriever for retriever in trace_as_json(result.trace)["legs"] if retriever["leg"] == "lexical"]
+    assert retriever["expansions"] == {"bezoek": ["bezoek", "bezoekur"]}
     assert [hit.matched_terms for hit in result.hits] == [("bezoek",), ("bezoekur",)]
 
 

@@ -54,8 +54,8 @@ def test_misspelt_words_find_what_was_meant(library: Collection, typed: str, sou
 
 def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
     result = search("hosptial", everything(), method=SearchMethod.LEXICAL)
-    (leg,) = [leg for leg in trace_as_json(result.trace)["legs"] if leg["leg"] == "lexical"]
-    assert leg["expansions"] == {"hosptial": ["hospit"]}
+    (retriever,) = [retriever for retriever in trace_as_json(result.trace)["legs"] if retriever["leg"] == "lexical"]
+    assert retriever["expansions"] == {"hosptial": ["hospit"]}
     assert result.hits[0].matched_terms == ("hospit",)
 
 

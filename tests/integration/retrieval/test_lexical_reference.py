@@ -29,7 +29,7 @@ from retrieval.types import SearchMethod, SearchPlan, Weights
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0), leg_timeout_seconds=30.0, fuzzy=False)
+PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0), retriever_timeout_seconds=30.0, fuzzy=False)
 PASSAGES = 400
 SYLLABLES = ["ba", "de", "ki", "lo", "mu", "ne", "pra", "ro", "sti", "tu", "va", "zo"]
 

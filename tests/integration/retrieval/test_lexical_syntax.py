@@ -1,4 +1,4 @@
-"""Quoted phrases and excluded words: filters that hold whichever leg finds a passage."""
+"""Quoted phrases and excluded words: filters that hold whichever retriever finds a passage."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from retrieval.rerank.maxsim import MaxSim, word_matches
 from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
-from retrieval.types import Candidates, LegStatus, SearchMethod
+from retrieval.types import Candidates, SearchMethod, StageStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -74,7 +74,7 @@ def test_a_rare_word_weighs_more_than_a_common_one(library: Collection, ingest: 
 def test_the_default_search_is_reranked_and_says_so(library: Collection) -> None:
     trace = search("How heavy is the pump?", everything()).trace
     assert trace.rerank is not None
-    assert (trace.rerank.reranker, trace.rerank.status, trace.rerank.judged) == ("maxsim", LegStatus.OK, 3)
+    assert (trace.rerank.reranker, trace.rerank.status, trace.rerank.judged) == ("maxsim", StageStatus.OK, 3)
     assert all(candidate.rerank and candidate.rerank.score is not None for candidate in trace.candidates)
 
 
@@ -84,7 +84,7 @@ def test_a_method_that_is_asked_for_is_not_reranked(library: Collection) -> None
     assert all(candidate.support == 0.0 for candidate in trace.candidates)
     named = search("How heavy is the pump?", everything(), method=SearchMethod.RRF, reranker="maxsim").trace
     assert named.rerank is not None
-    assert named.rerank.status is LegStatus.OK
+    assert named.rerank.status is StageStatus.OK
 
 
 def test_passages_from_before_are_not_judged_until_they_are_encoded(library: Collection) -> None:
@@ -119,7 +119,7 @@ def test_with_vectors_switched_off_the_reranker_rests(library: Collection, setti
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
     trace = search("How heavy is the pump?", everything()).trace
     assert trace.rerank is not None
-    assert trace.rerank.status is LegStatus.OFF
+    assert trace.rerank.status is StageStatus.OFF
     assert trace.degraded == ()
 
 

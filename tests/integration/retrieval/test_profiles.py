@@ -24,7 +24,7 @@ from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
 from retrieval.search import profiles, retrievers
 from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
-from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+from retrieval.types import Retriever, SearchMethod, SearchResult, StageStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -263,12 +263,15 @@ def test_with_the_switch_off_only_vectors_rank(
     strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
     profiles.publish(profiles.add_version(profile, strict))
     settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
-    monkeypatch.setitem(retrievers.RANKERS, Leg.LEXICAL, never)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, never)
     result = ask(method=method, reranker="gone")
     assert result.trace.search_method == "vector"
     assert result.trace.plan.method is SearchMethod.VECTOR
     assert result.trace.degraded == ()
-    assert {leg.leg: leg.status for leg in result.trace.legs} == {Leg.LEXICAL: LegStatus.OFF, Leg.VECTOR: LegStatus.OK}
+    assert {retriever.retriever: retriever.status for retriever in result.trace.retrievers} == {
+        Retriever.LEXICAL: StageStatus.OFF,
+        Retriever.VECTOR: StageStatus.OK,
+    }
     assert result.trace.rerank is None
     # A threshold for BM25 scores would have dropped every cosine.
     assert len(result.hits) == 3

@@ -26,7 +26,7 @@ from retrieval.rerank.texts import load_texts
 from retrieval.search import reranking
 from retrieval.search.explanation import trace_as_json, without_errors
 from retrieval.search.pipeline import search
-from retrieval.types import Candidates, LegStatus, SearchMethod, SearchResult
+from retrieval.types import Candidates, SearchMethod, SearchResult, StageStatus
 from tests.support.cross_encoders import write_overlap_model
 from tests.support.rerank_server import RerankServer, rerank_server
 
@@ -126,7 +126,7 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
     assert sources(fused)[0] == "first.md"
     alone = reranked(question, rerank_weight=None)
     assert alone.trace.rerank is not None
-    assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (LegStatus.OK, 3)
+    assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (StageStatus.OK, 3)
     assert {hit.passage.source: hit.score for hit in alone.hits} == {"first.md": 0, "second.md": 1, "third.md": 1}
     assert sources(alone)[-1] == "first.md"
     added = reranked(question, rerank_weight=10.0)
@@ -182,7 +182,7 @@ def test_scores_are_explained_by_their_parts(library: Collection, settings: Lazy
     configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
     for candidate in reranked(rerank_weight=0.5).trace.candidates:
         assert candidate.rerank is not None
-        parts = [leg.contribution for leg in candidate.legs.values()]
+        parts = [retriever.contribution for retriever in candidate.retrievers.values()]
         assert candidate.score == pytest.approx(sum(parts) + candidate.bonus + candidate.rerank.contribution)
 
 
@@ -199,12 +199,12 @@ def test_what_was_not_judged_is_said(library: Collection, settings: LazySettings
 @pytest.mark.parametrize(
     ("backend", "status", "error"),
     [
-        ("Failing", LegStatus.FAILED, "The rerank server secret-host gave no scores: it was late."),
-        ("Buggy", LegStatus.FAILED, "RuntimeError: secret-host: index out of range"),
-        ("Silent", LegStatus.FAILED, "It judged none of the candidates."),
-        ("Hanging", LegStatus.LATE, "No answer within 0.2 s."),
-        ("Impossible", LegStatus.FAILED, "RERANKERS names a backend that cannot be made: no secret-host"),
-        ("", LegStatus.FAILED, "RERANKERS has no 'tested': it has none."),
+        ("Failing", StageStatus.FAILED, "The rerank server secret-host gave no scores: it was late."),
+        ("Buggy", StageStatus.FAILED, "RuntimeError: secret-host: index out of range"),
+        ("Silent", StageStatus.FAILED, "It judged none of the candidates."),
+        ("Hanging", StageStatus.LATE, "No answer within 0.2 s."),
+        ("Impossible", StageStatus.FAILED, "RERANKERS names a backend that cannot be made: no secret-host"),
+        ("", StageStatus.FAILED, "RERANKERS has no 'tested': it has none."),
     ],
 )
 @pytest.mark.parametrize("weight", [None, 0.5])
@@ -214,7 +214,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     backend: str,
-    status: LegStatus,
+    status: StageStatus,
     error: str,
     weight: float | None,
 ) -> None:
@@ -271,7 +271,7 @@ def test_a_reranker_asked_for_by_name_serves_a_published_method(
         search(QUESTION, everything(), method=SearchMethod.RRF, reranker="tested"),
     ):
         assert result.trace.rerank is not None
-        assert result.trace.rerank.status is LegStatus.OK
+        assert result.trace.rerank.status is StageStatus.OK
 
 
 def test_texts_are_read_in_one_query(

@@ -58,9 +58,9 @@ def test_marked_pieces_are_places_of_the_text(text: str, spans: list[tuple[int, 
 
 
 def candidate(chunk_id: int, rank: int | None, score: float, **more: Any) -> dict[str, Any]:
-    leg = {"rank": 1, "score": 1.0, "normalized": 1.0, "weight": 0.5, "contribution": score}
+    retriever = {"rank": 1, "score": 1.0, "normalized": 1.0, "weight": 0.5, "contribution": score}
     return {
-        "chunk_id": chunk_id, "rank": rank, "score": score, "legs": {"vector": leg}, "matched_terms": ["seal"],
+        "chunk_id": chunk_id, "rank": rank, "score": score, "legs": {"vector": retriever}, "matched_terms": ["seal"],
         "dropped": "" if rank else "not among the first 1", "preview": "As it was saved.", **more,
     }  # fmt: skip
 

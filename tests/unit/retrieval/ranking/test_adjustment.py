@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.ranking.adjustment import boost, rerank, spread
-from retrieval.types import FusedChunk, Leg, LegScore, MetadataBoost, RerankPlan
+from retrieval.types import FusedChunk, MetadataBoost, RerankPlan, Retriever, RetrieverScore
 
 
 def fused(scores: dict[int, float]) -> list[FusedChunk]:
-    """Candidates of one leg, best first, as fusion hands them over."""
+    """Candidates of one retriever, best first, as fusion hands them over."""
     return [
-        FusedChunk(pk, score, {Leg.VECTOR: LegScore(rank, score, score, 1.0, score)})
+        FusedChunk(pk, score, {Retriever.VECTOR: RetrieverScore(rank, score, score, 1.0, score)})
         for rank, (pk, score) in enumerate(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])), start=1)
     ]
 
@@ -149,7 +149,7 @@ def test_contributions_sum_to_the_score(case: Case, depth: int, weight: float) -
     scores, judged = case
     for chunk in rerank(fused(scores), plan(depth, weight), judged):
         assert chunk.rerank is not None
-        before = math.fsum(leg.contribution for leg in chunk.legs.values())
+        before = math.fsum(retriever.contribution for retriever in chunk.retrievers.values())
         assert chunk.score == pytest.approx(before + chunk.rerank.contribution, abs=1e-9)
         assert chunk.rerank.contribution == pytest.approx(0.0) or weight
 

@@ -15,7 +15,7 @@ from retrieval.ranking.fusion import fuse
 from retrieval.ranking.normalization import contrast
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
-from retrieval.types import FusedChunk, Leg, QueryClass, RankedChunk, Ranking, SearchMethod
+from retrieval.types import FusedChunk, QueryClass, RankedChunk, Ranking, Retriever, SearchMethod
 
 Vector = npt.NDArray[np.float32]
 
@@ -94,12 +94,14 @@ def test_contrast_is_deviation_over_mean() -> None:
 
 
 def fused_by_contrast(lexical: dict[int, float], vector_scores: dict[int, float]) -> list[FusedChunk]:
-    def ranking(leg: Leg, scores: dict[int, float]) -> Ranking:
+    def ranking(retriever: Retriever, scores: dict[int, float]) -> Ranking:
         ordered = sorted(scores.items(), key=lambda pair: -pair[1])
-        return Ranking(leg, tuple(RankedChunk(pk, rank, score) for rank, (pk, score) in enumerate(ordered, start=1)))
+        return Ranking(
+            retriever, tuple(RankedChunk(pk, rank, score) for rank, (pk, score) in enumerate(ordered, start=1))
+        )
 
     plan = plan_for(ProfileSettings(), QueryClass.DEFAULT, method=SearchMethod.CONTRAST)
-    return fuse(plan, [ranking(Leg.LEXICAL, lexical), ranking(Leg.VECTOR, vector_scores)])
+    return fuse(plan, [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector_scores)])
 
 
 def test_keywords_that_tell_passages_apart_decide() -> None:
@@ -108,7 +110,9 @@ def test_keywords_that_tell_passages_apart_decide() -> None:
     towering = fused_by_contrast({1: 9.0, 2: 0.4, 3: 0.3, 4: 0.2}, by_meaning)
     assert flat[0].chunk_id == 2
     assert towering[0].chunk_id == 1
-    weight = {name: fused[0].legs[Leg.LEXICAL].weight for name, fused in (("flat", flat), ("towering", towering))}
+    weight = {
+        name: fused[0].retrievers[Retriever.LEXICAL].weight for name, fused in (("flat", flat), ("towering", towering))
+    }
     assert weight["flat"] < 0.35 * 0.1 < weight["towering"]
-    assert flat[0].legs[Leg.VECTOR].weight == 0.65
-    assert math.isclose(flat[0].score, sum(leg.contribution for leg in flat[0].legs.values()))
+    assert flat[0].retrievers[Retriever.VECTOR].weight == 0.65
+    assert math.isclose(flat[0].score, sum(retriever.contribution for retriever in flat[0].retrievers.values()))
