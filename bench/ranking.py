@@ -14,7 +14,7 @@ from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.metrics import METRICS, TOP_K, Interval
 from retrieval import conf
 from retrieval.models import Collection, CollectionStatistics
-from retrieval.ranking.plans import NO_RERANKER
+from retrieval.ranking.profile import NO_RERANKER
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchFilters, SearchMethod, SearchResult, StageStatus
@@ -112,8 +112,8 @@ def ranked_documents(result: SearchResult) -> list[str]:
 
 def _prepare(name: str) -> None:
     """Loads the reranker's model, which the time that a search allows it may not suffice for."""
-    if name != NO_RERANKER and (prepare := getattr(conf.reranker(name), "prepare", None)) is not None:
-        prepare()
+    if name != NO_RERANKER:
+        conf.reranker(name).prepare()
 
 
 def _search(query: JudgedQuery, method: str, reranker: str | None, filters: SearchFilters) -> SearchResult:

@@ -8,13 +8,18 @@ never zero: a chunk that a retriever did not return contributes nothing there, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from retrieval.dataclass_json import OMIT_DEFAULT, json_name
 
 if TYPE_CHECKING:
-    from retrieval.protocols import Vectors
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
 
 
 class QueryClass(StrEnum):
@@ -87,16 +92,12 @@ class Reformulation:
     the question was a follow-up, and took from the conversation what it lacked.
     """
 
-    question: str
     query: str
+    changed: bool
     reason: str
     by: str
     notice: str = ""
-    completed: bool = False
-
-    @property
-    def changed(self) -> bool:
-        return self.query != self.question
+    completed: bool = field(default=False, metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,49 +158,8 @@ class MetadataBoost:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankPlan:
-    """How the head of the fused list is judged once more.
-
-    ``reranker`` is a name among the site's rerankers. The first ``depth`` candidates go in. With ``weight`` None their
-    order is the reranker's alone and the others are dropped; with a number, its z-scored judgement times the spread of
-    the fused scores is added to them.
-    """
-
-    reranker: str
-    depth: int = 50
-    weight: float | None = None
-    timeout_seconds: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
-    """Every number that shapes one search, fixed before the first query runs.
-
-    ``depth`` is the number of chunks each retriever hands to fusion, ``top_k`` the number returned,
-    ``score_threshold`` a lower bound on the *final* score (never on a retriever's). The vector index looks at
-    ``oversampling`` times ``depth`` neighbours. ``neighbour_support`` is how far a candidate is lifted towards the
-    candidates it resembles, from 0 to 1.
-    """
-
-    method: SearchMethod
-    weights: Weights
-    top_k: int = 8
-    depth: int = 50
-    rrf_k: int = 60
-    both_legs_bonus: float = 0.1
-    score_threshold: float | None = None
-    retriever_timeout_seconds: float = 5.0
-    oversampling: int = 5
-    fuzzy: bool = True
-    compounds: bool = True
-    rerank: RerankPlan | None = None
-    metadata_boosts: tuple[MetadataBoost, ...] = ()
-    neighbour_support: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk as one retriever returned it. ``rank`` starts at 1; ``score`` is the retriever's own, higher is better."""
+    """A chunk as one retriever returned it. ``rank`` starts at 1; ``score`` is its own, higher is better."""
 
     chunk_id: int
     rank: int
@@ -226,15 +186,19 @@ class RetrieverScore:
 
     ``rank`` is None when the retriever's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
     known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this retriever's
-    part of the fused score; contributions and bonus sum to it.
+    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this
+    retriever's part of the fused score; contributions and bonus sum to it.
     """
 
-    rank: int | None
-    score: float | None
-    normalized: float | None
-    weight: float
-    contribution: float
+    rank: int | None = None
+    score: float | None = None
+    normalized: float | None = None
+    weight: float = 0.0
+    contribution: float = 0.0
+
+
+# Of a retriever that was not asked, or that did not answer.
+SILENT = RetrieverScore()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,20 +243,39 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class FusedChunk:
-    """A candidate. ``score`` = retrievers' contributions + ``bonus`` + boosts + reranker's contribution + ``support``.
+class WordMatch:
+    """A word of the question, the word of the passage that it met, and how well, from -1 to 1.
 
-    With a reranker that decides alone, the score is its contribution. ``dropped`` says why it is out already.
+    ``weight`` is the word's share in the score; the shares of a question's words sum to 1.
+    """
+
+    word: str
+    met: str
+    similarity: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that a retriever listed, and why it stands where it stands.
+
+    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and
+    ``support``, the neighbour boost; of the reranker's alone, where the reranker decides alone. ``retrievers`` has each
+    of them. ``rank`` is None until the result is cut, and for a candidate that was ``dropped``, which says why.
+    ``word_matches`` is None unless somebody asked for them.
     """
 
     chunk_id: int
     score: float
-    retrievers: Mapping[Retriever, RetrieverScore]
+    retrievers: Mapping[Retriever, RetrieverScore] = field(default_factory=dict, metadata=json_name("legs"))
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
     support: float = 0.0
     dropped: str = ""
+    rank: int | None = None
+    matched_terms: tuple[str, ...] = ()
+    word_matches: tuple[WordMatch, ...] | None = field(default=None, metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,14 +308,12 @@ class Hit:
     """A passage in the result. ``rank`` starts at 1."""
 
     rank: int
-    score: float
     passage: Passage
-    retrievers: Mapping[Retriever, RetrieverScore]
-    bonus: float = 0.0
-    boosts: tuple[BoostScore, ...] = ()
-    rerank: RerankScore | None = None
-    support: float = 0.0
-    matched_terms: tuple[str, ...] = ()
+    candidate: Candidate
+
+    @property
+    def score(self) -> float:
+        return self.candidate.score
 
 
 class StageStatus(StrEnum):
@@ -343,12 +324,16 @@ class StageStatus(StrEnum):
     FAILED = "failed"
     LATE = "late"
 
+    @property
+    def is_failure(self) -> bool:
+        return self in (StageStatus.FAILED, StageStatus.LATE)
+
 
 @dataclass(frozen=True, slots=True)
 class RetrieverTrace:
-    """One retriever's part of a search. ``error`` is for engineers, never for visitors; ``expansions`` are its ranking's."""
+    """One retriever's part of a search. ``error`` is for engineers; ``expansions`` are its ranking's."""
 
-    retriever: Retriever
+    retriever: Retriever = field(metadata=json_name("leg"))
     status: StageStatus
     returned: int = 0
     milliseconds: float = 0.0
@@ -358,29 +343,19 @@ class RetrieverTrace:
 
 @dataclass(frozen=True, slots=True)
 class RerankTrace:
-    """The reranker's part of a search. ``error`` is for engineers, never for visitors."""
+    """The reranker's part of a search, with the profile's weight and depth. ``error`` is for engineers.
+
+    ``note`` says why the words that met cannot be told any more.
+    """
 
     reranker: str
     status: StageStatus
-    judged: int = 0
-    milliseconds: float = 0.0
+    judged: int
+    weight: float | None
+    depth: int
+    milliseconds: float
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateTrace:
-    """Why a candidate stands where it stands. ``rank`` is None when it was ``dropped``, which says why."""
-
-    chunk_id: int
-    rank: int | None
-    score: float
-    retrievers: Mapping[Retriever, RetrieverScore]
-    bonus: float = 0.0
-    boosts: tuple[BoostScore, ...] = ()
-    rerank: RerankScore | None = None
-    support: float = 0.0
-    matched_terms: tuple[str, ...] = ()
-    dropped: str = ""
+    note: str = field(default="", metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,27 +364,39 @@ class SearchTrace:
 
     ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
     and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
+    Errors are for engineers: see :meth:`without_errors`.
     """
 
     question: str
     query: str
-    classification: Classification
-    plan: SearchPlan
+    query_class: QueryClass
+    rule: str
     search_method: str
-    retrievers: tuple[RetrieverTrace, ...]
-    candidates: tuple[CandidateTrace, ...]
+    profile: str
+    weights: Weights
+    depth: int
+    top_k: int
+    rrf_k: int
+    score_threshold: float | None
+    retrievers: tuple[RetrieverTrace, ...] = field(metadata=json_name("legs"))
+    rerank: RerankTrace | None
+    reformulation: Reformulation | None
+    candidates: tuple[Candidate, ...]
     timings_ms: Mapping[str, float]
-    rerank: RerankTrace | None = None
-    profile: str = ""
-    reformulation: Reformulation | None = None
 
     @property
     def degraded(self) -> tuple[str, ...]:
         """Retrievers that should have answered and did not, and `rerank` when the reranker did not."""
-        failures = (StageStatus.FAILED, StageStatus.LATE)
-        retrievers = [retriever.retriever.value for retriever in self.retrievers if retriever.status in failures]
-        return (
-            (*retrievers, "rerank") if self.rerank is not None and self.rerank.status in failures else tuple(retrievers)
+        failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
+        return (*failed, "rerank") if self.rerank is not None and self.rerank.status.is_failure else tuple(failed)
+
+    def without_errors(self) -> Self:
+        """The same for readers who are not staff: it says that a retriever failed, not how."""
+        return replace(
+            self,
+            retrievers=tuple(replace(each, error="") for each in self.retrievers),
+            rerank=self.rerank and replace(self.rerank, error=""),
+            reformulation=self.reformulation and replace(self.reformulation, notice=""),
         )
 
 

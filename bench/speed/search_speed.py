@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 from pgvector import HalfVector
 
@@ -28,8 +29,10 @@ from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import (
     ChunkEmbedding,
 )
+from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.search.pipeline import search
-from retrieval.types import Retriever, SearchFilters, SearchPlan, SearchResult
+from retrieval.search.profiles import active_profile
+from retrieval.types import Retriever, SearchFilters, SearchResult
 
 WARM_UP = 10
 # Candidates of each retriever, and the depth that recall is taken at.
@@ -81,7 +84,8 @@ def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
     asked = loaded.corpus.questions(WARM_UP + questions)
     filters = SearchFilters(collections=(loaded.collection.pk,))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
-    plan = _search(asked[0], filters).trace.plan
+    tuned = active_profile().settings
+    plan = plan_for(tuned, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
     for number, question in enumerate(asked):
         report("searching", number, len(asked))
         timed = _ask(question, filters, plan, first=number)

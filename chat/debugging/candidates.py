@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from chat.debugging.snippets import Piece, snippet
-
-_SILENT: Mapping[str, Any] = {"rank": None, "score": None, "normalized": None, "weight": 0.0, "contribution": 0.0}
+from chat.debugging.trace import AnswerTrace, KnownPassage
+from retrieval.types import Candidate, RerankScore, Retriever, RetrieverScore, SearchTrace, WordMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,78 +38,70 @@ class CandidateRow:
     score: float
     added: float
     added_parts: tuple[tuple[str, float], ...]
-    rerank: Mapping[str, Any] | None
+    rerank: RerankScore | None
     moved: int
-    vector: Mapping[str, Any]
-    lexical: Mapping[str, Any]
+    vector: RetrieverScore
+    lexical: RetrieverScore
     vector_start: float
     vector_width: float
     lexical_start: float
     lexical_width: float
     dropped: str
     matched_terms: tuple[str, ...] = ()
-    word_matches: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    word_matches: Sequence[WordMatch] = ()
 
 
-def candidate_rows(trace: Mapping[str, Any], shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
+def candidate_rows(trace: AnswerTrace, shown: Mapping[int, Shown]) -> tuple[CandidateRow, ...]:
     """The candidates of a trace: those kept by rank, then those dropped by score, ties by chunk id.
 
     ``shown`` has the passages by chunk id, those that the viewer may not read as closed. A candidate that it lacks is
     gone, and shows the beginning that the trace has kept.
     """
-    candidates = trace.get("candidates", [])
-    largest = max((_extent(candidate) for candidate in candidates), default=0.0) or 1.0
-    kept = sorted((c for c in candidates if c["rank"] is not None), key=lambda c: c["rank"])
-    dropped = sorted((c for c in candidates if c["rank"] is None), key=lambda c: (-c["score"], c["chunk_id"]))
-    return tuple(_row(candidate, largest, shown.get(candidate["chunk_id"])) for candidate in [*kept, *dropped])
+    contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    ordered = sorted(trace.candidates, key=lambda each: (each.rank is None, each.rank or 0, -each.score, each.chunk_id))
+    return tuple(_row(each, largest, shown.get(each.chunk_id), trace.passages.get(each.chunk_id)) for each in ordered)
 
 
-def used_weights(trace: Mapping[str, Any]) -> dict[str, float]:
-    """The retrievers' weights for this question, which a method may choose anew each time; those of the plan without any."""
-    used = dict(trace.get("weights", {}))
-    for candidate in trace.get("candidates", []):
-        used.update(
-            {retriever: score["weight"] for retriever, score in candidate["legs"].items() if score["score"] is not None}
-        )
+def used_weights(trace: SearchTrace) -> dict[str, float]:
+    """The retrievers' weights for this question, which a method may choose anew each time; else those of the plan."""
+    used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
+    for candidate in trace.candidates:
+        scores = candidate.retrievers.items()
+        used.update({retriever.value: score.weight for retriever, score in scores if score.score is not None})
     return used
 
 
-def _extent(candidate: Mapping[str, Any]) -> float:
-    """The longest of the candidate's bars."""
-    return max((abs(float(retriever["contribution"])) for retriever in candidate["legs"].values()), default=0.0)
-
-
-def _row(candidate: Mapping[str, Any], largest: float, shown: Shown | None) -> CandidateRow:
-    rerank = candidate.get("rerank")
+def _row(candidate: Candidate, largest: float, shown: Shown | None, known: KnownPassage | None) -> CandidateRow:
+    rerank = candidate.rerank
     parts = (
-        ("both legs", candidate.get("bonus", 0.0)),
-        *((boost["name"], boost["contribution"]) for boost in candidate.get("boosts", [])),
-        ("neighbours", candidate.get("support", 0.0)),
+        ("both legs", candidate.bonus),
+        *((boost.name, boost.contribution) for boost in candidate.boosts),
+        ("neighbours", candidate.support),
     )
     added = tuple((name, contribution) for name, contribution in parts if contribution)
-    vector = candidate["legs"].get("vector", _SILENT)
-    lexical = candidate["legs"].get("lexical", _SILENT)
-    vector_start, vector_width = _bar(vector["contribution"], largest)
-    lexical_start, lexical_width = _bar(lexical["contribution"], largest)
+    vector, lexical = candidate.retrievers[Retriever.VECTOR], candidate.retrievers[Retriever.LEXICAL]
+    vector_start, vector_width = _bar(vector.contribution, largest)
+    lexical_start, lexical_width = _bar(lexical.contribution, largest)
     return CandidateRow(
-        rank=candidate["rank"],
-        title=candidate.get("title", ""),
-        section=candidate.get("section", ""),
-        shown=shown or Shown(snippet(candidate.get("preview", ""))),
-        score=candidate["score"],
+        rank=candidate.rank,
+        title=known.title if known else "",
+        section=known.section if known else "",
+        shown=shown or Shown(snippet(known.preview if known else "")),
+        score=candidate.score,
         added=sum(contribution for _, contribution in added),
         added_parts=added,
         rerank=rerank,
-        moved=rerank["rank_before"] - candidate["rank"] if rerank and candidate["rank"] is not None else 0,
+        moved=rerank.rank_before - candidate.rank if rerank and candidate.rank is not None else 0,
         vector=vector,
         lexical=lexical,
         vector_start=vector_start,
         vector_width=vector_width,
         lexical_start=lexical_start,
         lexical_width=lexical_width,
-        dropped=candidate["dropped"],
-        matched_terms=tuple(candidate["matched_terms"]),
-        word_matches=sorted(candidate.get("word_matches", []), key=lambda match: -match["weight"]),
+        dropped=candidate.dropped,
+        matched_terms=candidate.matched_terms,
+        word_matches=sorted(candidate.word_matches or (), key=lambda match: -match.weight),
     )
 
 

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from chat import conf
 from chat.conversations.history import turns_before
 from chat.debugging.differences import Change, differing
+from chat.debugging.trace import read_trace
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.models import Answer
 from chat.protocols import AnswerGenerator
 from chat.types import Source
-from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
 from retrieval.search import profiles
 from retrieval.search.comparison import Comparison, Part, Row, Side, compare
@@ -121,7 +121,8 @@ class Replay:
 
 def baseline_of(answer: Answer) -> Baseline:
     """The settings that the answer was searched with; those in force, with a notice, when they cannot be had."""
-    version, name = answer.profile_version, answer.trace.get("profile", "")
+    trace = read_trace(answer.trace)
+    version, name = answer.profile_version, trace.profile if trace else ""
     notice = ""
     if version is not None:
         try:
@@ -136,24 +137,8 @@ def baseline_of(answer: Answer) -> Baseline:
         if profile.name != name:
             notice = _("The search profile of this answer is gone; this starts from the one in force.")
     if answer.method:
-        profile = replace(profile, settings=_as_published(profile.settings, SearchMethod(answer.method)))
+        profile = replace(profile, settings=profile.settings.as_published(SearchMethod(answer.method)))
     return Baseline(profile, notice)
-
-
-def _as_published(settings: ProfileSettings, method: SearchMethod) -> ProfileSettings:
-    """What :func:`retrieval.ranking.plans.plan_for` makes of a method that is asked for by name, as settings."""
-    return replace(
-        settings,
-        method=method,
-        weights=None,
-        rrf_k=60,
-        both_legs_bonus=0.1,
-        score_threshold=None,
-        reformulate=False,
-        reranker=NO_RERANKER,
-        metadata_boosts=(),
-        neighbour_support=0.0,
-    )
 
 
 def replay(

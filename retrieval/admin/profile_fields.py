@@ -1,4 +1,4 @@
-"""Form fields for settings of a search profile that are more than one number."""
+"""Form fields for the settings of a search profile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _l
 
-from retrieval.ranking.profile import LARGEST_WEIGHT
+from retrieval.ranking.profile import LARGEST_WEIGHT, SETTINGS, TYPES
 from retrieval.search.comparison import RETRIEVER_NAMES
 from retrieval.types import MetadataBoost, QueryClass, Retriever, Weights
 
@@ -203,3 +204,26 @@ def _as_row(boost: MetadataBoost) -> tuple[str, str, str]:
     if isinstance(boost.value, str) and _scalar(text) != text:
         text = json.dumps(boost.value, ensure_ascii=False)
     return boost.key, text, f"{boost.weight:g}"
+
+
+def setting_field(name: str) -> forms.Field:
+    """The form field of a setting, by its type and bounds. Choices are for the form to fill in."""
+    setting = SETTINGS[name]
+    options: dict[str, Any] = {"label": _l(setting.label), "help_text": _l(setting.help_text)}
+    if setting.bounds is not None:
+        options["min_value"], options["max_value"] = setting.bounds
+    match TYPES[name]:
+        case "bool":
+            return forms.BooleanField(required=False, **options)
+        case "int":
+            return forms.IntegerField(**options)
+        case "float":
+            widget = forms.NumberInput(attrs={"step": "any"})
+            return forms.FloatField(widget=widget, required=not setting.when_empty, **options)
+        case "SearchMethod" | "str":
+            return forms.ChoiceField(**options)
+        case "Weights":
+            return WeightsField(**options)
+        case "Mapping[QueryClass, Weights]":
+            return ClassWeightsField(**options)
+    return BoostsField(required=False, **options)

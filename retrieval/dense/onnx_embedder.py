@@ -24,6 +24,7 @@ import numpy as np
 
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
     from retrieval.dense.minilm_graph import Precision
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +59,8 @@ ABANDONED_AFTER_SECONDS = 3600
 COUNTED_AT_ONCE = 256
 
 
-class OnnxMiniLM:
-    """A `TokenEmbedder`: 384 wide, English, the first 256 tokens of a text.
+class OnnxMiniLM(TokenEmbedder):
+    """384 wide, English, the first 256 tokens of a text.
 
     Instances may be shared by threads and survive a fork (each process opens its own session on first use).
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.

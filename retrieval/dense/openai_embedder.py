@@ -15,13 +15,14 @@ import httpx2
 import numpy as np
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.protocols import Embedder
 from retrieval.resilience import deadline
 from retrieval.resilience.breaker import Breaker, Open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
-class OpenAICompatibleEmbedder:
+class OpenAICompatibleEmbedder(Embedder):
     """An `Embedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``max_tokens`` bounds the chunks that are sent, in the tokens `count_tokens` estimates; texts are never cut here.

@@ -26,8 +26,9 @@ from retrieval.exceptions import RetrievalError, RetrieverFailed
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import ParsedQuestion, parse
 from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, SearchPlan, StoredEncoding
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredEncoding
 
 # Up to here every row is compared: exact, and no slower than the index.
 EXACT_UP_TO = 10_000
@@ -56,7 +57,7 @@ class VectorRanker:
             if _passages(self._filters) <= EXACT_UP_TO or ((self._filters or constraints) and _are_few(rows)):
                 distance, order = exact_distance(query), ["distance", "chunk_id"]
             else:
-                _tune_index_scan(depth * self._plan.oversampling)
+                _tune_index_scan(depth * self._plan.settings.oversampling)
                 distance, order = indexed_distance(embedder, query), ["distance"]
             found = self._read(rows.annotate(distance=distance).order_by(*order)[:depth])
         ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -75,7 +76,7 @@ class VectorRanker:
     def _read(self, rows: QuerySet[ChunkEmbedding]) -> dict[int, float]:
         """The cosines of rows that have a ``distance``, by chunk id; their encodings are kept."""
         # Large values, read only for who will use them.
-        signs = "token_signs" if self._plan.rerank is not None else "NULL"
+        signs = "token_signs" if self._plan.settings.is_reranked else "NULL"
         wanted = rows.values("chunk_id", "collection_id", "vector", "token_signs", *rows.query.annotations)
         try:
             chosen, parameters = wanted.query.sql_with_params()

@@ -22,8 +22,9 @@ from retrieval.lexical.pruning import ROUNDING, candidates, rarest
 from retrieval.lexical.query import LexicalQuery, build_queries, sparse
 from retrieval.lexical.tsquery import MatchesTsQuery, all_of
 from retrieval.models import Chunk
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, SearchPlan
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters
 
 # Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.
 FIRST_LOOK = 2000
@@ -68,8 +69,8 @@ class Bm25Ranker:
 
     @cached_property
     def _queries(self) -> list[LexicalQuery]:
-        plan = self._plan
-        return build_queries(self._question, self._filters.collections, fuzzy=plan.fuzzy, compounds=plan.compounds)
+        tuned = self._plan.settings
+        return build_queries(self._question, self._filters.collections, fuzzy=tuned.fuzzy, compounds=tuned.compounds)
 
 
 def _keep_to_the_index() -> None:

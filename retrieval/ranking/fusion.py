@@ -1,9 +1,9 @@
 """One ranking from two.
 
-Each method says what a candidate's rank or score in a retriever is worth; the fused score is the sum over the retrievers, plus the
-bonus where a method has one. A chunk that a retriever did not return is worth nothing there, except to `zscore`, `contrast`
-and `adaptive`: they are given both scores of every candidate, and take the retriever's lowest for one that is not known. Ties
-are broken by chunk id.
+Each method says what a candidate's rank or score in a retriever is worth; the fused score is the sum over the
+retrievers, plus the bonus where a method has one. A chunk that a retriever did not return is worth nothing there,
+except to `zscore`, `contrast` and `adaptive`: they are given both scores of every candidate, and take the retriever's
+lowest for one that is not known. Ties are broken by chunk id.
 
 `contrast` is `zscore` with a weight for each question: the lexical share is multiplied by the contrast of its scores,
 so that keywords decide where they tell passages apart (names, codes, rare words), and meaning where they do not.
@@ -15,18 +15,19 @@ import math
 from collections.abc import Mapping, Sequence
 
 from retrieval.ranking.normalization import contrast, min_max, z_scores
-from retrieval.types import FusedChunk, RankedChunk, Ranking, Retriever, RetrieverScore, SearchMethod, SearchPlan
+from retrieval.ranking.plans import SearchPlan
+from retrieval.types import SILENT, Candidate, RankedChunk, Ranking, Retriever, RetrieverScore, SearchMethod
 
 # Scores of a retriever for candidates that its own list may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
-def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores | None = None) -> list[FusedChunk]:
+def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores | None = None) -> list[Candidate]:
     """All candidates, best first.
 
-    ``scores`` adds what each retriever would have said of candidates it did not return; it is shown in the explanation, and
-    only `zscore`, `contrast` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off) the other
-    one's order stands.
+    ``scores`` adds what each retriever would have said of candidates it did not return; it is shown in the explanation,
+    and only `zscore`, `contrast` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off)
+    the other one's order stands.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {retriever: _known_scores(retriever, chunks, scores or {}) for retriever, chunks in listed.items()}
@@ -37,23 +38,15 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
         weights[Retriever.LEXICAL] *= contrast(_completed(known[Retriever.LEXICAL], candidates).values())
     fused = []
     for chunk_id in candidates:
-        retrievers = {
-            retriever: _retriever_score(
-                weights[retriever], chunk_id, listed[retriever], known[retriever], worth[retriever]
-            )
-            for retriever in sorted(listed)
+        said = {
+            retriever: _retriever_score(weight, chunk_id, listed[retriever], known[retriever], worth[retriever])
+            for retriever, weight in weights.items()
         }
-        bonus = 0.0
-        if (
-            plan.method is SearchMethod.WEIGHTED
-            and len(retrievers) > 1
-            and all(s.rank is not None for s in retrievers.values())
-        ):
-            bonus = plan.both_legs_bonus
-        score = math.fsum([bonus, *(retriever.contribution for retriever in retrievers.values())])
-        fused.append(FusedChunk(chunk_id=chunk_id, score=score, retrievers=retrievers, bonus=bonus))
-    fused.sort(key=lambda chunk: (-chunk.score, chunk.chunk_id))
-    return fused
+        is_in_both = len(said) > 1 and all(score.rank is not None for score in said.values())
+        bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
+        score = math.fsum([bonus, *(each.contribution for each in said.values())])
+        fused.append(Candidate(chunk_id, score, {**dict.fromkeys(Retriever, SILENT), **said}, bonus))
+    return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
 
 
 def _known_scores(retriever: Retriever, listed: Mapping[int, RankedChunk], scores: RetrieverScores) -> dict[int, float]:
@@ -66,7 +59,7 @@ def _worth(
     """What each chunk is worth in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
-            return {chunk_id: reciprocal_rank(chunk.rank, plan.rrf_k) for chunk_id, chunk in listed.items()}
+            return {chunk_id: reciprocal_rank(chunk.rank, plan.settings.rrf_k) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
         case SearchMethod.ZSCORE | SearchMethod.CONTRAST | SearchMethod.ADAPTIVE:

@@ -17,6 +17,7 @@ import numpy as np
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.protocols import Reranker
 from retrieval.rerank.classifier_graph import build_graph, longest_input
 from retrieval.rerank.model_files import Activation, ModelFiles, fetch, read_folder
 from retrieval.rerank.texts import load_texts, well_formed
@@ -31,8 +32,8 @@ RETRIED_AFTER_SECONDS = 60.0
 """A model that could not be loaded is not tried again by every search."""
 
 
-class CrossEncoder:
-    """A `Reranker`. Instances may be shared by threads and survive a fork (each process opens its own session).
+class CrossEncoder(Reranker):
+    """Instances may be shared by threads and survive a fork (each process opens its own session).
 
     ``model`` is a folder in the form of sentence-transformers (BERT, RoBERTa and XLM-RoBERTa from model.safetensors,
     anything from model.onnx), or a name on the hub. A score is the model's one output through the activation that the
@@ -43,8 +44,6 @@ class CrossEncoder:
 
     Raises: ImproperlyConfigured when an argument or the folder cannot work; a name is looked up at first use.
     """
-
-    builds_on = None
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.protocols import Reranker
 from retrieval.rerank.texts import load_texts, well_formed
 from retrieval.resilience.breaker import Breaker, Open
 from retrieval.types import Candidates
@@ -73,8 +74,8 @@ PROTOCOLS: Mapping[str, Protocol] = {
 AUTO = "auto"
 
 
-class HttpReranker:
-    """A `Reranker` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
+class HttpReranker(Reranker):
+    """Its model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``url`` is the server's base URL, or the whole address ending in ``/rerank``. ``api`` "auto" speaks to TEI, which
     serves one model, unless a ``model`` is named: then as Cohere does, whose form the others understand. Every passage
@@ -82,8 +83,6 @@ class HttpReranker:
 
     Raises: ImproperlyConfigured when an argument cannot work.
     """
-
-    builds_on = None
 
     def __init__(
         self, url: str, api_key: str = "", model: str = "", api: str = AUTO, batch_size: int | None = None

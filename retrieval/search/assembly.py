@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
 from retrieval.types import AssembledContext, ContextBlock, Hit, Passage
-
-LARGEST_BUDGET_TOKENS = 8000
-LARGEST_BLOCKS = 8
 
 Place = tuple[int, int]
 LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]

@@ -15,7 +15,7 @@ from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import AssembledContext, CandidateTrace, Passage, Retriever, SearchFilters, SearchTrace, Turn
+from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, SearchTrace, Turn
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
@@ -49,7 +49,7 @@ class Scale:
 class Row:
     """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
 
-    candidate: CandidateTrace
+    candidate: Candidate
     passage: Passage
     address: str
     preview: str
@@ -153,7 +153,7 @@ def _searched(
     )
 
 
-def _rows(candidates: Sequence[CandidateTrace], passages: Mapping[int, Passage]) -> tuple[Row, ...]:
+def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[Row, ...]:
     """The candidates whose passage is still there."""
     scale = _scale(candidates)
     return tuple(
@@ -184,18 +184,18 @@ def _address(passage: Passage) -> str:
     return f"{page}?start={passage.start}&end={passage.end}#passage"
 
 
-def _scale(candidates: Sequence[CandidateTrace]) -> Scale:
+def _scale(candidates: Sequence[Candidate]) -> Scale:
     contributions = [part[-1] for candidate in candidates for part in _sums(candidate)]
     largest = max(map(abs, contributions), default=0.0) or 1.0
     return Scale(largest, axis=50.0 if any(contribution < 0 for contribution in contributions) else 0.0)
 
 
-def _sums(candidate: CandidateTrace) -> list[tuple[str, str, str, float | None, float]]:
+def _sums(candidate: Candidate) -> list[tuple[str, str, str, float | None, float]]:
     """Name, kind, rank, own score and contribution of each part of the candidate's score."""
     parts: list[tuple[str, str, str, float | None, float]] = []
     alone = candidate.rerank is not None and candidate.rerank.alone
     for retriever, label in RETRIEVER_NAMES.items():
-        if (score := candidate.retrievers.get(retriever)) is not None:
+        if (score := candidate.retrievers[retriever]) != SILENT:
             contribution = 0.0 if alone else score.contribution
             parts.append(
                 (str(label), retriever.value, f"#{score.rank}" if score.rank else "–", score.score, contribution)
@@ -212,7 +212,7 @@ def _sums(candidate: CandidateTrace) -> list[tuple[str, str, str, float | None, 
     return parts
 
 
-def _parts(candidate: CandidateTrace, scale: Scale) -> tuple[Part, ...]:
+def _parts(candidate: Candidate, scale: Scale) -> tuple[Part, ...]:
     parts = []
     for name, css_class, rank, score, contribution in _sums(candidate):
         width = round((100.0 - scale.axis) * min(1.0, abs(contribution) / scale.largest), 1)

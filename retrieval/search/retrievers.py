@@ -1,4 +1,4 @@
-"""Both retrievers of a search at once, each held to its deadline; one that fails is announced, and the other one serves."""
+"""Both retrievers of a search at once, each held to its deadline; where one fails, the other one serves."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from retrieval.exceptions import RetrieverFailed
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience import deadline
-from retrieval.types import Ranking, Retriever, RetrieverTrace, SearchFilters, SearchPlan, StageStatus, StoredEncoding
+from retrieval.types import Ranking, Retriever, RetrieverTrace, SearchFilters, StageStatus, StoredEncoding
 
 logger = logging.getLogger(__name__)
 
@@ -59,12 +60,12 @@ def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list
             late = RetrieverTrace(
                 retriever,
                 StageStatus.LATE,
-                milliseconds=seconds * 1000,
+                milliseconds=round(seconds * 1000, 3),
                 error=f"No answer within {seconds:g} s.",
             )
             results.append(RetrieverResult(late))
     for result in results:
-        if result.trace.status in (StageStatus.FAILED, StageStatus.LATE):
+        if result.trace.status.is_failure:
             RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
             logger.warning("The %s leg did not answer: %s", result.trace.retriever, result.trace.error)
     return results
@@ -74,14 +75,15 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
     started = time.perf_counter()
 
     def trace(status: StageStatus, returned: int = 0, error: str = "") -> RetrieverTrace:
-        return RetrieverTrace(ranker.retriever, status, returned, (time.perf_counter() - started) * 1000, error)
+        milliseconds = round((time.perf_counter() - started) * 1000, 3)
+        return RetrieverTrace(ranker.retriever, status, returned, milliseconds, error)
 
     try:
         ranking = ranker.rank(depth)
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)))
     except Exception as error:
-        # A retriever must never take the other one down with it: whatever it raises is its own failure, and is announced.
+        # A retriever must never take the other one down with it: whatever it raises is its own failure.
         logger.exception("The %s leg failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:

@@ -16,8 +16,8 @@ from retrieval.admin.profile_fields import CLASS_NAMES
 from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
-from retrieval.ranking.plans import CLASS_WEIGHTS
-from retrieval.ranking.profile import ProfileSettings
+from retrieval.protocols import Reranker
+from retrieval.ranking.profile import CLASS_WEIGHTS, ProfileSettings
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
@@ -32,10 +32,8 @@ RRF = ProfileSettings(method=SearchMethod.RRF)
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, neighbour_support=0)
 
 
-class Backwards:
+class Backwards(Reranker):
     """A reranker that turns the list around, and is sure of it."""
-
-    builds_on = None
 
     def score(self, query, candidates, timeout_seconds):
         return {pk: float(place) for place, pk in enumerate(candidates.chunk_ids)}

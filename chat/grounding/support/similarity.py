@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chat.grounding.support.passages import Evidence, EvidencePassage
     from chat.grounding.support.places import Place
     from retrieval.dense.token_vectors import TokenEncoding
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
     EncodeAll = Callable[[Sequence[str]], Sequence[TokenEncoding]]
     """One encoding a text, in order, as a `TokenEmbedder` gives them."""

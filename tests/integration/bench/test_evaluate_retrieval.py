@@ -13,6 +13,7 @@ from retrieval import conf
 from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.ingest.writing import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.protocols import Reranker
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchFilters, SearchMethod
@@ -368,10 +369,9 @@ def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
         evaluate(folder, "--methods", "zscore")
 
 
-class Reranker:
+class Contrary(Reranker):
     """Likes what was found first least; says what it was asked."""
 
-    builds_on = None
     asked = []
     prepared = 0
 
@@ -383,18 +383,18 @@ class Reranker:
         return {pk: float(rank) for rank, pk in enumerate(candidates.chunk_ids)}
 
 
-class FailingReranker(Reranker):
+class FailingReranker(Contrary):
     def score(self, query, candidates, timeout_seconds):
         raise RerankFailed("The model is on fire.")
 
 
 @pytest.fixture
 def backwards(settings, monkeypatch):
-    monkeypatch.setattr(Reranker, "asked", [])
-    monkeypatch.setattr(Reranker, "prepared", 0)
-    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Reranker"}}
+    monkeypatch.setattr(Contrary, "asked", [])
+    monkeypatch.setattr(Contrary, "prepared", 0)
+    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Contrary"}}
     settings.RETRIEVAL_RERANKER = "none"
-    return Reranker
+    return Contrary
 
 
 def test_a_reranker_that_is_named_serves_every_method(folder, backwards):

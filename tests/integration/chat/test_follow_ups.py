@@ -124,7 +124,7 @@ def test_what_is_named_is_searched_as_it_is(library: Collection) -> None:
 
 def test_what_is_searched_is_what_is_classified(library: Collection) -> None:
     trace = search("Hello, can you tell me what is a ball valve?", everything()).trace
-    assert (trace.query, trace.classification.query_class.value) == ("what is a ball valve?", "conceptual")
+    assert (trace.query, trace.query_class.value) == ("what is a ball valve?", "conceptual")
 
 
 @pytest.fixture

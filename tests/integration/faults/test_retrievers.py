@@ -17,9 +17,10 @@ from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, Document
 from retrieval.protocols import Ranker
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
 from retrieval.search import retrievers
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, SearchPlan
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,10 +10,9 @@ from retrieval.access import everything
 from retrieval.lexical.decompounding import WORTH
 from retrieval.lexical.query import LexicalQuery, build_queries
 from retrieval.models import Collection, Document
-from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.text.terms import inverse_document_frequency
-from retrieval.types import SearchMethod
+from retrieval.types import Retriever, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,9 +79,14 @@ def test_a_word_is_found_whole_where_its_lexeme_is_not(library: Collection) -> N
 
 def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
     result = search("bezoek", everything(), method=SearchMethod.LEXICAL)
-    (retriever,) = [retriever for retriever in trace_as_json(result.trace)["legs"] if retriever["leg"] == "lexical"]
-    assert retriever["expansions"] == {"bezoek": ["bezoek", "bezoekur"]}
-    assert [hit.matched_terms for hit in result.hits] == [("bezoek",), ("bezoekur",)]
+    (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
+    assert retriever.expansions == {
+        "bezoek": (
+            "bezoek",
+            "bezoekur",
+        )
+    }
+    assert [hit.candidate.matched_terms for hit in result.hits] == [("bezoek",), ("bezoekur",)]
 
 
 def test_weights(library: Collection) -> None:

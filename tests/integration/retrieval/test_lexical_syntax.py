@@ -15,13 +15,15 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import parse
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
+from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.search.pipeline import search
-from retrieval.types import SearchMethod, SearchPlan, Weights
+from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-PLAN = SearchPlan(SearchMethod.RRF, Weights(1.0, 1.0))
+PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
 METHODS = [SearchMethod.LEXICAL, SearchMethod.VECTOR, SearchMethod.RRF, SearchMethod.ZSCORE]
 
 TEXTS = {

@@ -18,13 +18,14 @@ from django.core.checks import run_checks
 from rest_framework.test import APIClient
 
 from retrieval.access import everything
+from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
 from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk, Collection, Document
+from retrieval.protocols import Reranker
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rerank.texts import load_texts
 from retrieval.search import reranking
-from retrieval.search.explanation import trace_as_json, without_errors
 from retrieval.search.pipeline import search
 from retrieval.types import Candidates, SearchMethod, SearchResult, StageStatus
 from tests.support.cross_encoders import write_overlap_model
@@ -49,8 +50,8 @@ TEXTS = {
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none", neighbour_support=0.0)
 
 
-class Tested:
-    builds_on = None
+class Tested(Reranker):
+    pass
 
 
 class Failing(Tested):
@@ -146,7 +147,7 @@ def test_a_server_reads_what_was_written(library: Collection, settings: LazySett
     assert first.startswith("Pumps\nWeights\n")
     assert "The wet pump weighs 3450 grams." in first
     assert {hit.passage.source: hit.score for hit in result.hits} == {"first.md": 1, "second.md": 0.5, "third.md": 0}
-    assert [hit.rerank.score for hit in result.hits if hit.rerank] == [1, 0.5, 0]
+    assert [hit.candidate.rerank.score for hit in result.hits if hit.candidate.rerank] == [1, 0.5, 0]
 
 
 def test_only_the_first_go_in(library: Collection, settings: LazySettings, server: RerankServer) -> None:
@@ -232,18 +233,17 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     assert [(hit.passage.chunk_id, hit.score) for hit in result.hits] == [
         (hit.passage.chunk_id, hit.score) for hit in fused.hits
     ]
-    assert all(hit.rerank is None for hit in result.hits)
+    assert all(hit.candidate.rerank is None for hit in result.hits)
     trace = result.trace.rerank
     assert trace is not None
     assert (trace.reranker, trace.status, trace.judged, trace.error) == ("tested", status, 0, error)
     assert result.trace.degraded == ("rerank",)
     assert RERANK_FAILURES.labels(reranker="tested")._value.get() == before + 1
     assert f"The reranker tested did not answer, the fused order stands: {error}" in caplog.text
-    explained = trace_as_json(result.trace)
-    assert explained["rerank"]["error"] == error
-    visible = without_errors(explained)
-    assert visible["rerank"]["status"] == status.value
-    assert "secret-host" not in json.dumps(visible)
+    visible = result.trace.without_errors()
+    assert visible.rerank is not None
+    assert visible.rerank.status is status
+    assert "secret-host" not in json.dumps(to_json(visible))
 
 
 def test_a_visitor_learns_that_it_failed_and_not_how(library: Collection, settings: LazySettings) -> None:

@@ -23,16 +23,17 @@ from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import retrievers
 from retrieval.search.pipeline import search
-from retrieval.types import Retriever, SearchFilters, SearchMethod, SearchPlan, StageStatus, Weights
+from retrieval.types import Retriever, SearchFilters, SearchMethod, StageStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
 
-PLAN = SearchPlan(SearchMethod.RRF, Weights(1.0, 1.0))
+PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
 
 TEXTS = {
     "pump.md": "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor circulation pump. It weighs 3450 grams.",
@@ -99,7 +100,7 @@ def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> 
         assert candidate.score == pytest.approx(total)
         assert bool(candidate.dropped) == (candidate.rank is None)
     assert result.trace.candidates[2].dropped == "not among the first 2"
-    assert "rotor" in result.hits[0].matched_terms
+    assert "rotor" in result.hits[0].candidate.matched_terms
 
 
 def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:

@@ -11,22 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.ranking.adjustment import boost, rerank, spread
-from retrieval.types import FusedChunk, MetadataBoost, RerankPlan, Retriever, RetrieverScore
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 
-def fused(scores: dict[int, float]) -> list[FusedChunk]:
+def fused(scores: dict[int, float]) -> list[Candidate]:
     """Candidates of one retriever, best first, as fusion hands them over."""
     return [
-        FusedChunk(pk, score, {Retriever.VECTOR: RetrieverScore(rank, score, score, 1.0, score)})
+        Candidate(pk, score, {Retriever.VECTOR: RetrieverScore(rank, score, score, 1.0, score)})
         for rank, (pk, score) in enumerate(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])), start=1)
     ]
 
 
-def plan(depth: int = 50, weight: float | None = 0.5) -> RerankPlan:
-    return RerankPlan("tested", depth=depth, weight=weight)
+def plan(depth: int = 50, weight: float | None = 0.5) -> ProfileSettings:
+    return ProfileSettings(reranker="tested", rerank_depth=depth, rerank_weight=weight)
 
 
-def ids(chunks: Sequence[FusedChunk]) -> list[int]:
+def ids(chunks: Sequence[Candidate]) -> list[int]:
     return [chunk.chunk_id for chunk in chunks]
 
 

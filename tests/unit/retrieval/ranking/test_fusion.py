@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.ranking.fusion import fuse
-from retrieval.ranking.plans import plan_for
+from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
-from retrieval.types import FusedChunk, QueryClass, RankedChunk, Ranking, Retriever, SearchMethod, SearchPlan, Weights
+from retrieval.types import Candidate, QueryClass, RankedChunk, Ranking, Retriever, SearchMethod, Weights
 
 FUSING = [m for m in SearchMethod if m not in (SearchMethod.LEXICAL, SearchMethod.VECTOR)]
 
@@ -22,13 +24,12 @@ def ranking(retriever: Retriever, scores: dict[int, float]) -> Ranking:
     return Ranking(retriever, tuple(RankedChunk(pk, rank, score) for rank, (pk, score) in enumerate(ordered, start=1)))
 
 
-def plan(method: SearchMethod, **changes: object) -> SearchPlan:
-    built = plan_for(ProfileSettings(), QueryClass.DEFAULT, method=method, top_k=8)
-    fields = {name: getattr(built, name) for name in SearchPlan.__slots__}
-    return SearchPlan(**(fields | changes))  # type: ignore[arg-type]
+def plan(method: SearchMethod, weights: Weights | None = None, **changes: Any) -> SearchPlan:
+    built = plan_for(replace(ProfileSettings().as_published(method), **changes))
+    return built if weights is None else replace(built, weights=weights)
 
 
-def ids(fused: list[FusedChunk]) -> list[int]:
+def ids(fused: list[Candidate]) -> list[int]:
     return [chunk.chunk_id for chunk in fused]
 
 
@@ -83,7 +84,7 @@ def test_nothing_in_nothing_out() -> None:
 
 def test_top_k_beyond_the_depth_is_refused() -> None:
     with pytest.raises(ValueError, match="between 1 and 50"):
-        plan_for(ProfileSettings(), QueryClass.DEFAULT, method=SearchMethod.RRF, top_k=51)
+        plan_for(ProfileSettings(method=SearchMethod.RRF), top_k=51)
 
 
 def test_adaptive_takes_its_weights_from_the_class() -> None:

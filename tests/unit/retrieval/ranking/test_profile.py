@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from retrieval.ranking.profile import (
     LARGEST_WEIGHT,
-    OPTIONAL,
-    RANGES,
+    SETTINGS,
     ImproperProfile,
     ProfileSettings,
     changes,
@@ -64,9 +63,10 @@ def test_what_an_old_version_does_not_name_has_its_default() -> None:
     assert from_json({"method": "rrf", "top_k": 5}) == ProfileSettings(method=SearchMethod.RRF, top_k=5)
 
 
-@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.bounds])
 def test_every_number_has_its_range(name: str) -> None:
-    low, high = RANGES[name]
+    assert SETTINGS[name].bounds is not None
+    low, high = SETTINGS[name].bounds
     for value in (low, high):
         # The depth goes along, so that no other rule is broken.
         settings = {"depth": 200, "top_k": 1, name: int(value) if value == int(value) else value}
@@ -80,7 +80,7 @@ def test_every_number_has_its_range(name: str) -> None:
 
 @pytest.mark.parametrize("name", [each.name for each in fields(ProfileSettings)])
 def test_only_some_settings_may_be_left_out_as_null(name: str) -> None:
-    if name in OPTIONAL:
+    if SETTINGS[name].when_empty:
         assert to_json(from_json({name: None}))[name] is None
     else:
         with pytest.raises(ImproperProfile) as raised:
