@@ -178,7 +178,7 @@ class AnswerAdmin(ChatAdmin):
         trace = read_trace(answer.trace)
         if trace is None:
             return "-"
-        rows = []
+        rows: list[list[object]] = []
         for candidate in trace.candidates[:MOST_CANDIDATES]:
             passage = trace.passages.get(candidate.chunk_id)
             rows.append(

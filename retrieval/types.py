@@ -53,7 +53,7 @@ class Retriever(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RetrieverWeights:
     """Share of each retriever in the fused score; non-negative, at least one positive."""
 
     vector: float
@@ -373,7 +373,7 @@ class SearchTrace:
     rule: str
     search_method: str
     profile: str
-    weights: Weights
+    weights: RetrieverWeights
     depth: int
     top_k: int
     rrf_k: int

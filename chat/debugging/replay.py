@@ -20,7 +20,7 @@ from chat.protocols import AnswerGenerator
 from chat.types import Source
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
 from retrieval.search import profiles
-from retrieval.search.comparison import Comparison, Part, Row, Side, compare
+from retrieval.search.comparison import Part, ProfileComparison, Row, Side, compare
 from retrieval.search.profiles import BUILT_IN, NamedProfile
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -84,7 +84,7 @@ class Written:
 class Replay:
     """Both searches, passage by passage, and, where asked for, both texts by the generator ``writer``."""
 
-    comparison: Comparison
+    comparison: ProfileComparison
     moves: tuple[Move, ...]
     writer: str = ""
     texts: tuple[Written, Written] | None = None
@@ -162,7 +162,7 @@ def replay(
     return Replay(comparison, _moves(comparison), writer.name if writer else "", texts)
 
 
-def _moves(comparison: Comparison) -> tuple[Move, ...]:
+def _moves(comparison: ProfileComparison) -> tuple[Move, ...]:
     """What the later search returns, in its order, then what only the earlier one did."""
     before, after = (_by_chunk(side) for side in comparison.sides)
     returned = [row.candidate.chunk_id for side in reversed(comparison.sides) for row in side.rows]
@@ -197,7 +197,7 @@ def _name(part: Part) -> tuple[str, str]:
 
 
 def _texts(
-    answer: Answer, comparison: Comparison, writer: AnswerGenerator, *, follows: bool
+    answer: Answer, comparison: ProfileComparison, writer: AnswerGenerator, *, follows: bool
 ) -> tuple[Written, Written]:
     """What the writer makes of both contexts; the saved text for the first, where it wrote that one."""
     before, after = comparison.sides

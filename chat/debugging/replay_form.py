@@ -16,7 +16,7 @@ from chat.debugging.replay import writers
 from retrieval.admin.profile_fields import setting_field
 from retrieval.ranking.plans import weights_for
 from retrieval.ranking.profile import NO_RERANKER, SETTINGS, SINGLE_METHODS, ImproperProfile, ProfileSettings
-from retrieval.types import QueryClass, SearchMethod, Weights
+from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 # The settings that can be changed as they are, and what the form calls them.
 REPLAYED = {name: setting.replay for name, setting in SETTINGS.items() if setting.replay}
@@ -92,7 +92,7 @@ class ReplayForm(forms.Form):
         if name == "method":
             return replace(was, method=SearchMethod(value))
         if name == "vector_weight":
-            weights = Weights(vector=value, lexical=1 - value)
+            weights = RetrieverWeights(vector=value, lexical=1 - value)
             return replace(was, weights=weights, class_weights=dict.fromkeys(was.class_weights, weights))
         if name == "boosts":
             return replace(was, metadata_boosts=())

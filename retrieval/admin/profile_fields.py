@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _l
 
 from retrieval.ranking.profile import LARGEST_WEIGHT, SETTINGS, TYPES
 from retrieval.search.comparison import RETRIEVER_NAMES
-from retrieval.types import MetadataBoost, QueryClass, Retriever, Weights
+from retrieval.types import MetadataBoost, QueryClass, Retriever, RetrieverWeights
 
 # Rows for new boosts below those there are.
 EMPTY_ROWS = 3
@@ -52,7 +52,7 @@ class WeightsWidget(SiteTemplateMixin, forms.MultiWidget):
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         super().__init__({retriever.value: _weight_input() for retriever in RETRIEVER_NAMES}, attrs)
 
-    def decompress(self, value: Weights | None) -> list[float | None]:
+    def decompress(self, value: RetrieverWeights | None) -> list[float | None]:
         return [None, None] if value is None else [value.of(retriever) for retriever in RETRIEVER_NAMES]
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class WeightsWidget(SiteTemplateMixin, forms.MultiWidget):
 
 
 class WeightsField(forms.MultiValueField):
-    """:class:`Weights`, or None when both are left empty."""
+    """:class:`RetrieverWeights`, or None when both are left empty."""
 
     widget = WeightsWidget
 
@@ -71,7 +71,7 @@ class WeightsField(forms.MultiValueField):
             [_weight_field() for _retriever in RETRIEVER_NAMES], required=False, require_all_fields=False, **kwargs
         )
 
-    def compress(self, data_list: list[float | None]) -> Weights | None:
+    def compress(self, data_list: list[float | None]) -> RetrieverWeights | None:
         return None if all(number is None for number in data_list) else _weights(data_list)
 
 
@@ -86,7 +86,7 @@ class ClassWeightsWidget(SiteTemplateMixin, forms.MultiWidget):
         ]
         super().__init__({name: _weight_input() for name in names}, attrs)
 
-    def decompress(self, value: Mapping[QueryClass, Weights] | None) -> list[float | None]:
+    def decompress(self, value: Mapping[QueryClass, RetrieverWeights] | None) -> list[float | None]:
         if value is None:
             return [None] * len(self.widgets)
         return [value[query_class].of(retriever) for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES]
@@ -114,7 +114,7 @@ class ClassWeightsField(forms.MultiValueField):
             **kwargs,
         )
 
-    def compress(self, data_list: list[float | None]) -> dict[QueryClass, Weights]:
+    def compress(self, data_list: list[float | None]) -> dict[QueryClass, RetrieverWeights]:
         weights, errors = {}, []
         for place, (query_class, label) in enumerate(CLASS_NAMES.items()):
             try:
@@ -126,14 +126,14 @@ class ClassWeightsField(forms.MultiValueField):
         return weights
 
 
-def _weights(numbers: Sequence[float | None]) -> Weights:
+def _weights(numbers: Sequence[float | None]) -> RetrieverWeights:
     by_retriever = dict(zip(RETRIEVER_NAMES, numbers, strict=True))
     vector, lexical = by_retriever[Retriever.VECTOR], by_retriever[Retriever.LEXICAL]
     if vector is None or lexical is None:
         raise ValidationError(_t("Give a weight for both legs; 0 leaves a leg out."))
     if vector + lexical == 0:
         raise ValidationError(_t("One of the two weights must be more than 0."))
-    return Weights(vector=vector, lexical=lexical)
+    return RetrieverWeights(vector=vector, lexical=lexical)
 
 
 class BoostsWidget(SiteTemplateMixin, forms.Widget):
@@ -222,8 +222,8 @@ def setting_field(name: str) -> forms.Field:
             return forms.FloatField(widget=widget, required=not setting.when_empty, **options)
         case "SearchMethod" | "str":
             return forms.ChoiceField(**options)
-        case "Weights":
+        case "RetrieverWeights":
             return WeightsField(**options)
-        case "Mapping[QueryClass, Weights]":
+        case "Mapping[QueryClass, RetrieverWeights]":
             return ClassWeightsField(**options)
     return BoostsField(required=False, **options)

@@ -87,7 +87,7 @@ class OnnxMiniLM(TokenEmbedder):
         self.threads = threads
         self.graph_path = Path(cache_dir) / f"all-MiniLM-L6-v2-{SHA256[WEIGHTS][:12]}-{precision}-v{GRAPH_VERSION}.onnx"
         self._model_dir = model_dir
-        self._runtime: _Runtime | None = None
+        self._runtime: _EmbeddingRuntime | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
 
@@ -147,7 +147,7 @@ class OnnxMiniLM(TokenEmbedder):
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
             return list(pool.map(compute, texts))
 
-    def _opened(self, progress: Callable[[str], None] | None = None) -> _Runtime:
+    def _opened(self, progress: Callable[[str], None] | None = None) -> _EmbeddingRuntime:
         runtime = self._runtime
         if runtime is None:
             with self._lock:
@@ -155,7 +155,7 @@ class OnnxMiniLM(TokenEmbedder):
                 self._runtime = runtime
         return runtime
 
-    def _open(self, progress: Callable[[str], None]) -> _Runtime:
+    def _open(self, progress: Callable[[str], None]) -> _EmbeddingRuntime:
         # Imports of tens of MiB that a process which never embeds does not pay.
         import onnxruntime
         from tokenizers import Tokenizer
@@ -177,7 +177,7 @@ class OnnxMiniLM(TokenEmbedder):
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
             self._write_graph(model_dir, progress)
             session = _session(onnxruntime, self.graph_path)
-        return _Runtime(session=session, truncating=truncating, counter=counter)
+        return _EmbeddingRuntime(session=session, truncating=truncating, counter=counter)
 
     def _write_graph(self, model_dir: Path, progress: Callable[[str], None]) -> None:
         """Puts the complete graph at its path in one step.
@@ -216,7 +216,7 @@ class OnnxMiniLM(TokenEmbedder):
 
 
 @dataclass(frozen=True, slots=True)
-class _Runtime:
+class _EmbeddingRuntime:
     """What one process holds open."""
 
     session: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retrieval.ranking.profile import METHOD_WEIGHTS, SINGLE_METHODS, ProfileSettings
-from retrieval.types import QueryClass, SearchMethod, Weights
+from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class SearchPlan:
     """
 
     settings: ProfileSettings
-    weights: Weights
+    weights: RetrieverWeights
     top_k: int
     depth: int
     retriever_timeout_seconds: float = 5.0
@@ -45,7 +45,7 @@ def plan_for(
     return SearchPlan(settings, weights_for(settings, query_class), wanted, depth, retriever_timeout_seconds)
 
 
-def weights_for(settings: ProfileSettings, query_class: QueryClass) -> Weights:
+def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
     """The weights that fusion begins with: the class's for `adaptive`, else the profile's own or the method's."""
     if settings.method is SearchMethod.ADAPTIVE:
         return settings.class_weights[query_class]

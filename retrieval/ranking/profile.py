@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from retrieval import dataclass_json
-from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 LARGEST_DEPTH = 200
 LARGEST_BUDGET_TOKENS = 8000
@@ -22,24 +22,24 @@ LARGEST_BLOCKS = 8
 LARGEST_WEIGHT = 100
 NO_RERANKER = "none"
 
-# Weights of the textbook-chatbot design, (vector, lexical).
-CLASS_WEIGHTS: dict[QueryClass, Weights] = {
-    QueryClass.CONCEPTUAL: Weights(0.8, 0.2),
-    QueryClass.CODE: Weights(0.5, 0.5),
-    QueryClass.TROUBLESHOOTING: Weights(0.6, 0.4),
-    QueryClass.COMPARISON: Weights(0.6, 0.4),
-    QueryClass.DEFAULT: Weights(0.7, 0.3),
+# RetrieverWeights of the textbook-chatbot design, (vector, lexical).
+CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
+    QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
+    QueryClass.CODE: RetrieverWeights(0.5, 0.5),
+    QueryClass.TROUBLESHOOTING: RetrieverWeights(0.6, 0.4),
+    QueryClass.COMPARISON: RetrieverWeights(0.6, 0.4),
+    QueryClass.DEFAULT: RetrieverWeights(0.7, 0.3),
 }
 
-METHOD_WEIGHTS: dict[SearchMethod, Weights] = {
-    SearchMethod.LEXICAL: Weights(0.0, 1.0),
-    SearchMethod.VECTOR: Weights(1.0, 0.0),
-    SearchMethod.RRF: Weights(1.0, 1.0),
-    SearchMethod.LINEAR: Weights(0.5, 0.5),
-    SearchMethod.ZSCORE: Weights(0.6, 0.4),
+METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
+    SearchMethod.LEXICAL: RetrieverWeights(0.0, 1.0),
+    SearchMethod.VECTOR: RetrieverWeights(1.0, 0.0),
+    SearchMethod.RRF: RetrieverWeights(1.0, 1.0),
+    SearchMethod.LINEAR: RetrieverWeights(0.5, 0.5),
+    SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
     # The lexical share is multiplied by the contrast of its scores, which is 0.7 for a typical question.
-    SearchMethod.CONTRAST: Weights(0.65, 0.35),
-    SearchMethod.WEIGHTED: Weights(0.7, 0.3),
+    SearchMethod.CONTRAST: RetrieverWeights(0.65, 0.35),
+    SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
 }
 # Methods that ask one retriever alone.
 SINGLE_METHODS = frozenset({SearchMethod.LEXICAL, SearchMethod.VECTOR})
@@ -105,7 +105,7 @@ class ProfileSettings:
         default=SearchMethod.CONTRAST,
         metadata=_setting(RANKING, _("Method"), _("How the two lists become one."), replay=_("Method")),
     )
-    weights: Weights | None = field(
+    weights: RetrieverWeights | None = field(
         default=None,
         metadata=_setting(
             RANKING,
@@ -116,7 +116,7 @@ class ProfileSettings:
             as_published=None,
         ),
     )
-    class_weights: Mapping[QueryClass, Weights] = field(
+    class_weights: Mapping[QueryClass, RetrieverWeights] = field(
         default_factory=lambda: dict(CLASS_WEIGHTS),
         metadata=_setting(
             RANKING,
@@ -246,10 +246,7 @@ class ProfileSettings:
     rerank_depth: int = field(
         default=50,
         metadata=_setting(
-            RERANK,
-            _("Candidates reranked"),
-            _("The first ones of the fused list."),
-            bounds=(1, LARGEST_DEPTH),
+            RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
         ),
     )
     rerank_weight: float | None = field(
@@ -265,10 +262,7 @@ class ProfileSettings:
     rerank_timeout_seconds: float = field(
         default=2.0,
         metadata=_setting(
-            RERANK,
-            _("Seconds a reranker may take"),
-            _("After that the fused order stands."),
-            bounds=(0.01, 60),
+            RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
         ),
     )
     context_budget_tokens: int = field(
@@ -293,10 +287,7 @@ class ProfileSettings:
     context_blocks: int = field(
         default=8,
         metadata=_setting(
-            CONTEXT,
-            _("Passages used"),
-            _("At most this many hits go into the context."),
-            bounds=(1, LARGEST_BLOCKS),
+            CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
         ),
     )
     metadata_boosts: tuple[MetadataBoost, ...] = field(
@@ -409,7 +400,7 @@ def _method(value: Any) -> SearchMethod:
     return SearchMethod(value)
 
 
-def _weights(value: Any) -> Weights:
+def _weights(value: Any) -> RetrieverWeights:
     numbers = value if isinstance(value, Mapping) else {}
     if set(numbers) != {"vector", "lexical"} or not all(
         _is_within(number, 0, LARGEST_WEIGHT) for number in numbers.values()
@@ -417,10 +408,10 @@ def _weights(value: Any) -> Weights:
         raise ValueError(f"must be a number from 0 to {LARGEST_WEIGHT} for each of vector and lexical, not {value!r}")
     if not any(numbers.values()):
         raise ValueError("must not be 0 for both vector and lexical")
-    return Weights(vector=float(numbers["vector"]), lexical=float(numbers["lexical"]))
+    return RetrieverWeights(vector=float(numbers["vector"]), lexical=float(numbers["lexical"]))
 
 
-def _class_weights(value: Any) -> dict[QueryClass, Weights]:
+def _class_weights(value: Any) -> dict[QueryClass, RetrieverWeights]:
     if not isinstance(value, Mapping):
         raise TypeError(f"must be weights by class of question, not {value!r}")
     if unknown := [str(name) for name in value if name not in [each.value for each in QueryClass]]:
@@ -470,8 +461,8 @@ def _text(value: Any) -> str:
 # By the name of the setting's type. A number is checked with the whole profile.
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "SearchMethod": _method,
-    "Weights": _weights,
-    "Mapping[QueryClass, Weights]": _class_weights,
+    "RetrieverWeights": _weights,
+    "Mapping[QueryClass, RetrieverWeights]": _class_weights,
     "tuple[MetadataBoost, ...]": _metadata_boosts,
     "bool": _flag,
     "str": _text,

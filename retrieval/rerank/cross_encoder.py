@@ -67,7 +67,7 @@ class CrossEncoder(Reranker):
             read_folder(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
-        self._runtime: _Runtime | None = None
+        self._runtime: _PairRuntime | None = None
         self._lock = threading.Lock()
         self._problem: tuple[float, str] | None = None
         _cross_encoders.add(self)
@@ -102,7 +102,7 @@ class CrossEncoder(Reranker):
             )
         return scores
 
-    def _opened(self, deadline: float) -> _Runtime:
+    def _opened(self, deadline: float) -> _PairRuntime:
         if self._runtime is not None:
             return self._runtime
         # Loading can take long. Who waits for another thread's loading waits no longer than the question may.
@@ -116,7 +116,7 @@ class CrossEncoder(Reranker):
         finally:
             self._lock.release()
 
-    def _open(self) -> _Runtime:
+    def _open(self) -> _PairRuntime:
         if self._problem is not None and time.monotonic() < self._problem[0]:
             raise RerankFailed(self._problem[1])
         try:
@@ -128,7 +128,7 @@ class CrossEncoder(Reranker):
 
 
 @dataclass(frozen=True, slots=True)
-class _Runtime:
+class _PairRuntime:
     """What one process holds open. ``inputs`` are the types of the model's inputs, by name."""
 
     session: Any
@@ -161,7 +161,7 @@ class _Runtime:
 _INPUT_TYPES: Mapping[str, type[np.signedinteger[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
-def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _Runtime:
+def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRuntime:
     """Raises: ImproperlyConfigured when the files are not those of a cross encoder."""
     # Imports of tens of MiB that a process which never reranks does not pay.
     import onnxruntime
@@ -187,7 +187,7 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _Runtime:
         raise ImproperlyConfigured(f"The model {files.export} asks for {', '.join(inputs)}, not for a pair of texts.")
     if unusable := [name for name, of in inputs.items() if of is None]:
         raise ImproperlyConfigured(f"The model {files.export} wants {unusable[0]} in other numbers than integers.")
-    return _Runtime(session, tokenizer, {name: of for name, of in inputs.items() if of}, files.activation)
+    return _PairRuntime(session, tokenizer, {name: of for name, of in inputs.items() if of}, files.activation)
 
 
 def _options(onnxruntime: Any) -> Any:

@@ -87,7 +87,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ProfileComparison:
     sides: tuple[Side, Side]
 
     @property
@@ -108,13 +108,13 @@ def compare(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
     history: Sequence[Turn] = (),
-) -> Comparison:
+) -> ProfileComparison:
     """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little flattered.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first.
     """
     first, second = (_searched(question, filters, profile, top_k, history) for profile in profiles)
-    return Comparison((_beside(first, second), _beside(second, first)))
+    return ProfileComparison((_beside(first, second), _beside(second, first)))
 
 
 def _searched(

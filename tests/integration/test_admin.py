@@ -11,7 +11,15 @@ from django.utils import timezone
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.dataclass_json import to_json
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
-from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverTrace, StageStatus, Weights
+from retrieval.types import (
+    Candidate,
+    QueryClass,
+    Retriever,
+    RetrieverScore,
+    RetrieverTrace,
+    RetrieverWeights,
+    StageStatus,
+)
 from tests.support.traces import example_trace
 
 pytestmark = pytest.mark.django_db
@@ -268,7 +276,7 @@ def answer(document):
     scores = dict.fromkeys(Retriever, RetrieverScore(weight=0.5, contribution=0.25))
     trace = example_trace(
         query_class=QueryClass.DEFAULT,
-        weights=Weights(0.6, 0.4),
+        weights=RetrieverWeights(0.6, 0.4),
         timings_ms={"total": 12.5},
         retrievers=(RetrieverTrace(Retriever.VECTOR, StageStatus.FAILED, 0, 3.0, "<i>refused</i>"),),
         candidates=(Candidate(1, 0.5, scores, rank=1),),

@@ -20,7 +20,7 @@ from retrieval.protocols import Reranker
 from retrieval.ranking.profile import CLASS_WEIGHTS, ProfileSettings
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
-from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -127,8 +127,8 @@ def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
     settings.RERANKERS = {"tiny": {"BACKEND": "nowhere.Tiny"}}
     wanted = ProfileSettings(
         method=SearchMethod.ADAPTIVE,
-        weights=Weights(0.25, 0.75),
-        class_weights={**CLASS_WEIGHTS, QueryClass.CODE: Weights(0.1, 0.9)},
+        weights=RetrieverWeights(0.25, 0.75),
+        class_weights={**CLASS_WEIGHTS, QueryClass.CODE: RetrieverWeights(0.1, 0.9)},
         score_threshold=-1.5,
         fuzzy=False,
         reranker="tiny",
@@ -260,7 +260,7 @@ def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
 
 
 def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profile, version):
-    second = profiles.add_version(profile, replace(RRF, rrf_k=20, weights=Weights(2, 1)))
+    second = profiles.add_version(profile, replace(RRF, rrf_k=20, weights=RetrieverWeights(2, 1)))
     html = admin.get(change(profile)).content.decode()
     assert "Differences to built-in" in html
     response = admin.post(publish(version), follow=True)

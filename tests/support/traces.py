@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chat.debugging.trace import AnswerTrace
-from retrieval.types import QueryClass, Weights
+from retrieval.types import QueryClass, RetrieverWeights
 
 
 def example_trace(**parts: Any) -> AnswerTrace:
@@ -17,7 +17,7 @@ def example_trace(**parts: Any) -> AnswerTrace:
         "rule": "a word in it",
         "search_method": "adaptive",
         "profile": "built-in",
-        "weights": Weights(vector=0.65, lexical=0.35),
+        "weights": RetrieverWeights(vector=0.65, lexical=0.35),
         "depth": 50,
         "top_k": 8,
         "rrf_k": 60,

@@ -64,7 +64,7 @@ class Faulty:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("leg", "whole"), [(Retriever.LEXICAL, Bm25Ranker), (Retriever.VECTOR, VectorRanker)])
+@pytest.mark.parametrize(("retriever", "whole"), [(Retriever.LEXICAL, Bm25Ranker), (Retriever.VECTOR, VectorRanker)])
 async def test_the_other_one_serves_and_the_next_question_is_whole_again(
     library: Collection,
     settings: LazySettings,

@@ -241,7 +241,7 @@ class HangingRanker(VectorRanker):
 
 
 @pytest.mark.parametrize(
-    ("leg", "ranker", "remaining"),
+    ("retriever", "ranker", "remaining"),
     [(Retriever.LEXICAL, SilentRanker, "vector"), (Retriever.VECTOR, BuggyRanker, "lexical")],
 )
 def test_one_leg_failing_is_announced_and_the_other_serves(

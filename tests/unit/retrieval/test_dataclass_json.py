@@ -18,12 +18,14 @@ from retrieval.types import (
     RerankTrace,
     RetrieverScore,
     RetrieverTrace,
-    Weights,
+    RetrieverWeights,
     WordMatch,
 )
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
-st.register_type_strategy(Weights, st.builds(Weights, vector=st.floats(0, 9), lexical=st.floats(0.1, 9)))
+st.register_type_strategy(
+    RetrieverWeights, st.builds(RetrieverWeights, vector=st.floats(0, 9), lexical=st.floats(0.1, 9))
+)
 # Hypothesis would leave every field that has a default as it is.
 for kind in (
     *(RetrieverScore, BoostScore, RerankScore, WordMatch, Candidate, RetrieverTrace, RerankTrace, Reformulation),

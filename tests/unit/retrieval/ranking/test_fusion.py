@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from retrieval.ranking.fusion import fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
-from retrieval.types import Candidate, QueryClass, RankedChunk, Ranking, Retriever, SearchMethod, Weights
+from retrieval.types import Candidate, QueryClass, RankedChunk, Ranking, Retriever, RetrieverWeights, SearchMethod
 
 FUSING = [m for m in SearchMethod if m not in (SearchMethod.LEXICAL, SearchMethod.VECTOR)]
 
@@ -24,7 +24,7 @@ def ranking(retriever: Retriever, scores: dict[int, float]) -> Ranking:
     return Ranking(retriever, tuple(RankedChunk(pk, rank, score) for rank, (pk, score) in enumerate(ordered, start=1)))
 
 
-def plan(method: SearchMethod, weights: Weights | None = None, **changes: Any) -> SearchPlan:
+def plan(method: SearchMethod, weights: RetrieverWeights | None = None, **changes: Any) -> SearchPlan:
     built = plan_for(replace(ProfileSettings().as_published(method), **changes))
     return built if weights is None else replace(built, weights=weights)
 
@@ -47,7 +47,7 @@ def test_rrf_by_hand() -> None:
 
 def test_linear_by_hand() -> None:
     fused = fuse(
-        plan(SearchMethod.LINEAR, weights=Weights(vector=0.25, lexical=0.75)),
+        plan(SearchMethod.LINEAR, weights=RetrieverWeights(vector=0.25, lexical=0.75)),
         [ranking(Retriever.LEXICAL, {1: 10.0, 2: 5.0, 3: 0.0}), ranking(Retriever.VECTOR, {3: 0.9, 1: 0.5})],
     )
     assert {chunk.chunk_id: pytest.approx(chunk.score) for chunk in fused} == {1: 0.75, 2: 0.375, 3: 0.25}
@@ -89,10 +89,10 @@ def test_top_k_beyond_the_depth_is_refused() -> None:
 
 def test_adaptive_takes_its_weights_from_the_class() -> None:
     adaptive = ProfileSettings(method=SearchMethod.ADAPTIVE)
-    assert plan_for(adaptive, QueryClass.CONCEPTUAL).weights == Weights(0.8, 0.2)
-    assert plan_for(adaptive, QueryClass.CODE).weights == Weights(0.5, 0.5)
-    assert plan_for(adaptive, QueryClass.TROUBLESHOOTING).weights == Weights(0.6, 0.4)
-    assert plan_for(adaptive, QueryClass.DEFAULT).weights == Weights(0.7, 0.3)
+    assert plan_for(adaptive, QueryClass.CONCEPTUAL).weights == RetrieverWeights(0.8, 0.2)
+    assert plan_for(adaptive, QueryClass.CODE).weights == RetrieverWeights(0.5, 0.5)
+    assert plan_for(adaptive, QueryClass.TROUBLESHOOTING).weights == RetrieverWeights(0.6, 0.4)
+    assert plan_for(adaptive, QueryClass.DEFAULT).weights == RetrieverWeights(0.7, 0.3)
 
 
 score_lists = st.dictionaries(
@@ -127,7 +127,7 @@ def test_contributions_and_bonus_sum_to_the_score(
 def test_a_leg_of_weight_zero_decides_nothing(
     lexical: dict[int, float], vector: dict[int, float], method: SearchMethod
 ) -> None:
-    only_lexical = plan(method, weights=Weights(vector=0.0, lexical=1.0), both_legs_bonus=0.0)
+    only_lexical = plan(method, weights=RetrieverWeights(vector=0.0, lexical=1.0), both_legs_bonus=0.0)
     retrievers = [ranking(Retriever.LEXICAL, lexical), ranking(Retriever.VECTOR, vector)]
     fused = [pk for pk in ids(fuse(only_lexical, retrievers)) if pk in lexical]
     assert fused == [chunk.chunk_id for chunk in retrievers[0].chunks]

@@ -17,10 +17,10 @@ from retrieval.ranking.profile import (
     from_json,
     to_json,
 )
-from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 weights = st.builds(
-    Weights,
+    RetrieverWeights,
     vector=st.floats(0, LARGEST_WEIGHT),
     lexical=st.floats(0.001, LARGEST_WEIGHT),
 )
@@ -145,7 +145,7 @@ def test_what_is_no_object_is_no_profile() -> None:
 
 def test_changes_name_what_differs_in_order() -> None:
     before = ProfileSettings(method=SearchMethod.ZSCORE)
-    code = {**before.class_weights, QueryClass.CODE: Weights(1, 0)}
+    code = {**before.class_weights, QueryClass.CODE: RetrieverWeights(1, 0)}
     after = ProfileSettings(method=SearchMethod.ADAPTIVE, class_weights=code, rerank_weight=None)
     assert [(one.name, one.before, one.after) for one in changes(before, after)] == [
         ("method", "zscore", "adaptive"),
