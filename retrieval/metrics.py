@@ -14,7 +14,7 @@ QUERY_ENCODINGS = Counter(
     "ragsite_query_encodings", "Questions turned into vectors: by the embedder, or from memory.", ["source"]
 )
 RETRIEVER_FAILURES = Counter(
-    "ragsite_search_leg_failures", "Legs that failed or were late; the other one answered.", ["leg"]
+    "ragsite_search_leg_failures", "Retrievers that failed or were late; the other one answered.", ["leg"]
 )
 RERANK_FAILURES = Counter(
     "ragsite_search_rerank_failures", "Rerankers that failed or were late; the fused order stood.", ["reranker"]

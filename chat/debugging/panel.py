@@ -56,7 +56,7 @@ class Panel:
 
     @property
     def kept(self) -> int:
-        return sum(row.rank is not None for row in self.rows)
+        return sum(row.candidate.rank is not None for row in self.rows)
 
     @property
     def dropped(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import numpy as np
 
+from retrieval.dense.onnx_session import well_formed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.protocols import Embedder
 from retrieval.resilience import deadline
@@ -132,7 +133,7 @@ class OpenAICompatibleEmbedder(Embedder):
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
         # Servers refuse an empty input, and JSON a lone surrogate.
-        inputs = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
+        inputs = [well_formed(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
         content = self._post({"model": self.model, "input": inputs}, attempts, longest_pause_seconds, ends_at)
         try:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.core.exceptions import ImproperlyConfigured
 
+from retrieval.dense.onnx_session import open_session, well_formed
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.protocols import Reranker
 from retrieval.rerank.classifier_graph import build_graph, longest_input
 from retrieval.rerank.model_files import Activation, ModelFiles, fetch, read_folder
-from retrieval.rerank.texts import load_texts, well_formed
+from retrieval.rerank.texts import load_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -163,8 +164,7 @@ _INPUT_TYPES: Mapping[str, type[np.signedinteger[Any]]] = {"tensor(int64)": np.i
 
 def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRuntime:
     """Raises: ImproperlyConfigured when the files are not those of a cross encoder."""
-    # Imports of tens of MiB that a process which never reranks does not pay.
-    import onnxruntime
+    # An import of tens of MiB that a process which never reranks does not pay.
     from tokenizers import Tokenizer
 
     try:
@@ -175,7 +175,8 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRunt
     try:
         max_tokens = min(max_tokens, longest_input(files.config) or max_tokens)
         source = str(files.export) if files.export else build_graph(files.weights, files.config, precision)
-        session = onnxruntime.InferenceSession(source, _options(onnxruntime), providers=["CPUExecutionProvider"])
+        # Every processor scores alike.
+        session = open_session(source, saturates=True)
     except Exception as error:  # ONNX Runtime's and safetensors' exceptions have no other base
         raise ImproperlyConfigured(
             f"The cross encoder in {files.folder} cannot be loaded ({type(error).__name__}: "
@@ -188,18 +189,6 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRunt
     if unusable := [name for name, of in inputs.items() if of is None]:
         raise ImproperlyConfigured(f"The model {files.export} wants {unusable[0]} in other numbers than integers.")
     return _PairRuntime(session, tokenizer, {name: of for name, of in inputs.items() if of}, files.activation)
-
-
-def _options(onnxruntime: Any) -> Any:
-    """A session whose calls each use the one thread they come from, so that callers decide how many run at once."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # On processors without VNNI, sums of int8 products saturate without this; with it every processor scores alike.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    options.enable_mem_pattern = False
-    return options
 
 
 def _sigmoid(logit: float) -> float:

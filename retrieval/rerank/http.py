@@ -14,9 +14,10 @@ from typing import Any
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
+from retrieval.dense.onnx_session import well_formed
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.protocols import Reranker
-from retrieval.rerank.texts import load_texts, well_formed
+from retrieval.rerank.texts import load_texts
 from retrieval.resilience.breaker import Breaker, Open
 from retrieval.resilience.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
 from retrieval.types import Candidates

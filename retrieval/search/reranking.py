@@ -51,7 +51,7 @@ def reranked(
     try:
         builds_on = conf.reranker(name).builds_on
         if builds_on is not None and builds_on not in answered:
-            return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} leg, which did not answer.")
+            return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} retriever, which did not answer.")
         seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
         running = deadline.submit(threads, _judge, query, candidates, name, seconds)
         judged = running.result(timeout=seconds + DEADLINE_GRACE_SECONDS)

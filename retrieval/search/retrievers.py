@@ -29,7 +29,7 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
 # PostgreSQL ends a statement at the retriever's deadline; what hangs elsewhere (an embedding server) is left behind.
 DEADLINE_GRACE_SECONDS = 0.5
 
-threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="leg")
+threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list
     for result in results:
         if result.trace.status.is_failure:
             RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
-            logger.warning("The %s leg did not answer: %s", result.trace.retriever, result.trace.error)
+            logger.warning("The %s retriever did not answer: %s", result.trace.retriever, result.trace.error)
     return results
 
 
@@ -84,7 +84,7 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)))
     except Exception as error:
         # A retriever must never take the other one down with it: whatever it raises is its own failure.
-        logger.exception("The %s leg failed unexpectedly.", ranker.retriever)
+        logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
         connection.close_if_unusable_or_obsolete()
@@ -121,7 +121,7 @@ def missing_scores(results: list[RetrieverResult]) -> dict[Retriever, dict[int, 
             scores[result.ranking.retriever] = result.ranker.score(missing)
         except RetrieverFailed as error:
             RETRIEVER_FAILURES.labels(leg=result.ranking.retriever.value).inc()
-            logger.warning("The %s leg's scores are incomplete: %s", result.ranking.retriever, error)
-            incomplete = f"Its scores of what the other leg found are unknown: {error}"
+            logger.warning("The %s retriever's scores are incomplete: %s", result.ranking.retriever, error)
+            incomplete = f"Its scores of what the other retriever found are unknown: {error}"
             results[place] = replace(result, trace=replace(result.trace, error=incomplete))
     return scores

@@ -133,7 +133,9 @@ def test_the_index_scan_fills_the_list_with_what_meets_a_constraint(
     with connection.cursor() as cursor:
         # In a table this small the planner would rather sort.
         cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
-    ranking = VectorRanker('wet pump "rare bird"', everything(), replace(PLAN, oversampling=1)).rank(5)
+    ranking = VectorRanker('wet pump "rare bird"', everything(), plan_for(replace(PLAN.settings, oversampling=1))).rank(
+        5
+    )
     with connection.cursor() as cursor:
         cursor.execute("RESET ALL")
     assert len(ranking.chunks) == 5

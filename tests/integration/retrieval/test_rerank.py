@@ -328,7 +328,7 @@ def test_rerankers_are_described_by_the_environment(tmp_path: Path) -> None:
         "import django; django.setup()\n"
         "from retrieval import conf\n"
         "http, local = conf.reranker('http'), conf.reranker('cross_encoder')\n"
-        "print(http._url, http.model, http._api_key, local.model, local.precision)"
+        "print(http._server.url, http.model, http._server._api_key, local.model, local.precision)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False

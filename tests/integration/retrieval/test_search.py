@@ -184,7 +184,7 @@ def test_the_filtered_index_scan_fills_the_list(
     documents = [ingest(library, f"n{number}.md", f"Passage number {number} of many.") for number in range(60)]
     wanted = tuple(document.pk for document in documents[::12])
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    plan = replace(PLAN, oversampling=1)
+    plan = plan_for(replace(PLAN.settings, oversampling=1))
     with connection.cursor() as cursor:
         # In a table this small the planner would rather sort.
         cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
@@ -259,7 +259,7 @@ def test_one_leg_failing_is_announced_and_the_other_serves(
     assert result.hits
     assert result.trace.degraded == (retriever.value,)
     assert result.trace.search_method == remaining
-    assert f"The {retriever.value} leg did not answer" in caplog.text
+    assert f"The {retriever.value} retriever did not answer" in caplog.text
     assert RETRIEVER_FAILURES.labels(leg=retriever.value)._value.get() == before + 1
 
 
@@ -275,7 +275,9 @@ def test_scores_that_cannot_be_completed_are_told(
     trace = search("At what time can I pick up goods, in a quarter?", everything(), profile=profile).trace
     assert [score.retrievers[Retriever.VECTOR].rank for score in trace.candidates].count(None) == 1
     (vector,) = [retriever for retriever in trace.retrievers if retriever.retriever is Retriever.VECTOR]
-    assert vector.error == "Its scores of what the other leg found are unknown: The vector search ran past its 5 s."
+    assert (
+        vector.error == "Its scores of what the other retriever found are unknown: The vector search ran past its 5 s."
+    )
     assert RETRIEVER_FAILURES.labels(leg="vector")._value.get() == before + 1
     assert "scores are incomplete" in caplog.text
 

@@ -71,10 +71,10 @@ def test_those_kept_come_first_and_what_is_gone_shows_what_was_saved() -> None:
         passages=dict.fromkeys([1, 2, 3], KnownPassage("Title", "Section", "As it was saved.")),
     )
     rows = candidate_rows(trace, {1: Shown((Piece("As it is now."),), "/documents/1/")})
-    assert [row.rank for row in rows] == [1, None, None]
-    assert [row.score for row in rows] == [0.9, 0.4, 0.2]
+    assert [row.candidate.rank for row in rows] == [1, None, None]
+    assert [row.candidate.score for row in rows] == [0.9, 0.4, 0.2]
     assert rows[0].shown.href == "/documents/1/"
     assert said(rows[1].shown.pieces) == "As it was saved."
     assert rows[0].added_parts == (("neighbours", 0.1),)
-    assert rows[0].lexical.rank is None
-    assert (rows[0].vector_start, rows[0].vector_width) == (50.0, 50.0)
+    assert rows[0].lexical.score.rank is None
+    assert (rows[0].vector.start, rows[0].vector.width) == (50.0, 50.0)
