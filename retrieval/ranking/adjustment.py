@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrieval.ranking.normalization import z_scores
+from retrieval.ranking.normalization import spread, z_scores
 from retrieval.types import BoostScore, Candidate, MetadataBoost, RerankScore
 
 if TYPE_CHECKING:
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 # How many neighbours lift a candidate, and how much the nearer one counts more.
 NEIGHBOURS = 2
 LIKENESS_POWER = 4
-
-
-def spread(scores: Sequence[float]) -> float:
-    """Standard deviation of the scores (of the population); 0 for fewer than two, or when they are equal."""
-    if len(scores) < 2:
-        return 0.0
-    mean = math.fsum(scores) / len(scores)
-    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
 
 def boost(

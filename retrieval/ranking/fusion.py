@@ -30,7 +30,10 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
     the other one's order stands.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
-    known = {retriever: _known_scores(retriever, chunks, scores or {}) for retriever, chunks in listed.items()}
+    known = {
+        retriever: {**(scores or {}).get(retriever, {}), **{pk: chunk.score for pk, chunk in chunks.items()}}
+        for retriever, chunks in listed.items()
+    }
     candidates = sorted({chunk_id for chunks in listed.values() for chunk_id in chunks})
     worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
@@ -47,10 +50,6 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, {**dict.fromkeys(Retriever, SILENT), **said}, bonus))
     return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
-
-
-def _known_scores(retriever: Retriever, listed: Mapping[int, RankedChunk], scores: RetrieverScores) -> dict[int, float]:
-    return {**scores.get(retriever, {}), **{chunk_id: chunk.score for chunk_id, chunk in listed.items()}}
 
 
 def _worth(

@@ -55,7 +55,6 @@ def search(
     *,
     method: SearchMethod | None = None,
     top_k: int | None = None,
-    query: str | None = None,
     profile: NamedProfile | ProfileSettings | None = None,
     reranker: str | None = None,
     history: Sequence[Turn] = (),
@@ -63,15 +62,15 @@ def search(
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
     Where the profile says so, the question is reformulated first: filler words off, and completed from ``history``, the
-    conversation's earlier turns, oldest first. Not so when ``query`` says what is searched, or when a ``method`` is
-    asked for, as it is published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
+    conversation's earlier turns, oldest first. Not so when a ``method`` is asked for: that is searched as
+    published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
     Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
     A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
     The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
     impossible number, SearchUnavailable when no retriever could answer.
     """
     watch = Stopwatch()
-    searched = " ".join((query or question).replace("\x00", " ").split())
+    searched = " ".join(question.replace("\x00", " ").split())
     if not searched:
         raise InvalidQuery(_("The question is empty."))
     used = active_profile() if profile is None else profile
@@ -81,7 +80,7 @@ def search(
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
     reformulation = None
-    if tuned.reformulate and query is None:
+    if tuned.reformulate:
         reformulation = conf.reformulator().reformulate(searched, history)
         searched = reformulation.query
         watch.lap("reformulate")

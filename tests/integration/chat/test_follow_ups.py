@@ -115,8 +115,6 @@ def test_what_is_named_is_searched_as_it_is(library: Collection) -> None:
     history = [Turn("How heavy is the ball valve?")]
     question = "Hi, what about its price?"
     assert search(question, everything(), history=history, method=SearchMethod.RRF).trace.reformulation is None
-    trace = search(question, everything(), history=history, query="valve").trace
-    assert (trace.query, trace.reformulation) == ("valve", None)
     off = built_in_profile().__class__(reformulate=False)
     trace = search(question, everything(), history=history, profile=off).trace
     assert (trace.query, trace.reformulation) == (question, None)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.ranking.adjustment import boost, rerank, spread
+from retrieval.ranking.adjustment import boost, rerank
+from retrieval.ranking.normalization import spread
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
