@@ -17,7 +17,8 @@ from retrieval.models import Collection, CollectionStatistics
 from retrieval.ranking.profile import NO_RERANKER
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
-from retrieval.types import SearchFilters, SearchMethod, SearchResult, StageStatus
+from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.types import SearchFilters, SearchMethod
 
 DEFAULT = "default"
 METHODS = (*(method.value for method in SearchMethod), DEFAULT)

@@ -11,7 +11,8 @@ from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
     from chat.types import CheckedStatement, Searched, Source, Usage, VerifiedCitation
-    from retrieval.types import Passage, Reformulation, SearchTrace
+    from retrieval.search.trace import SearchTrace
+    from retrieval.types import Passage, Reformulation
 
 
 def searched(event: Searched) -> dict[str, Any]:

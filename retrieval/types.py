@@ -8,10 +8,10 @@ never zero: a chunk that a retriever did not return contributes nothing there, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from retrieval.dataclass_json import OMIT_DEFAULT, json_name
 
@@ -301,111 +301,6 @@ class Passage:
     def section(self) -> str:
         """Headings above the passage, outermost first; empty when there are none."""
         return " › ".join(self.heading_path)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage in the result. ``rank`` starts at 1."""
-
-    rank: int
-    passage: Passage
-    candidate: Candidate
-
-    @property
-    def score(self) -> float:
-        return self.candidate.score
-
-
-class StageStatus(StrEnum):
-    """How a retriever, or the reranker, did. Only `ok` contributed to the result."""
-
-    OK = "ok"
-    OFF = "off"
-    FAILED = "failed"
-    LATE = "late"
-
-    @property
-    def is_failure(self) -> bool:
-        return self in (StageStatus.FAILED, StageStatus.LATE)
-
-
-@dataclass(frozen=True, slots=True)
-class RetrieverTrace:
-    """One retriever's part of a search. ``error`` is for engineers; ``expansions`` are its ranking's."""
-
-    retriever: Retriever = field(metadata=json_name("leg"))
-    status: StageStatus
-    returned: int = 0
-    milliseconds: float = 0.0
-    error: str = ""
-    expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RerankTrace:
-    """The reranker's part of a search, with the profile's weight and depth. ``error`` is for engineers.
-
-    ``note`` says why the words that met cannot be told any more.
-    """
-
-    reranker: str
-    status: StageStatus
-    judged: int
-    weight: float | None
-    depth: int
-    milliseconds: float
-    error: str = ""
-    note: str = field(default="", metadata=OMIT_DEFAULT)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTrace:
-    """The whole explanation of one search; debug panel, API and command line render the same one.
-
-    ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
-    and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
-    Errors are for engineers: see :meth:`without_errors`.
-    """
-
-    question: str
-    query: str
-    query_class: QueryClass
-    rule: str
-    search_method: str
-    profile: str
-    weights: RetrieverWeights
-    depth: int
-    top_k: int
-    rrf_k: int
-    score_threshold: float | None
-    retrievers: tuple[RetrieverTrace, ...] = field(metadata=json_name("legs"))
-    rerank: RerankTrace | None
-    reformulation: Reformulation | None
-    candidates: tuple[Candidate, ...]
-    timings_ms: Mapping[str, float]
-
-    @property
-    def degraded(self) -> tuple[str, ...]:
-        """Retrievers that should have answered and did not, and `rerank` when the reranker did not."""
-        failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
-        return (*failed, "rerank") if self.rerank is not None and self.rerank.status.is_failure else tuple(failed)
-
-    def without_errors(self) -> Self:
-        """The same for readers who are not staff: it says that a retriever failed, not how."""
-        return replace(
-            self,
-            retrievers=tuple(replace(each, error="") for each in self.retrievers),
-            rerank=self.rerank and replace(self.rerank, error=""),
-            reformulation=self.reformulation and replace(self.reformulation, notice=""),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Passages, best first, and the explanation of their order."""
-
-    hits: tuple[Hit, ...]
-    trace: SearchTrace
 
 
 @dataclass(frozen=True, slots=True)

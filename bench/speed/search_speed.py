@@ -32,7 +32,8 @@ from retrieval.models import (
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
-from retrieval.types import Retriever, SearchFilters, SearchResult
+from retrieval.search.trace import SearchResult
+from retrieval.types import Retriever, SearchFilters
 
 WARM_UP = 10
 # Candidates of each retriever, and the depth that recall is taken at.

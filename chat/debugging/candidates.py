@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from chat.debugging.snippets import Piece, snippet
 from chat.debugging.trace import AnswerTrace, KnownPassage
-from retrieval.types import Candidate, Retriever, RetrieverScore, SearchTrace, WordMatch
+from retrieval.search.trace import SearchTrace
+from retrieval.types import Candidate, Retriever, RetrieverScore, WordMatch
 
 UNKNOWN = KnownPassage(title="", section="", preview="")
 

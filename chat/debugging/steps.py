@@ -14,7 +14,8 @@ from chat.debugging.labels import grouped, numbered
 from chat.debugging.sentences import Sentence, supported_count
 from chat.debugging.trace import AnswerTrace
 from chat.models import Answer
-from retrieval.types import Retriever, StageStatus
+from retrieval.search.trace import StageStatus
+from retrieval.types import Retriever
 
 _STATES = {
     StageStatus.OK: StepState.OK,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from retrieval.dataclass_json import from_json
-from retrieval.types import Passage, SearchTrace
+from retrieval.search.trace import SearchTrace
+from retrieval.types import Passage
 
 PREVIEW_CHARACTERS = 160
 

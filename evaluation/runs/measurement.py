@@ -10,7 +10,8 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun
 from evaluation.runs.measures import Result
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import SearchFilters, SearchTrace, StageStatus
+from retrieval.search.trace import SearchTrace, StageStatus
+from retrieval.types import SearchFilters
 
 
 class NotMeasured(EvaluationError):

@@ -36,9 +36,9 @@ from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.ingest.uploads import accept
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
-from retrieval.search.explanation import hit_as_json
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
+from retrieval.search.trace import hit_as_json
 from retrieval.types import SearchMethod
 
 

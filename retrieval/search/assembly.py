@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
-from retrieval.types import AssembledContext, ContextBlock, Hit, Passage
+from retrieval.search.trace import Hit
+from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
 LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]

@@ -15,7 +15,8 @@ from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, SearchTrace, Turn
+from retrieval.search.trace import SearchTrace
+from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, Turn
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30

@@ -26,7 +26,8 @@ from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import encodings_read, missing_scores, run_retrievers
-from retrieval.types import Candidate, Hit, SearchFilters, SearchMethod, SearchResult, SearchTrace, Turn
+from retrieval.search.trace import Hit, SearchResult, SearchTrace
+from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
 
 
 @dataclass(slots=True)

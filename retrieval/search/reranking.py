@@ -20,7 +20,8 @@ from retrieval.ranking.adjustment import rerank
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
-from retrieval.types import Candidate, Candidates, RerankTrace, Retriever, SearchTrace, StageStatus, StoredEncoding
+from retrieval.search.trace import RerankTrace, SearchTrace, StageStatus
+from retrieval.types import Candidate, Candidates, Retriever, StoredEncoding
 
 logger = logging.getLogger(__name__)
 

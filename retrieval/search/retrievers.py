@@ -18,7 +18,8 @@ from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience import deadline
-from retrieval.types import Ranking, Retriever, RetrieverTrace, SearchFilters, StageStatus, StoredEncoding
+from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.types import Ranking, Retriever, SearchFilters, StoredEncoding
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,8 @@ from django.utils import timezone
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.dataclass_json import to_json
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
-from retrieval.types import (
-    Candidate,
-    QueryClass,
-    Retriever,
-    RetrieverScore,
-    RetrieverTrace,
-    RetrieverWeights,
-    StageStatus,
-)
+from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverWeights
 from tests.support.traces import example_trace
 
 pytestmark = pytest.mark.django_db

@@ -14,11 +14,11 @@ from retrieval.access import everything
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.search.explanation import hit_as_json
 from retrieval.search.metadata import date_range, validated_any_of
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
-from retrieval.types import SILENT, Hit, SearchMethod, SearchTrace, StageStatus
+from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
+from retrieval.types import SILENT, SearchMethod
 
 
 class Command(PreparedCommand):

@@ -15,7 +15,8 @@ from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
 from retrieval.rerank.maxsim import MaxSim
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
-from retrieval.types import Candidates, SearchMethod, StageStatus
+from retrieval.search.trace import StageStatus
+from retrieval.types import Candidates, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -23,7 +23,8 @@ from retrieval.models.profile import VersionIsFixed
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search
-from retrieval.types import Retriever, SearchMethod, SearchResult, StageStatus
+from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.types import Retriever, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

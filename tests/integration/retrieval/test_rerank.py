@@ -27,7 +27,8 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.rerank.texts import load_texts
 from retrieval.search import reranking
 from retrieval.search.pipeline import search
-from retrieval.types import Candidates, SearchMethod, SearchResult, StageStatus
+from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.types import Candidates, SearchMethod
 from tests.support.cross_encoders import write_overlap_model
 from tests.support.rerank_server import RerankServer, rerank_server
 

@@ -27,7 +27,8 @@ from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import retrievers
 from retrieval.search.pipeline import search
-from retrieval.types import Retriever, SearchFilters, SearchMethod, StageStatus
+from retrieval.search.trace import StageStatus
+from retrieval.types import Retriever, SearchFilters, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

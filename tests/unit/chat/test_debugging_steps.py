@@ -7,7 +7,8 @@ from django.utils import translation
 
 from chat.debugging.steps import steps_of
 from chat.models import Answer
-from retrieval.types import RerankTrace, Retriever, RetrieverTrace, StageStatus
+from retrieval.search.trace import RerankTrace, RetrieverTrace, StageStatus
+from retrieval.types import Retriever
 from tests.support.traces import example_trace
 
 TRACE = example_trace(

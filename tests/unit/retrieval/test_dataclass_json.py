@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from chat.debugging.trace import AnswerTrace, KnownPassage, PromptTrace, read_trace
 from retrieval.dataclass_json import to_json
+from retrieval.search.trace import RerankTrace, RetrieverTrace
 from retrieval.types import (
     BoostScore,
     Candidate,
     Reformulation,
     RerankScore,
-    RerankTrace,
     RetrieverScore,
-    RetrieverTrace,
     RetrieverWeights,
     WordMatch,
 )

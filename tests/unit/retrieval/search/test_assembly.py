@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.search.assembly import LARGEST_BLOCKS, Place, assemble
-from retrieval.types import Candidate, Hit, Passage
+from retrieval.search.trace import Hit
+from retrieval.types import Candidate, Passage
 
 TEXT = "".join(f"Sentence number {n} says what it says. " for n in range(400))
 SIZE = 200
