@@ -22,7 +22,7 @@ LARGEST_BLOCKS = 8
 LARGEST_WEIGHT = 100
 NO_RERANKER = "none"
 
-# RetrieverWeights of the textbook-chatbot design, (vector, lexical).
+# Weights of the textbook-chatbot design, (vector, lexical).
 CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
     QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
     QueryClass.CODE: RetrieverWeights(0.5, 0.5),

@@ -54,7 +54,7 @@ def the_breaker() -> Any:
 async def test_keywords_serve_and_the_next_question_is_whole_again(
     library: Collection, server: EmbeddingServer, fault: str
 ) -> None:
-    failures = counted("ragsite_search_leg_failures_total", retriever="vector")
+    failures = counted("ragsite_search_leg_failures_total", leg="vector")
     server.fault = fault
     answer, events = await ask()
     assert answer.status == Answer.Status.COMPLETED
@@ -64,7 +64,7 @@ async def test_keywords_serve_and_the_next_question_is_whole_again(
     else:
         assert answer.degraded == events[-1].payload["degraded"] == ["vector"]
         assert "found by their words alone" in " ".join((await sync_to_async(turn_of)(answer)).notices)
-        assert counted("ragsite_search_leg_failures_total", retriever="vector") == failures + 1
+        assert counted("ragsite_search_leg_failures_total", leg="vector") == failures + 1
     # Not again for the evidence, nor for checking the answer; what does not hang is tried twice.
     assert fault == "slow" or len(server.requests) == (1 if fault in ("hang", "garbage") else 2)
     server.fault = ""

@@ -76,14 +76,14 @@ async def test_the_other_one_serves_and_the_next_question_is_whole_again(
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.8
     monkeypatch.setattr(Faulty, "fault", fault)
     monkeypatch.setitem(retrievers.RANKERS, retriever, lambda *search: Faulty(whole, *search))
-    failures = counted("ragsite_search_leg_failures_total", retriever=retriever.value)
+    failures = counted("ragsite_search_leg_failures_total", leg=retriever.value)
     answer, _events = await ask()
     assert answer.status == Answer.Status.COMPLETED
     assert "3450 grams" in answer.text
     if fault in ("error", "hang", "dies"):
         assert answer.degraded == [retriever.value]
         assert TOLD[retriever] in " ".join((await sync_to_async(turn_of)(answer)).notices)
-        assert counted("ragsite_search_leg_failures_total", retriever=retriever.value) == failures + 1
+        assert counted("ragsite_search_leg_failures_total", leg=retriever.value) == failures + 1
     monkeypatch.setattr(Faulty, "fault", "")
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
     answer, _events = await ask()
