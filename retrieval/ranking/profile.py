@@ -93,214 +93,170 @@ SECTIONS = {
 }
 
 
-def _setting(section: str, label: str, help_text: str, **more: Any) -> dict[str, Setting]:
-    return {"setting": Setting(section, label, help_text, **more)}
+def _setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
+    """A field of :class:`ProfileSettings`, with its record; a callable makes the default."""
+    how = {"default_factory": default} if callable(default) else {"default": default}
+    return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
     """All that shapes a search and its context. Raises: ImproperProfile."""
 
-    method: SearchMethod = field(
-        default=SearchMethod.CONTRAST,
-        metadata=_setting(RANKING, _("Method"), _("How the two lists become one."), replay=_("Method")),
+    method: SearchMethod = _setting(
+        SearchMethod.CONTRAST, RANKING, _("Method"), _("How the two lists become one."), replay=_("Method")
     )
-    weights: RetrieverWeights | None = field(
-        default=None,
-        metadata=_setting(
-            RANKING,
-            _("Weights"),
-            _("Share of each leg; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
-            when_empty=_("the method's own"),
-            methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
-            as_published=None,
-        ),
+    weights: RetrieverWeights | None = _setting(
+        None,
+        RANKING,
+        _("Weights"),
+        _("Share of each leg; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
+        when_empty=_("the method's own"),
+        methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
+        as_published=None,
     )
-    class_weights: Mapping[QueryClass, RetrieverWeights] = field(
-        default_factory=lambda: dict(CLASS_WEIGHTS),
-        metadata=_setting(
-            RANKING,
-            _("Weights by class of question"),
-            _("For the method adaptive: each question is put into one of these classes by its wording."),
-            methods=frozenset({SearchMethod.ADAPTIVE}),
-        ),
+    class_weights: Mapping[QueryClass, RetrieverWeights] = _setting(
+        lambda: dict(CLASS_WEIGHTS),
+        RANKING,
+        _("Weights by class of question"),
+        _("For the method adaptive: each question is put into one of these classes by its wording."),
+        methods=frozenset({SearchMethod.ADAPTIVE}),
     )
-    rrf_k: int = field(
-        default=60,
-        metadata=_setting(
-            RANKING,
-            _("Constant of rrf"),
-            _("A passage at rank r is worth 1 / (this + r). The larger, the less the first places stand out."),
-            bounds=(1, 10_000),
-            methods=frozenset({SearchMethod.RRF}),
-            as_published=60,
-        ),
+    rrf_k: int = _setting(
+        60,
+        RANKING,
+        _("Constant of rrf"),
+        _("A passage at rank r is worth 1 / (this + r). The larger, the less the first places stand out."),
+        bounds=(1, 10_000),
+        methods=frozenset({SearchMethod.RRF}),
+        as_published=60,
     )
-    both_legs_bonus: float = field(
-        default=0.1,
-        metadata=_setting(
-            RANKING,
-            _("Bonus for both legs"),
-            _("Added by the method weighted to what both legs found."),
-            bounds=(0, 10),
-            methods=frozenset({SearchMethod.WEIGHTED}),
-            as_published=0.1,
-        ),
+    both_legs_bonus: float = _setting(
+        0.1,
+        RANKING,
+        _("Bonus for both legs"),
+        _("Added by the method weighted to what both legs found."),
+        bounds=(0, 10),
+        methods=frozenset({SearchMethod.WEIGHTED}),
+        as_published=0.1,
     )
-    neighbour_support: float = field(
-        default=0.35,
-        metadata=_setting(
-            RANKING,
-            _("Support of neighbours"),
-            _("How far a passage is lifted towards the candidates it resembles; 0 leaves each to itself."),
-            bounds=(0, 1),
-            replay=_("Support of neighbours"),
-            as_published=0.0,
-        ),
+    neighbour_support: float = _setting(
+        0.35,
+        RANKING,
+        _("Support of neighbours"),
+        _("How far a passage is lifted towards the candidates it resembles; 0 leaves each to itself."),
+        bounds=(0, 1),
+        replay=_("Support of neighbours"),
+        as_published=0.0,
     )
-    score_threshold: float | None = field(
-        default=None,
-        metadata=_setting(
-            RANKING,
-            _("Least final score"),
-            _("Passages below it are not returned; each method has a scale of its own. Left empty, none is dropped."),
-            bounds=(-1000, 1000),
-            when_empty=_("none"),
-            as_published=None,
-        ),
+    score_threshold: float | None = _setting(
+        None,
+        RANKING,
+        _("Least final score"),
+        _("Passages below it are not returned; each method has a scale of its own. Left empty, none is dropped."),
+        bounds=(-1000, 1000),
+        when_empty=_("none"),
+        as_published=None,
     )
-    fuzzy: bool = field(
-        default=True,
-        metadata=_setting(
-            RANKING,
-            _("Forgive typing errors"),
-            _("Words that no document has are replaced by words that differ by a letter or two."),
-        ),
+    fuzzy: bool = _setting(
+        True,
+        RANKING,
+        _("Forgive typing errors"),
+        _("Words that no document has are replaced by words that differ by a letter or two."),
     )
-    compounds: bool = field(
-        default=True,
-        metadata=_setting(
-            RANKING,
-            _("Take compounds apart"),
-            _("In Dutch and German, words also find compounds of them, and compounds their parts."),
-        ),
+    compounds: bool = _setting(
+        True,
+        RANKING,
+        _("Take compounds apart"),
+        _("In Dutch and German, words also find compounds of them, and compounds their parts."),
     )
-    reformulate: bool = field(
-        default=True,
-        metadata=_setting(
-            RANKING,
-            _("Reformulate questions"),
-            _("Filler words are left out, and follow-up questions completed from the conversation."),
-            replay=_("Reformulation"),
-            as_published=False,
-        ),
+    reformulate: bool = _setting(
+        True,
+        RANKING,
+        _("Reformulate questions"),
+        _("Filler words are left out, and follow-up questions completed from the conversation."),
+        replay=_("Reformulation"),
+        as_published=False,
     )
-    top_k: int = field(
-        default=8,
-        metadata=_setting(
-            CANDIDATES,
-            _("Passages returned"),
-            _("At most as many as the depth."),
-            bounds=(1, LARGEST_DEPTH),
-            replay=_("Passages returned"),
-        ),
+    top_k: int = _setting(
+        8,
+        CANDIDATES,
+        _("Passages returned"),
+        _("At most as many as the depth."),
+        bounds=(1, LARGEST_DEPTH),
+        replay=_("Passages returned"),
     )
-    depth: int = field(
-        default=50,
-        metadata=_setting(
-            CANDIDATES,
-            _("Depth"),
-            _("How many passages each leg hands over."),
-            bounds=(1, LARGEST_DEPTH),
-            replay=_("Depth of each leg"),
-        ),
+    depth: int = _setting(
+        50,
+        CANDIDATES,
+        _("Depth"),
+        _("How many passages each leg hands over."),
+        bounds=(1, LARGEST_DEPTH),
+        replay=_("Depth of each leg"),
     )
-    candidate_multiplier: int = field(
-        default=4,
-        metadata=_setting(
-            CANDIDATES,
-            _("Candidates per passage returned"),
-            _("Where this many times the passages returned is more than the depth, it is the depth."),
-            bounds=(1, 50),
-        ),
+    candidate_multiplier: int = _setting(
+        4,
+        CANDIDATES,
+        _("Candidates per passage returned"),
+        _("Where this many times the passages returned is more than the depth, it is the depth."),
+        bounds=(1, 50),
     )
-    oversampling: int = field(
-        default=5,
-        metadata=_setting(
-            CANDIDATES,
-            _("Oversampling"),
-            _("The vector index looks at this many times the depth: more is slower and misses less."),
-            bounds=(1, 50),
-        ),
+    oversampling: int = _setting(
+        5,
+        CANDIDATES,
+        _("Oversampling"),
+        _("The vector index looks at this many times the depth: more is slower and misses less."),
+        bounds=(1, 50),
     )
-    reranker: str = field(
-        default=NO_RERANKER,
-        metadata=_setting(
-            RERANK,
-            _("Reranker"),
-            _("Which ones there are is in the site's settings."),
-            replay=_("Reranker"),
-            as_published=NO_RERANKER,
-        ),
+    reranker: str = _setting(
+        NO_RERANKER,
+        RERANK,
+        _("Reranker"),
+        _("Which ones there are is in the site's settings."),
+        replay=_("Reranker"),
+        as_published=NO_RERANKER,
     )
-    rerank_depth: int = field(
-        default=50,
-        metadata=_setting(
-            RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
-        ),
+    rerank_depth: int = _setting(
+        50, RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
     )
-    rerank_weight: float | None = field(
-        default=0.5,
-        metadata=_setting(
-            RERANK,
-            _("Weight of the reranker"),
-            _("How much its opinion adds to the fused score. Left empty, it decides alone."),
-            bounds=(0, 10),
-            when_empty=_("decides alone"),
-        ),
+    rerank_weight: float | None = _setting(
+        0.5,
+        RERANK,
+        _("Weight of the reranker"),
+        _("How much its opinion adds to the fused score. Left empty, it decides alone."),
+        bounds=(0, 10),
+        when_empty=_("decides alone"),
     )
-    rerank_timeout_seconds: float = field(
-        default=2.0,
-        metadata=_setting(
-            RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
-        ),
+    rerank_timeout_seconds: float = _setting(
+        2.0, RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
     )
-    context_budget_tokens: int = field(
-        default=4000,
-        metadata=_setting(
-            CONTEXT,
-            _("Budget in tokens"),
-            _("What does not fit is left out, the least relevant first."),
-            bounds=(1, LARGEST_BUDGET_TOKENS),
-        ),
+    context_budget_tokens: int = _setting(
+        4000,
+        CONTEXT,
+        _("Budget in tokens"),
+        _("What does not fit is left out, the least relevant first."),
+        bounds=(1, LARGEST_BUDGET_TOKENS),
     )
-    context_neighbours: int = field(
-        default=1,
-        metadata=_setting(
-            CONTEXT,
-            _("Neighbours on each side"),
-            _("Passages right before and after a hit that are added while the budget allows."),
-            bounds=(0, 5),
-            replay=_("Neighbours in the context"),
-        ),
+    context_neighbours: int = _setting(
+        1,
+        CONTEXT,
+        _("Neighbours on each side"),
+        _("Passages right before and after a hit that are added while the budget allows."),
+        bounds=(0, 5),
+        replay=_("Neighbours in the context"),
     )
-    context_blocks: int = field(
-        default=8,
-        metadata=_setting(
-            CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
-        ),
+    context_blocks: int = _setting(
+        8, CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
     )
-    metadata_boosts: tuple[MetadataBoost, ...] = field(
-        default=(),
-        metadata=_setting(
-            BOOSTS,
-            _("Metadata boosts"),
-            _(
-                "The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down. "
-                "Numbers, true and false are taken as such, and as text in quotation marks."
-            ),
-            as_published=(),
+    metadata_boosts: tuple[MetadataBoost, ...] = _setting(
+        (),
+        BOOSTS,
+        _("Metadata boosts"),
+        _(
+            "The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down. "
+            "Numbers, true and false are taken as such, and as text in quotation marks."
         ),
+        as_published=(),
     )
 
     def __post_init__(self) -> None:
