@@ -54,17 +54,12 @@ class SearchView(ApiView):
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
         method = asked.get("method") or "default"
-        restrictions = asked.get("filters") or {}
+        restrictions = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in (asked.get("filters") or {}).items()
+        }
         try:
-            filters = filters_for(
-                request.user,
-                asked.get("collection") or "",
-                documents=tuple(restrictions.get("documents", ())),
-                languages=tuple(restrictions.get("languages", ())),
-                metadata=restrictions.get("metadata", {}),
-                metadata_any=restrictions.get("metadata_any", {}),
-                dates=tuple(restrictions.get("dates", ())),
-            )
+            filters = filters_for(request.user, asked.get("collection") or "", **restrictions)
         except InvalidQuery as error:
             raise ValidationError({"collection": [str(error)]}) from error
         try:
