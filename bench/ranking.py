@@ -14,10 +14,11 @@ from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.metrics import METRICS, TOP_K, Interval
 from retrieval import conf
 from retrieval.models import Collection, CollectionStatistics
-from retrieval.ranking.plans import NO_RERANKER
+from retrieval.ranking.profile import NO_RERANKER
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
-from retrieval.types import LegStatus, SearchFilters, SearchMethod, SearchResult
+from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.types import SearchFilters, SearchMethod
 
 DEFAULT = "default"
 METHODS = (*(method.value for method in SearchMethod), DEFAULT)
@@ -85,7 +86,7 @@ def run(
     Without one, `default` has its profile's own and the others have none. Methods take turns at being first, so that
     none profits from what another has warmed.
 
-    Raises: UntrustworthyRun when a leg or the reranker did not answer, or the collection changed meanwhile; and
+    Raises: UntrustworthyRun when a retriever or the reranker did not answer, or the collection changed meanwhile; and
     whatever `search()` raises.
     """
     queries = test_set.queries[:limit]
@@ -112,8 +113,8 @@ def ranked_documents(result: SearchResult) -> list[str]:
 
 def _prepare(name: str) -> None:
     """Loads the reranker's model, which the time that a search allows it may not suffice for."""
-    if name != NO_RERANKER and (prepare := getattr(conf.reranker(name), "prepare", None)) is not None:
-        prepare()
+    if name != NO_RERANKER:
+        conf.reranker(name).prepare()
 
 
 def _search(query: JudgedQuery, method: str, reranker: str | None, filters: SearchFilters) -> SearchResult:
@@ -121,10 +122,10 @@ def _search(query: JudgedQuery, method: str, reranker: str | None, filters: Sear
         query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
     )
     trace = result.trace
-    errors = [leg.error for leg in trace.legs]
-    if trace.rerank is not None and trace.rerank.status is not LegStatus.OFF:
+    errors = [retriever.error for retriever in trace.retrievers]
+    if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
-    # A leg that answered, but could not score what the other one found, has an error too.
+    # A retriever that answered, but could not score what the other one found, has an error too.
     if any(errors):
         raise UntrustworthyRun(
             f"Query {query.id} was not searched with all of {method}: {'; '.join(filter(None, errors))}"
@@ -136,7 +137,7 @@ def _measure(run: MethodRun, query: JudgedQuery, result: SearchResult) -> None:
     ranking = ranked_documents(result)
     for name, metric in METRICS.items():
         run.scores[name].append(metric(ranking, query.grades))
-    off = {leg.leg.value for leg in result.trace.legs if leg.status is LegStatus.OFF}
+    off = {retriever.retriever.value for retriever in result.trace.retrievers if retriever.status is StageStatus.OFF}
     for stage, milliseconds in result.trace.timings_ms.items():
         if stage not in off:
             run.milliseconds.setdefault(stage, []).append(milliseconds)

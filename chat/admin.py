@@ -11,9 +11,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from chat.debugging.trace import read_trace
 from chat.follow_up import documents_to_mend, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.types import Retriever
 
 MOST_CANDIDATES = 20
 
@@ -143,49 +145,52 @@ class AnswerAdmin(ChatAdmin):
 
     @admin.display(description=_("search"))
     def search(self, answer: Answer) -> str:
-        trace = answer.trace
-        if not trace:
+        trace = read_trace(answer.trace)
+        if trace is None:
             return "-"
-        weights = trace.get("weights", {})
-        vector, lexical = (floatformat(weights.get(leg, 0), -3) for leg in ("vector", "lexical"))
         return (
-            f"{trace.get('search_method', '')}, {trace.get('query_class', '')} ({trace.get('rule', '')}); "
-            f"vector {vector}, lexical {lexical}; "
-            f"depth {trace.get('depth', '')}, top_k {trace.get('top_k', '')}"
+            f"{trace.search_method}, {trace.query_class} ({trace.rule}); "
+            f"vector {floatformat(trace.weights.vector, -3)}, lexical {floatformat(trace.weights.lexical, -3)}; "
+            f"depth {trace.depth}, top_k {trace.top_k}"
         )
 
     @admin.display(description=_("legs"))
     def legs(self, answer: Answer) -> str:
+        trace = read_trace(answer.trace)
         return _table(
             ["leg", "status", "returned", "ms", "error"],
             [
-                [leg["leg"], leg["status"], leg["returned"], floatformat(leg["milliseconds"], 1), leg["error"]]
-                for leg in answer.trace.get("legs", [])
+                [each.retriever, each.status, each.returned, floatformat(each.milliseconds, 1), each.error]
+                for each in (trace.retrievers if trace else ())
             ],
         )
 
     @admin.display(description=_("milliseconds"))
     def timings(self, answer: Answer) -> str:
-        stages = {**answer.trace.get("timings_ms", {}), **{f"answer: {k}": v for k, v in answer.timings_ms.items()}}
+        trace = read_trace(answer.trace)
+        stages = {**(trace.timings_ms if trace else {}), **{f"answer: {k}": v for k, v in answer.timings_ms.items()}}
         return _table(
             ["stage", "ms"], [[stage, floatformat(milliseconds, 1)] for stage, milliseconds in stages.items()]
         )
 
     @admin.display(description=_("candidates"))
     def candidates(self, answer: Answer) -> str:
-        rows = []
-        for candidate in answer.trace.get("candidates", [])[:MOST_CANDIDATES]:
-            legs = candidate["legs"]
+        trace = read_trace(answer.trace)
+        if trace is None:
+            return "-"
+        rows: list[list[object]] = []
+        for candidate in trace.candidates[:MOST_CANDIDATES]:
+            passage = trace.passages.get(candidate.chunk_id)
             rows.append(
                 [
-                    candidate.get("title") or f"#{candidate['chunk_id']}",
-                    candidate["rank"] or "-",
-                    floatformat(candidate["score"], 4),
+                    passage.title if passage else f"#{candidate.chunk_id}",
+                    candidate.rank or "-",
+                    floatformat(candidate.score, 4),
                     *(
-                        f"{floatformat(legs[leg]['contribution'], 4)} ({legs[leg]['rank'] or '-'})"
-                        for leg in ("lexical", "vector")
+                        f"{floatformat(score.contribution, 4)} ({score.rank or '-'})"
+                        for score in (candidate.retrievers[retriever] for retriever in Retriever)
                     ),
-                    candidate["dropped"],
+                    candidate.dropped,
                 ]
             )
         return _table(["passage", "rank", "score", "lexical (rank)", "vector (rank)", "dropped"], rows)

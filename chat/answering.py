@@ -83,7 +83,7 @@ async def answer(
     evidence = await in_thread(gather_evidence)(question, searched.sources)
     answerability = evidence.answerability
     yield replace(searched, confidence=round(answerability.probability, 4))
-    # A failed vector leg is told as such. The question's vector may be remembered: then nobody else would tell.
+    # A failed vector retriever is told as such. The question's vector may be remembered: then nobody else would tell.
     by_words = bool(evidence.scored) and not evidence.has_vectors and "vector" not in searched.trace.degraded
     notices = [_by_words_notice()] if by_words else []
     generator = conf.generator()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from chat.debugging.trace import read_trace
 from chat.injection.detection import holds_instructions
 from chat.models import Answer, Citation
 
 if TYPE_CHECKING:
     from chat.types import CheckedStatement, Searched, Source, Usage, VerifiedCitation
-    from retrieval.types import Passage, SearchTrace
+    from retrieval.search.trace import SearchTrace
+    from retrieval.types import Passage, Reformulation
 
 
 # What a verified citation, its row and its JSON call the same.
@@ -22,9 +24,9 @@ def searched(event: Searched) -> dict[str, Any]:
     return {
         "sources": [source(found) for found in event.sources],
         "search_method": event.trace.search_method,
-        "query_class": event.trace.classification.query_class.value,
+        "query_class": event.trace.query_class.value,
         "degraded": list(event.trace.degraded),
-        "reformulation": _reformulation(event.trace),
+        "reformulation": _reformulation(event.trace.reformulation),
         "completed_question": completed_question(event.trace),
         "confidence": event.confidence,
     }
@@ -32,15 +34,13 @@ def searched(event: Searched) -> dict[str, Any]:
 
 def searched_before(answer: Answer) -> dict[str, Any]:
     """As `searched`, of an answer that was saved."""
-    trace = answer.trace
-    done = trace.get("reformulation")
-    changed = done is not None and done["changed"]
+    trace = read_trace(answer.trace)
     return {
         "sources": answer.sources,
         "search_method": answer.search_method,
-        "query_class": trace.get("query_class", ""),
+        "query_class": trace.query_class.value if trace else "",
         "degraded": answer.degraded,
-        "reformulation": {name: done[name] for name in ("query", "reason", "by")} if changed else None,
+        "reformulation": _reformulation(trace.reformulation if trace else None),
         "completed_question": answer.completed_question,
         "confidence": answer.confidence,
     }
@@ -52,9 +52,8 @@ def completed_question(trace: SearchTrace) -> str:
     return done.query if done is not None and done.changed and done.completed else ""
 
 
-def _reformulation(trace: SearchTrace) -> dict[str, str] | None:
+def _reformulation(done: Reformulation | None) -> dict[str, str] | None:
     """What was searched in place of the question; None when that was the question itself."""
-    done = trace.reformulation
     return {"query": done.query, "reason": done.reason, "by": done.by} if done is not None and done.changed else None
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from retrieval.types import AssembledContext, ContextBlock, Passage, SearchTrace
+    from retrieval.search.trace import SearchTrace
+    from retrieval.types import AssembledContext, ContextBlock, Passage
 
 
 @dataclass(frozen=True, slots=True)

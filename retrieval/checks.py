@@ -9,8 +9,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
-from retrieval.ranking.plans import NO_RERANKER
-from retrieval.ranking.profile import ImproperProfile
+from retrieval.ranking.profile import NO_RERANKER, ImproperProfile
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod
 

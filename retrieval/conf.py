@@ -57,15 +57,17 @@ def reranker(name: str) -> Reranker:
     return built
 
 
+_BACKENDS = {
+    "EMBEDDER": embedder,
+    "QUESTION_GENERATOR": question_generator,
+    "QUERY_REFORMULATOR": reformulator,
+    "RERANKERS": reranker,
+}
+
+
 def _forget(setting: str, **_: Any) -> None:
-    if setting == "EMBEDDER":
-        embedder.cache_clear()
-    elif setting == "QUESTION_GENERATOR":
-        question_generator.cache_clear()
-    elif setting == "QUERY_REFORMULATOR":
-        reformulator.cache_clear()
-    elif setting == "RERANKERS":
-        reranker.cache_clear()
+    if setting in _BACKENDS:
+        _BACKENDS[setting].cache_clear()
 
 
 setting_changed.connect(_forget)

@@ -15,11 +15,11 @@ class InvalidQuery(RetrievalError):
 
 
 class SearchUnavailable(RetrievalError):
-    """Every leg failed. For the person who asked, without internals; becomes a 503."""
+    """Every retriever failed. For the person who asked, without internals; becomes a 503."""
 
 
-class LegFailed(RetrievalError):
-    """One leg failed or ran past its deadline. For the operator: log, metric and trace name it."""
+class RetrieverFailed(RetrievalError):
+    """One retriever failed or ran past its deadline. For the operator: log, metric and trace name it."""
 
 
 class RerankFailed(RetrievalError):

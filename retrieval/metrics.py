@@ -13,7 +13,9 @@ SEARCH_SECONDS = Histogram(
 QUERY_ENCODINGS = Counter(
     "ragsite_query_encodings", "Questions turned into vectors: by the embedder, or from memory.", ["source"]
 )
-LEG_FAILURES = Counter("ragsite_search_leg_failures", "Legs that failed or were late; the other one answered.", ["leg"])
+RETRIEVER_FAILURES = Counter(
+    "ragsite_search_leg_failures", "Retrievers that failed or were late; the other one answered.", ["leg"]
+)
 RERANK_FAILURES = Counter(
     "ragsite_search_rerank_failures", "Rerankers that failed or were late; the fused order stood.", ["reranker"]
 )

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from retrieval.dense.token_vectors import TokenEncoding, Tokens
-    from retrieval.types import Candidates, Leg, Ranking, Reformulation, Turn
-
-    Vectors = npt.NDArray[np.float32]
+    from retrieval.types import Candidates, Ranking, Reformulation, Retriever, Turn, Vectors, WordMatch
 
 
 class Embedder(Protocol):
-    """Turns text into unit vectors of one width.
+    """Turns text into unit vectors of one width; a base class of its implementations.
 
     ``name`` identifies the vector space: two embedders with the same name give comparable vectors.
     """
@@ -24,6 +19,12 @@ class Embedder(Protocol):
     name: str
     dimension: int
     max_tokens: int
+
+    def prepare(self, progress: Callable[[str], None] | None = None) -> None:
+        """Fetch and load what :meth:`embed_query` needs, telling ``progress``; by default there is nothing to do.
+
+        Raises: EmbeddingFailed.
+        """
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Length of each text in the embedder's own tokens, without special tokens, before any truncation."""
@@ -50,24 +51,30 @@ class TokenEmbedder(Embedder, Protocol):
 
 
 class Ranker(Protocol):
-    """One leg of one search; made for a question, its filters and a deadline."""
+    """A retriever of one search; made for a question, its filters and a deadline."""
 
-    leg: Leg
+    retriever: Retriever
 
     def rank(self, depth: int) -> Ranking:
-        """The best ``depth`` chunks, best first. Raises: LegFailed when it cannot answer in time."""
+        """The best ``depth`` chunks, best first. Raises: RetrieverFailed when it cannot answer in time."""
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """What the leg says of these chunks, whether its list held them or not. Raises: LegFailed."""
+        """What the retriever says of these chunks, whether its list held them or not. Raises: RetrieverFailed."""
 
 
 class Reranker(Protocol):
-    """A second, closer judgement of a few candidates.
+    """A second, closer judgement of a few candidates; a base class of its implementations.
 
-    ``builds_on`` is the leg whose work it uses, and without which it cannot judge; None for most.
+    ``builds_on`` is the retriever whose work it uses, and without which it cannot judge; None for most.
     """
 
-    builds_on: Leg | None
+    builds_on: Retriever | None = None
+
+    def prepare(self, progress: Callable[[str], None] | None = None) -> None:
+        """Fetch and load what :meth:`score` needs, telling ``progress``; by default there is nothing to do.
+
+        Raises: RerankFailed.
+        """
 
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
         """Relevance of the chunks to the query, by chunk id; higher is better, on a scale of its own.
@@ -75,6 +82,13 @@ class Reranker(Protocol):
         A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, and
         RerankLate when there would be no answer in time; the caller keeps a deadline of its own.
         """
+
+    def word_matches(self, query: str, chunk_ids: Sequence[int]) -> Mapping[int, tuple[WordMatch, ...]] | None:
+        """Which words of each passage the question's words met, in the question's order; for the explanation.
+
+        None by default: it compares no words. Raises: RerankFailed.
+        """
+        return None
 
 
 class QueryReformulator(Protocol):

@@ -1,8 +1,8 @@
 """The vocabulary of retrieval: what travels between its stages.
 
 Pure Python, frozen, and free of Django, so that every rule that ranks can be tested in milliseconds.
-Ranks start at 1. A score is better when higher. ``None`` means "this leg did not return the chunk",
-never zero: a chunk that a leg did not return contributes nothing there, and no rank is made up for it.
+Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk",
+never zero: a chunk that a retriever did not return contributes nothing there, and no rank is made up for it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from retrieval.dataclass_json import OMIT_DEFAULT, json_name
+
 if TYPE_CHECKING:
-    from retrieval.protocols import Vectors
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
 
 
 class QueryClass(StrEnum):
@@ -28,7 +33,7 @@ class QueryClass(StrEnum):
 
 
 class SearchMethod(StrEnum):
-    """How the two legs become one ranking."""
+    """How the two retrievers become one ranking."""
 
     LEXICAL = "lexical"
     VECTOR = "vector"
@@ -40,7 +45,7 @@ class SearchMethod(StrEnum):
     ADAPTIVE = "adaptive"
 
 
-class Leg(StrEnum):
+class Retriever(StrEnum):
     """One of the two rankings that are fused."""
 
     LEXICAL = "lexical"
@@ -48,8 +53,8 @@ class Leg(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """Share of each leg in the fused score; non-negative, at least one positive."""
+class RetrieverWeights:
+    """Share of each retriever in the fused score; non-negative, at least one positive."""
 
     vector: float
     lexical: float
@@ -58,8 +63,8 @@ class Weights:
         if self.vector < 0 or self.lexical < 0 or self.vector + self.lexical <= 0:
             raise ValueError(f"Weights must be non-negative and not both zero, not {self}.")
 
-    def of(self, leg: Leg) -> float:
-        return self.vector if leg is Leg.VECTOR else self.lexical
+    def of(self, retriever: Retriever) -> float:
+        return self.vector if retriever is Retriever.VECTOR else self.lexical
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +92,12 @@ class Reformulation:
     the question was a follow-up, and took from the conversation what it lacked.
     """
 
-    question: str
     query: str
+    changed: bool
     reason: str
     by: str
     notice: str = ""
-    completed: bool = False
-
-    @property
-    def changed(self) -> bool:
-        return self.query != self.question
+    completed: bool = field(default=False, metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,49 +158,8 @@ class MetadataBoost:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankPlan:
-    """How the head of the fused list is judged once more.
-
-    ``reranker`` is a name among the site's rerankers. The first ``depth`` candidates go in. With ``weight`` None their
-    order is the reranker's alone and the others are dropped; with a number, its z-scored judgement times the spread of
-    the fused scores is added to them.
-    """
-
-    reranker: str
-    depth: int = 50
-    weight: float | None = None
-    timeout_seconds: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
-    """Every number that shapes one search, fixed before the first query runs.
-
-    ``depth`` is the number of chunks each leg hands to fusion, ``top_k`` the number returned,
-    ``score_threshold`` a lower bound on the *final* score (never on a leg's). The vector index looks at
-    ``oversampling`` times ``depth`` neighbours. ``neighbour_support`` is how far a candidate is lifted towards the
-    candidates it resembles, from 0 to 1.
-    """
-
-    method: SearchMethod
-    weights: Weights
-    top_k: int = 8
-    depth: int = 50
-    rrf_k: int = 60
-    both_legs_bonus: float = 0.1
-    score_threshold: float | None = None
-    leg_timeout_seconds: float = 5.0
-    oversampling: int = 5
-    fuzzy: bool = True
-    compounds: bool = True
-    rerank: RerankPlan | None = None
-    metadata_boosts: tuple[MetadataBoost, ...] = ()
-    neighbour_support: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk as one leg returned it. ``rank`` starts at 1; ``score`` is the leg's own, higher is better."""
+    """A chunk as one retriever returned it. ``rank`` starts at 1; ``score`` is its own, higher is better."""
 
     chunk_id: int
     rank: int
@@ -208,33 +168,37 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One leg's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
+    """One retriever's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
 
     ``expansions`` maps each word that the documents lack, or hold in compounds as well, as it was typed, to the lexemes
     that stood in for it.
     """
 
-    leg: Leg
+    retriever: Retriever
     chunks: tuple[RankedChunk, ...]
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class LegScore:
-    """What one leg said of one candidate, and what that was worth.
+class RetrieverScore:
+    """What one retriever said of one candidate, and what that was worth.
 
-    ``rank`` is None when the leg's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
+    ``rank`` is None when the retriever's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
     known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this leg's
-    part of the fused score; contributions and bonus sum to it.
+    ``weight`` is the one that was used, which `contrast` chooses for each question. ``contribution`` is this
+    retriever's part of the fused score; contributions and bonus sum to it.
     """
 
-    rank: int | None
-    score: float | None
-    normalized: float | None
-    weight: float
-    contribution: float
+    rank: int | None = None
+    score: float | None = None
+    normalized: float | None = None
+    weight: float = 0.0
+    contribution: float = 0.0
+
+
+# Of a retriever that was not asked, or that did not answer.
+SILENT = RetrieverScore()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,20 +243,39 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class FusedChunk:
-    """A candidate. ``score`` = legs' contributions + ``bonus`` + boosts + reranker's contribution + ``support``.
+class WordMatch:
+    """A word of the question, the word of the passage that it met, and how well, from -1 to 1.
 
-    With a reranker that decides alone, the score is its contribution. ``dropped`` says why it is out already.
+    ``weight`` is the word's share in the score; the shares of a question's words sum to 1.
+    """
+
+    word: str
+    met: str
+    similarity: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that a retriever listed, and why it stands where it stands.
+
+    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and
+    ``support``, the neighbour boost; of the reranker's alone, where the reranker decides alone. ``retrievers`` has each
+    of them. ``rank`` is None until the result is cut, and for a candidate that was ``dropped``, which says why.
+    ``word_matches`` is None unless somebody asked for them.
     """
 
     chunk_id: int
     score: float
-    legs: Mapping[Leg, LegScore]
+    retrievers: Mapping[Retriever, RetrieverScore] = field(default_factory=dict, metadata=json_name("legs"))
     bonus: float = 0.0
     boosts: tuple[BoostScore, ...] = ()
     rerank: RerankScore | None = None
     support: float = 0.0
     dropped: str = ""
+    rank: int | None = None
+    matched_terms: tuple[str, ...] = ()
+    word_matches: tuple[WordMatch, ...] | None = field(default=None, metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,105 +301,6 @@ class Passage:
     def section(self) -> str:
         """Headings above the passage, outermost first; empty when there are none."""
         return " › ".join(self.heading_path)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage in the result. ``rank`` starts at 1."""
-
-    rank: int
-    score: float
-    passage: Passage
-    legs: Mapping[Leg, LegScore]
-    bonus: float = 0.0
-    boosts: tuple[BoostScore, ...] = ()
-    rerank: RerankScore | None = None
-    support: float = 0.0
-    matched_terms: tuple[str, ...] = ()
-
-
-class LegStatus(StrEnum):
-    """How a leg, or the reranker, did. Only `ok` contributed to the result."""
-
-    OK = "ok"
-    OFF = "off"
-    FAILED = "failed"
-    LATE = "late"
-
-
-@dataclass(frozen=True, slots=True)
-class LegTrace:
-    """One leg's part of a search. ``error`` is for engineers, never for visitors; ``expansions`` are its ranking's."""
-
-    leg: Leg
-    status: LegStatus
-    returned: int = 0
-    milliseconds: float = 0.0
-    error: str = ""
-    expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RerankTrace:
-    """The reranker's part of a search. ``error`` is for engineers, never for visitors."""
-
-    reranker: str
-    status: LegStatus
-    judged: int = 0
-    milliseconds: float = 0.0
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateTrace:
-    """Why a candidate stands where it stands. ``rank`` is None when it was ``dropped``, which says why."""
-
-    chunk_id: int
-    rank: int | None
-    score: float
-    legs: Mapping[Leg, LegScore]
-    bonus: float = 0.0
-    boosts: tuple[BoostScore, ...] = ()
-    rerank: RerankScore | None = None
-    support: float = 0.0
-    matched_terms: tuple[str, ...] = ()
-    dropped: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTrace:
-    """The whole explanation of one search; debug panel, API and command line render the same one.
-
-    ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
-    and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
-    """
-
-    question: str
-    query: str
-    classification: Classification
-    plan: SearchPlan
-    search_method: str
-    legs: tuple[LegTrace, ...]
-    candidates: tuple[CandidateTrace, ...]
-    timings_ms: Mapping[str, float]
-    rerank: RerankTrace | None = None
-    profile: str = ""
-    reformulation: Reformulation | None = None
-
-    @property
-    def degraded(self) -> tuple[str, ...]:
-        """Legs that should have answered and did not, and `rerank` when the reranker did not."""
-        failures = (LegStatus.FAILED, LegStatus.LATE)
-        legs = [leg.leg.value for leg in self.legs if leg.status in failures]
-        return (*legs, "rerank") if self.rerank is not None and self.rerank.status in failures else tuple(legs)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Passages, best first, and the explanation of their order."""
-
-    hits: tuple[Hit, ...]
-    trace: SearchTrace
 
 
 @dataclass(frozen=True, slots=True)

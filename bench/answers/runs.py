@@ -129,8 +129,8 @@ def run(
 ) -> AnswerRun:
     """Each question asked once, one after another, and its answer judged; the first one also beforehand, unmeasured.
 
-    Raises: UntrustworthyRun when an answer failed, a leg of the search or the model did not answer, or a collection
-    changed meanwhile.
+    Raises: UntrustworthyRun when an answer failed, a retriever of the search or the model did not answer, or a
+    collection changed meanwhile.
     """
     versions = _versions(collections)
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 from pgvector import HalfVector
 
@@ -28,11 +29,14 @@ from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import (
     ChunkEmbedding,
 )
+from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.search.pipeline import search
-from retrieval.types import Leg, SearchFilters, SearchPlan, SearchResult
+from retrieval.search.profiles import active_profile
+from retrieval.search.trace import SearchResult
+from retrieval.types import Retriever, SearchFilters
 
 WARM_UP = 10
-# Candidates of each leg, and the depth that recall is taken at.
+# Candidates of each retriever, and the depth that recall is taken at.
 DEPTH = 50
 
 # What is timed alone, in the order it is shown; behind it stands what a whole search says of its own stages.
@@ -41,7 +45,7 @@ ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """Milliseconds a question for each stage; ``recall`` of the vector leg against the comparison of every vector."""
+    """Milliseconds a question for each stage; ``recall`` of the vector retriever against exact comparison."""
 
     chunks: int
     build_seconds: float | None
@@ -81,7 +85,8 @@ def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
     asked = loaded.corpus.questions(WARM_UP + questions)
     filters = SearchFilters(collections=(loaded.collection.pk,))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
-    plan = _search(asked[0], filters).trace.plan
+    tuned = active_profile().settings
+    plan = plan_for(tuned, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
     for number, question in enumerate(asked):
         report("searching", number, len(asked))
         timed = _ask(question, filters, plan, first=number)
@@ -136,7 +141,7 @@ def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int)
 
     def whole() -> None:
         for stage, milliseconds in _search(question, filters).trace.timings_ms.items():
-            if stage not in tuple(Leg):
+            if stage not in tuple(Retriever):
                 timed.milliseconds[stage] = milliseconds
 
     parts: list[tuple[str, Callable[[], None]]] = [
@@ -157,13 +162,15 @@ def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int)
 def _search(question: str, filters: SearchFilters) -> SearchResult:
     result = search(question, filters)
     if result.trace.degraded:
-        errors = [leg.error for leg in result.trace.legs] + [result.trace.rerank.error if result.trace.rerank else ""]
+        errors = [retriever.error for retriever in result.trace.retrievers] + [
+            result.trace.rerank.error if result.trace.rerank else ""
+        ]
         raise UntrustworthyRun(f"A part of the search did not answer: {'; '.join(filter(None, errors))}")
     return result
 
 
 def _tsquery(question: str, filters: SearchFilters) -> str:
-    """The condition that the lexical leg searches with; matches nothing for a question without a known word."""
+    """The condition that the lexical retriever searches with; matches nothing for a question without a known word."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.debugging.labels import grouped
+from chat.debugging.labels import grouped, numbered
 
 
 def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
@@ -17,46 +17,29 @@ def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
     """
     if not counted:
         return ()
-
-    def number(name: str) -> int:
-        return int(counted.get(name, 0))
-
-    said = [ngettext("%(number)s hit", "%(number)s hits", number("hits")) % {"number": grouped(number("hits"))}]
-    for name, told in (
-        (
-            "repeats_dropped",
-            ngettext("%(number)s repeat dropped", "%(number)s repeats dropped", number("repeats_dropped")),
-        ),
-        (
-            "over_budget_dropped",
-            ngettext(
-                "%(number)s left out for lack of room",
-                "%(number)s left out for lack of room",
-                number("over_budget_dropped"),
-            ),
-        ),
-        (
-            "neighbours_added",
-            ngettext("%(number)s neighbour added", "%(number)s neighbours added", number("neighbours_added")),
-        ),
-        (
-            "overlap_characters_stripped",
-            ngettext(
-                "%(number)s character of overlap stripped",
-                "%(number)s characters of overlap stripped",
-                number("overlap_characters_stripped"),
-            ),
-        ),
-    ):
-        if number(name):
-            said.append(told % {"number": grouped(number(name))})
-    blocks = ngettext("%(number)s block", "%(number)s blocks", number("blocks")) % {"number": grouped(number("blocks"))}
-    documents = ngettext("%(number)s document", "%(number)s documents", number("documents")) % {
-        "number": grouped(number("documents"))
-    }
-    said.append(_("%(blocks)s from %(documents)s") % {"blocks": blocks, "documents": documents})
-    said.append(
-        _("%(tokens)s of %(budget)s tokens")
-        % {"tokens": grouped(number("tokens")), "budget": grouped(number("budget_tokens"))}
+    hits, repeats, left_out, added, stripped, blocks, documents, tokens, budget = (
+        counted.get(name, 0)
+        for name in (
+            *("hits", "repeats_dropped", "over_budget_dropped", "neighbours_added", "overlap_characters_stripped"),
+            *("blocks", "documents", "tokens", "budget_tokens"),
+        )
     )
-    return tuple(said)
+    happened = (
+        (ngettext("%(number)s repeat dropped", "%(number)s repeats dropped", repeats), repeats),
+        (ngettext("%(number)s left out for lack of room", "%(number)s left out for lack of room", left_out), left_out),
+        (ngettext("%(number)s neighbour added", "%(number)s neighbours added", added), added),
+        (
+            ngettext("%(number)s character of overlap stripped", "%(number)s characters of overlap stripped", stripped),
+            stripped,
+        ),
+    )
+    return (
+        numbered(ngettext("%(number)s hit", "%(number)s hits", hits), hits),
+        *(numbered(text, number) for text, number in happened if number),
+        _("%(blocks)s from %(documents)s")
+        % {
+            "blocks": numbered(ngettext("%(number)s block", "%(number)s blocks", blocks), blocks),
+            "documents": numbered(ngettext("%(number)s document", "%(number)s documents", documents), documents),
+        },
+        _("%(tokens)s of %(budget)s tokens") % {"tokens": grouped(tokens), "budget": grouped(budget)},
+    )

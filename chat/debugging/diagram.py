@@ -97,17 +97,17 @@ UNITS_PER_COLUMN = 6.5
 UNITS_PER_TITLE_COLUMN = 7.2
 HEAD = 6
 
-LEGS = ("vector", "lexical")
+RETRIEVERS = ("vector", "lexical")
 # A slot is a step, or steps that run at once.
 Slot = str | tuple[str, ...]
 ROWS: tuple[tuple[Slot, ...], ...] = (
-    ("question", "reformulation", "classification", LEGS, "fusion"),
+    ("question", "reformulation", "classification", RETRIEVERS, "fusion"),
     ("rerank", "support", "context", "generator", "check"),
 )
 
 
 def wide(steps: Sequence[Step]) -> Diagram:
-    """Two rows of five; the legs stand one above the other. ``steps`` are all those that ROWS names."""
+    """Two rows of five; the retrievers stand one above the other. ``steps`` are all those that ROWS names."""
     by_name = {step.name: step for step in steps}
     width, height, across, down = 196, 84, 23, 44
     first_row = 2 * height + 14
@@ -116,8 +116,8 @@ def wide(steps: Sequence[Step]) -> Diagram:
         for column, slot in enumerate(row):
             x = 1 + column * (width + across)
             if isinstance(slot, tuple):
-                for place, leg in enumerate(slot):
-                    boxes[leg] = _box(by_name[leg], x, 1 + place * (height + 14), width, height, 3)
+                for place, retriever in enumerate(slot):
+                    boxes[retriever] = _box(by_name[retriever], x, 1 + place * (height + 14), width, height, 3)
                 continue
             y = 1 + ((first_row - height) // 2 if number == 0 else first_row + down)
             boxes[slot] = _box(by_name[slot], x, y, width, height, 3)
@@ -137,7 +137,7 @@ def wide(steps: Sequence[Step]) -> Diagram:
 
 
 def narrow(steps: Sequence[Step]) -> Diagram:
-    """One column; the legs stand beside each other. ``steps`` are all those that ROWS names."""
+    """One column; the retrievers stand beside each other. ``steps`` are all those that ROWS names."""
     by_name = {step.name: step for step in steps}
     width, gap = 340, 20
     boxes: dict[str, Box] = {}
@@ -145,7 +145,9 @@ def narrow(steps: Sequence[Step]) -> Diagram:
     for slot in (slot for row in ROWS for slot in row):
         if isinstance(slot, tuple):
             half = (width - 12) // 2
-            beside = [_box(by_name[leg], 1 + place * (half + 12), y, half, 0, 3) for place, leg in enumerate(slot)]
+            beside = [
+                _box(by_name[retriever], 1 + place * (half + 12), y, half, 0, 3) for place, retriever in enumerate(slot)
+            ]
             height = max(box.height for box in beside)
             boxes |= {box.step.name: replace(box, height=height) for box in beside}
         else:
@@ -212,7 +214,7 @@ def _ordered(boxes: Mapping[str, Box], steps: Sequence[Step]) -> tuple[Box, ...]
 
 
 def _pairs(row: Sequence[Slot]) -> list[tuple[str, str]]:
-    """What is joined by an arrow in a row: each with the next one, and each leg with its neighbours."""
+    """What is joined by an arrow in a row: each with the next one, and each retriever with its neighbours."""
 
     def names(slot: Slot) -> tuple[str, ...]:
         return (slot,) if isinstance(slot, str) else slot

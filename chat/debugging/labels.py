@@ -50,3 +50,8 @@ def reason_label(name: str) -> str:
 def grouped(number: int) -> str:
     """A count with its thousands set apart, as the reader's language does it."""
     return str(number_format(number, force_grouping=True))
+
+
+def numbered(text: str, number: int) -> str:
+    """A text with its count in place of ``%(number)s``."""
+    return text % {"number": grouped(number)}

@@ -19,14 +19,14 @@ from chat.debugging.reach import filters_of_both
 from chat.debugging.sentences import Sentence, sentences_of
 from chat.debugging.snippets import snippet
 from chat.debugging.steps import steps_of
+from chat.debugging.trace import AnswerTrace, read_trace
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import passage_url
 from retrieval.access import filters_for
-from retrieval.exceptions import InvalidQuery, LegFailed
+from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk
-from retrieval.search.explanation import without_errors
 from retrieval.search.passages import load_passages
 from retrieval.search.reranking import with_word_matches
 
@@ -41,7 +41,7 @@ class Panel:
     """
 
     answer: Answer
-    trace: Mapping[str, Any]
+    trace: AnswerTrace
     steps: tuple[Step, ...]
     diagrams: tuple[Diagram, ...]
     search_bars: tuple[tuple[str, Bar], ...]
@@ -56,7 +56,7 @@ class Panel:
 
     @property
     def kept(self) -> int:
-        return sum(row.rank is not None for row in self.rows)
+        return sum(row.candidate.rank is not None for row in self.rows)
 
     @property
     def dropped(self) -> int:
@@ -69,10 +69,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     Reads the passages as they are now; one that is gone shows the beginning that the trace has kept, one whose
     collection the viewer may not read any more none of its words. None when nothing was searched.
     """
-    shown = answer.trace if may_read_all(viewer) else without_errors(answer.trace)
-    trace = with_word_matches(shown) if answer.trace else {}
-    if not trace:
+    saved = read_trace(answer.trace)
+    if saved is None:
         return None
+    trace = with_word_matches(saved if may_read_all(viewer) else saved.without_errors())
     matches, not_counted = _lexical_matches(answer, trace, viewer)
     sentences = sentences_of(answer)
     steps = steps_of(answer, trace, sentences, matches)
@@ -81,10 +81,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         trace=trace,
         steps=steps,
         diagrams=(wide(steps), narrow(steps)),
-        search_bars=_labelled(search_bars(trace.get("timings_ms", {}))),
-        answer_bars=_labelled(answer_bars(answer.timings_ms, trace.get("timings_ms", {}).get("total"))),
+        search_bars=_labelled(search_bars(trace.timings_ms)),
+        answer_bars=_labelled(answer_bars(answer.timings_ms, trace.timings_ms.get("total"))),
         weights=used_weights(trace),
-        context=context_in_words(trace.get("assembly") or {}),
+        context=context_in_words(trace.assembly),
         sentences=sentences,
         rows=candidate_rows(trace, _shown(trace, viewer)),
         lexical_matches=matches,
@@ -97,26 +97,26 @@ def _labelled(bars: tuple[Bar, ...]) -> tuple[tuple[str, Bar], ...]:
     return tuple((stage_label(bar.name), bar) for bar in bars)
 
 
-def _lexical_matches(answer: Answer, trace: Mapping[str, Any], viewer: Any) -> tuple[int | None, str]:
+def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
     """How many passages match the words by now; None, with the reason, when they cannot be counted."""
     try:
         filters = filters_of_both(answer, viewer)
         if not filters.collections:
             return None, _("the documents of this answer may not be searched any more")
-        return count_matches(trace["query"], filters), ""
+        return count_matches(trace.query, filters), ""
     except InvalidQuery as error:
         return None, str(error)
-    except LegFailed as error:
+    except RetrieverFailed as error:
         logger.warning("The matches of answer %s could not be counted: %s", answer.pk, error)
         return None, str(error) if may_read_all(viewer) else ""
 
 
-def _shown(trace: Mapping[str, Any], viewer: Any) -> dict[int, Shown]:
+def _shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
     """The candidates' passages around what matched in them; closed those of collections that the viewer may not read.
 
     One that is gone is missing.
     """
-    terms = {candidate["chunk_id"]: candidate["matched_terms"] for candidate in trace["candidates"]}
+    terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
     readable = set(filters_for(viewer).collections)
     kept_in = dict(Chunk.objects.filter(pk__in=terms).values_list("pk", "collection"))
     closed = [pk for pk, collection in kept_in.items() if collection not in readable]

@@ -13,14 +13,14 @@ from django.utils.translation import gettext as _
 from chat import conf
 from chat.conversations.history import turns_before
 from chat.debugging.differences import Change, differing
+from chat.debugging.trace import read_trace
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.models import Answer
 from chat.protocols import AnswerGenerator
 from chat.types import Source
-from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
 from retrieval.search import profiles
-from retrieval.search.comparison import Comparison, Part, Row, Side, compare
+from retrieval.search.comparison import Part, ProfileComparison, Row, Side, compare
 from retrieval.search.profiles import BUILT_IN, NamedProfile
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -84,7 +84,7 @@ class Written:
 class Replay:
     """Both searches, passage by passage, and, where asked for, both texts by the generator ``writer``."""
 
-    comparison: Comparison
+    comparison: ProfileComparison
     moves: tuple[Move, ...]
     writer: str = ""
     texts: tuple[Written, Written] | None = None
@@ -121,7 +121,8 @@ class Replay:
 
 def baseline_of(answer: Answer) -> Baseline:
     """The settings that the answer was searched with; those in force, with a notice, when they cannot be had."""
-    version, name = answer.profile_version, answer.trace.get("profile", "")
+    trace = read_trace(answer.trace)
+    version, name = answer.profile_version, trace.profile if trace else ""
     notice = ""
     if version is not None:
         try:
@@ -136,24 +137,8 @@ def baseline_of(answer: Answer) -> Baseline:
         if profile.name != name:
             notice = _("The search profile of this answer is gone; this starts from the one in force.")
     if answer.method:
-        profile = replace(profile, settings=_as_published(profile.settings, SearchMethod(answer.method)))
+        profile = replace(profile, settings=profile.settings.as_published(SearchMethod(answer.method)))
     return Baseline(profile, notice)
-
-
-def _as_published(settings: ProfileSettings, method: SearchMethod) -> ProfileSettings:
-    """What :func:`retrieval.ranking.plans.plan_for` makes of a method that is asked for by name, as settings."""
-    return replace(
-        settings,
-        method=method,
-        weights=None,
-        rrf_k=60,
-        both_legs_bonus=0.1,
-        score_threshold=None,
-        reformulate=False,
-        reranker=NO_RERANKER,
-        metadata_boosts=(),
-        neighbour_support=0.0,
-    )
 
 
 def replay(
@@ -177,7 +162,7 @@ def replay(
     return Replay(comparison, _moves(comparison), writer.name if writer else "", texts)
 
 
-def _moves(comparison: Comparison) -> tuple[Move, ...]:
+def _moves(comparison: ProfileComparison) -> tuple[Move, ...]:
     """What the later search returns, in its order, then what only the earlier one did."""
     before, after = (_by_chunk(side) for side in comparison.sides)
     returned = [row.candidate.chunk_id for side in reversed(comparison.sides) for row in side.rows]
@@ -212,7 +197,7 @@ def _name(part: Part) -> tuple[str, str]:
 
 
 def _texts(
-    answer: Answer, comparison: Comparison, writer: AnswerGenerator, *, follows: bool
+    answer: Answer, comparison: ProfileComparison, writer: AnswerGenerator, *, follows: bool
 ) -> tuple[Written, Written]:
     """What the writer makes of both contexts; the saved text for the first, where it wrote that one."""
     before, after = comparison.sides

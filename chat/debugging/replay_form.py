@@ -13,16 +13,14 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.debugging.replay import writers
-from retrieval.ranking.plans import METHOD_WEIGHTS, NO_RERANKER
-from retrieval.ranking.profile import RANGES, ImproperProfile, ProfileSettings
-from retrieval.types import QueryClass, SearchMethod, Weights
+from retrieval.admin.profile_fields import setting_field
+from retrieval.ranking.plans import weights_for
+from retrieval.ranking.profile import NO_RERANKER, SETTINGS, SINGLE_METHODS, ImproperProfile, ProfileSettings
+from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
+# The settings that can be changed as they are, and what the form calls them.
+REPLAYED = {name: setting.replay for name, setting in SETTINGS.items() if setting.replay}
 WRITERS = {"": _("no"), "quoted": _("yes, quoted from the documents"), "model": _("yes, by the language model")}
-
-
-def _whole(name: str, label: Any) -> forms.IntegerField:
-    low, high = RANGES[name]
-    return forms.IntegerField(label=label, min_value=int(low), max_value=int(high))
 
 
 class ReplayForm(forms.Form):
@@ -31,65 +29,44 @@ class ReplayForm(forms.Form):
     ``changed_settings`` are the settings to search with, ``change`` the setting, with both values, in words.
     """
 
-    method = forms.ChoiceField(label=_("Method"), choices=[(method.value, method.value) for method in SearchMethod])
     vector_weight = forms.FloatField(
         label=_("Vector weight"),
         min_value=0,
         max_value=1,
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
-    reranker = forms.ChoiceField(label=_("Reranker"))
-    depth = _whole("depth", _("Depth of each leg"))
-    top_k = _whole("top_k", _("Passages returned"))
-    context_neighbours = _whole("context_neighbours", _("Neighbours in the context"))
-    neighbour_support = forms.FloatField(
-        label=_("Support of neighbours"),
-        min_value=0,
-        max_value=1,
-        widget=forms.NumberInput(attrs={"step": "any"}),
-    )
     boosts = forms.BooleanField(label=_("Boosts"), required=False)
-    reformulate = forms.BooleanField(label=_("Reformulation"), required=False)
     writer = forms.ChoiceField(label=_("Write the answer too"), required=False)
 
     def __init__(
-        self, data: Mapping[str, Any] | None, *, baseline: ProfileSettings, query_class: str, prefix: str
+        self, data: Mapping[str, Any] | None, *, baseline: ProfileSettings, query_class: QueryClass, prefix: str
     ) -> None:
         self._baseline = baseline
-        self._query_class = QueryClass(query_class) if query_class in set(QueryClass) else QueryClass.DEFAULT
-        super().__init__(data, initial=self._as_it_was(), prefix=prefix, label_suffix="", auto_id="%s")
+        weights = weights_for(baseline, query_class)
+        initial = {
+            **{name: getattr(baseline, name) for name in REPLAYED},
+            "method": baseline.method.value,
+            # The vector retriever's share of the weights that the answer's plan began with.
+            "vector_weight": round(weights.vector / (weights.vector + weights.lexical), 3),
+            "boosts": bool(baseline.metadata_boosts),
+        }
+        super().__init__(data, initial=initial, prefix=prefix, label_suffix="", auto_id="%s")
+        for name, label in REPLAYED.items():
+            self.fields[name] = setting_field(name)
+            self.fields[name].label, self.fields[name].help_text = _t(label), ""
+        self.order_fields(["method", "vector_weight", *REPLAYED])
         names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, baseline.reranker])
-        self.fields["reranker"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+        choices = {"method": SearchMethod, "reranker": names}
+        for name, values in choices.items():
+            self.fields[name].choices = [(str(value), str(value)) for value in values]  # type: ignore[attr-defined]
         self.fields["writer"].choices = [(name, WRITERS[name]) for name in ("", *writers())]  # type: ignore[attr-defined]
         if not baseline.metadata_boosts:
             del self.fields["boosts"]
-        if baseline.method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
-            # One leg alone is asked: its share changes nothing.
+        if baseline.method in SINGLE_METHODS:
+            # One retriever alone is asked: its share changes nothing.
             del self.fields["vector_weight"]
         self.changed_settings = baseline
         self.change: tuple[str, str, str] = ("", "", "")
-
-    def _as_it_was(self) -> dict[str, Any]:
-        was = self._baseline
-        named = ("reranker", "depth", "top_k", "context_neighbours", "neighbour_support", "reformulate")
-        return {
-            "method": was.method.value,
-            "vector_weight": self._vector_weight,
-            "boosts": bool(was.metadata_boosts),
-            **{name: getattr(was, name) for name in named},
-        }
-
-    @property
-    def _vector_weight(self) -> float:
-        """The vector leg's share of the weights that the answer's plan began with."""
-        was = self._baseline
-        if was.method is SearchMethod.ADAPTIVE:
-            weights = was.class_weights[self._query_class]
-        elif was.weights is None or was.method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
-            weights = METHOD_WEIGHTS[was.method]
-        else:
-            weights = was.weights
-        return round(weights.vector / (weights.vector + weights.lexical), 3)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -115,7 +92,7 @@ class ReplayForm(forms.Form):
         if name == "method":
             return replace(was, method=SearchMethod(value))
         if name == "vector_weight":
-            weights = Weights(vector=value, lexical=1 - value)
+            weights = RetrieverWeights(vector=value, lexical=1 - value)
             return replace(was, weights=weights, class_weights=dict.fromkeys(was.class_weights, weights))
         if name == "boosts":
             return replace(was, metadata_boosts=())

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class PanelScore:
     """What a judge said of an answer. ``score`` lies in [0, 1]; None while ``pending``, and with an ``error``.
 
     ``error`` is for engineers, never for visitors; ``reason`` is for everybody who may see the panel.
@@ -34,7 +34,7 @@ class Score:
     pending: bool = False
 
 
-ScoreProvider = Callable[[Answer], Iterable[Score]]
+ScoreProvider = Callable[[Answer], Iterable[PanelScore]]
 
 _providers: list[ScoreProvider] = []
 
@@ -45,16 +45,16 @@ def register(provider: ScoreProvider) -> None:
         _providers.append(provider)
 
 
-def scores_of(answer: Answer) -> tuple[Score, ...]:
+def scores_of(answer: Answer) -> tuple[PanelScore, ...]:
     """The scores of all providers, in the order of their registration; empty without providers.
 
     A provider that fails is announced in the log and by a row of its own; the others are shown all the same.
     """
-    scores: list[Score] = []
+    scores: list[PanelScore] = []
     for provider in tuple(_providers):
         try:
             scores += provider(answer)
         except Exception as error:
             logger.exception("Scores of answer %s could not be read.", answer.pk)
-            scores.append(Score(_("scores"), error=f"{type(error).__name__}: {error}"))
+            scores.append(PanelScore(_("scores"), error=f"{type(error).__name__}: {error}"))
     return tuple(scores)

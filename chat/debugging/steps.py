@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.debugging.candidates import used_weights
-from chat.debugging.diagram import LEGS, Step, StepState
-from chat.debugging.labels import grouped
+from chat.debugging.diagram import RETRIEVERS, Step, StepState
+from chat.debugging.labels import grouped, numbered
 from chat.debugging.sentences import Sentence, supported_count
+from chat.debugging.trace import AnswerTrace
 from chat.models import Answer
+from retrieval.search.trace import StageStatus
+from retrieval.types import Retriever
 
-_STATES = {"ok": StepState.OK, "off": StepState.OFF, "failed": StepState.FAILED, "late": StepState.FAILED}
+_STATES = {
+    StageStatus.OK: StepState.OK,
+    StageStatus.OFF: StepState.OFF,
+    StageStatus.FAILED: StepState.FAILED,
+    StageStatus.LATE: StepState.FAILED,
+}
 
 
 def steps_of(
-    answer: Answer, trace: Mapping[str, Any], sentences: Sequence[Sentence], lexical_matches: int | None = None
+    answer: Answer, trace: AnswerTrace, sentences: Sequence[Sentence], lexical_matches: int | None = None
 ) -> tuple[Step, ...]:
     """A step for each stage that :data:`chat.debugging.diagram.ROWS` names, whether it ran or not."""
-    timings = trace.get("timings_ms", {})
+    timings = trace.timings_ms
     return (
         Step("question", _("Question"), (answer.question,), badge=_total(answer)),
         _reformulation(trace, timings),
         _classification(trace, timings),
-        *(_leg(trace, leg, lexical_matches if leg == "lexical" else None) for leg in LEGS),
+        _retriever(trace, Retriever.VECTOR, None),
+        _retriever(trace, Retriever.LEXICAL, lexical_matches),
         _fusion(trace, timings),
         _rerank(trace),
         _support(trace, timings),
@@ -37,98 +45,90 @@ def steps_of(
     )
 
 
-def _reformulation(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+def _reformulation(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     title = _("Reformulated")
-    done = trace.get("reformulation")
-    if not done:
+    done = trace.reformulation
+    if done is None:
         return Step("reformulation", title, (_("searched as it was asked"),), StepState.OFF, _("off"))
     badge = _ms(timings.get("reformulate"))
-    if not done["changed"]:
-        return Step("reformulation", title, (_("nothing to change"), _by(done["by"])), StepState.IDLE, badge)
-    state = StepState.FAILED if done.get("notice") else StepState.OK
-    return Step("reformulation", title, (f"“{done['query']}”", _by(done["by"])), state, badge)
+    if not done.changed:
+        return Step("reformulation", title, (_("nothing to change"), _by(done.by)), StepState.IDLE, badge)
+    state = StepState.FAILED if done.notice else StepState.OK
+    return Step("reformulation", title, (f"“{done.query}”", _by(done.by)), state, badge)
 
 
 def _by(name: str) -> str:
     return _("by %s") % name
 
 
-def _classification(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+def _classification(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     weights = used_weights(trace)
     shares = _("vector %(vector)s · lexical %(lexical)s") % {
-        leg: number_format(round(weights.get(leg, 0.0), 2)) for leg in LEGS
+        retriever: number_format(round(weights.get(retriever, 0.0), 2)) for retriever in RETRIEVERS
     }
-    details = (_("class: %s") % trace["query_class"], shares, trace["rule"])
+    details = (_("class: %s") % trace.query_class, shares, trace.rule)
     return Step("classification", _("Class and weights"), details, badge=_ms(timings.get("classify")))
 
 
-def _leg(trace: Mapping[str, Any], name: str, matches: int | None) -> Step:
-    title = _("Vector leg") if name == "vector" else _("Lexical leg")
-    leg = next((leg for leg in trace["legs"] if leg["leg"] == name), None)
-    state = _STATES.get(leg["status"], StepState.FAILED) if leg else StepState.OFF
-    if leg is None or state is StepState.OFF:
+def _retriever(trace: AnswerTrace, name: Retriever, matches: int | None) -> Step:
+    title = _("Vector leg") if name is Retriever.VECTOR else _("Lexical leg")
+    asked = next((each for each in trace.retrievers if each.retriever is name), None)
+    state = _STATES[asked.status] if asked else StepState.OFF
+    if asked is None or state is StepState.OFF:
         return Step(name, title, (_("not asked by this method"),), StepState.OFF, _("off"))
     if state is StepState.FAILED:
-        return Step(name, title, (_("did not answer"),), state, _status(leg["status"]))
-    returned = ngettext("%(number)s returned", "%(number)s returned", leg["returned"]) % {
-        "number": grouped(leg["returned"])
-    }
-    details = [returned]
+        return Step(name, title, (_("did not answer"),), state, _status(asked.status))
+    details = [numbered(ngettext("%(number)s returned", "%(number)s returned", asked.returned), asked.returned)]
     if matches is not None:
-        details.append(
-            ngettext("%(number)s passage matches", "%(number)s passages match", matches) % {"number": grouped(matches)}
-        )
-    for typed, meant in leg.get("expansions", {}).items():
-        details.append(f"{typed} → {', '.join(meant)}")
-    if leg.get("error"):
+        details.append(numbered(ngettext("%(number)s passage matches", "%(number)s passages match", matches), matches))
+    details += [f"{typed} → {', '.join(meant)}" for typed, meant in asked.expansions.items()]
+    if asked.error:
         details.append(_("its scores are incomplete"))
-    return Step(name, title, tuple(details), state, _ms(leg["milliseconds"]))
+    return Step(name, title, tuple(details), state, _ms(asked.milliseconds))
 
 
-def _fusion(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
-    number = len(trace["candidates"])
-    candidates = ngettext("%(number)s candidate", "%(number)s candidates", number) % {"number": grouped(number)}
-    details = [_("method: %s") % trace["search_method"], candidates]
-    if any(candidate.get("boosts") for candidate in trace["candidates"]):
+def _fusion(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
+    number = len(trace.candidates)
+    candidates = numbered(ngettext("%(number)s candidate", "%(number)s candidates", number), number)
+    details = [_("method: %s") % trace.search_method, candidates]
+    if any(candidate.boosts for candidate in trace.candidates):
         details.append(_("with boosts"))
-    alone = sum(leg["status"] == "ok" for leg in trace["legs"]) < 2
+    alone = sum(each.status is StageStatus.OK for each in trace.retrievers) < 2
     return Step(
         "fusion", _("Fusion"), tuple(details), StepState.IDLE if alone else StepState.OK, _ms(timings.get("fuse"))
     )
 
 
-def _rerank(trace: Mapping[str, Any]) -> Step:
+def _rerank(trace: AnswerTrace) -> Step:
     title = _("Reranker")
-    done = trace.get("rerank")
-    if not done:
+    done = trace.rerank
+    if done is None:
         return Step("rerank", title, (_("the fused order stands"),), StepState.OFF, _("off"))
-    state = _STATES.get(done["status"], StepState.FAILED)
+    state = _STATES[done.status]
     if state is not StepState.OK:
-        return Step("rerank", title, (done["reranker"], _("the fused order stands")), state, _status(done["status"]))
-    judged = ngettext("%(number)s judged", "%(number)s judged", done["judged"]) % {"number": grouped(done["judged"])}
-    decides = _("decides alone") if done["weight"] is None else _("weight %s") % number_format(done["weight"])
-    return Step("rerank", title, (done["reranker"], f"{judged} · {decides}"), state, _ms(done["milliseconds"]))
+        return Step("rerank", title, (done.reranker, _("the fused order stands")), state, _status(done.status))
+    judged = numbered(ngettext("%(number)s judged", "%(number)s judged", done.judged), done.judged)
+    decides = _("decides alone") if done.weight is None else _("weight %s") % number_format(done.weight)
+    return Step("rerank", title, (done.reranker, f"{judged} · {decides}"), state, _ms(done.milliseconds))
 
 
-def _support(trace: Mapping[str, Any], timings: Mapping[str, float]) -> Step:
+def _support(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     title = _("Neighbours")
     if "support" not in timings:
         return Step("support", title, (_("nothing added"),), StepState.OFF, _("off"))
-    lifted = sum(bool(candidate.get("support")) for candidate in trace["candidates"])
-    told = ngettext("%(number)s score moved", "%(number)s scores moved", lifted) % {"number": grouped(lifted)}
+    lifted = sum(bool(candidate.support) for candidate in trace.candidates)
+    told = numbered(ngettext("%(number)s score moved", "%(number)s scores moved", lifted), lifted)
     return Step("support", title, (told,), StepState.OK if lifted else StepState.IDLE, _ms(timings["support"]))
 
 
-def _context(trace: Mapping[str, Any]) -> Step:
+def _context(trace: AnswerTrace) -> Step:
     title = _("Context")
-    counted = trace.get("assembly") or {}
-    kept = sum(candidate["rank"] is not None for candidate in trace["candidates"])
-    returned = ngettext("%(number)s passage kept", "%(number)s passages kept", kept) % {"number": grouped(kept)}
+    counted = trace.assembly
+    kept = sum(candidate.rank is not None for candidate in trace.candidates)
+    returned = numbered(ngettext("%(number)s passage kept", "%(number)s passages kept", kept), kept)
     if not counted.get("blocks"):
         return Step("context", title, (returned,), StepState.OFF, _("empty"))
-    blocks = ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]) % {
-        "number": grouped(counted["blocks"])
-    }
+    blocks = numbered(ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]), counted["blocks"])
     tokens = _("%(tokens)s of %(budget)s tokens") % {
         "tokens": grouped(counted["tokens"]),
         "budget": grouped(counted["budget_tokens"]),
@@ -146,7 +146,7 @@ def _generator(answer: Answer) -> Step:
     details = [answer.generator or _("nobody")]
     if answer.usage:
         tokens = answer.usage["prompt_tokens"] + answer.usage["completion_tokens"]
-        details.append(ngettext("%(number)s token", "%(number)s tokens", tokens) % {"number": grouped(tokens)})
+        details.append(numbered(ngettext("%(number)s token", "%(number)s tokens", tokens), tokens))
     if answer.repeats_id:
         details.append(_("repeated from an earlier answer"))
     if answer.refused:

@@ -1,7 +1,7 @@
 """When each stage of an answer began and how long it took. Pure Python.
 
 Durations are what is measured; where a stage begins follows from the order of the work: the stages of a search come one
-after the other, and the two legs begin together.
+after the other, and the two retrievers begin together.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# The order of the work. Beside the stages themselves, `legs` waits for the two that run at once.
+# The order of the work. Beside the stages themselves, `retrievers` waits for the two that run at once.
 _SEARCH = ("reformulate", "classify", "legs", "scores", "fuse", "rerank", "support", "load")
 _AT_ONCE = ("vector", "lexical")
 
@@ -37,7 +37,11 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
             continue
         bars.append(_bar(stage, at, timings_ms[stage], whole))
         if stage == "legs":
-            bars += [_bar(leg, at, timings_ms[leg], whole, nested=True) for leg in _AT_ONCE if timings_ms.get(leg)]
+            bars += [
+                _bar(retriever, at, timings_ms[retriever], whole, nested=True)
+                for retriever in _AT_ONCE
+                if timings_ms.get(retriever)
+            ]
         at += timings_ms[stage]
     known = {*_SEARCH, *_AT_ONCE, "total"}
     bars += [Bar(stage, None, timings_ms[stage]) for stage in sorted(timings_ms) if stage not in known]

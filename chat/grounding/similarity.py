@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from chat.grounding.passages import AssertionCheck, SentenceMatch
     from retrieval.dense.token_vectors import TokenEncoding
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
     EncodeAll = Callable[[Sequence[str]], Sequence[TokenEncoding]]
     """One encoding a text, in order, as a `TokenEmbedder` gives them."""

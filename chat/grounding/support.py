@@ -16,7 +16,7 @@ from chat.grounding.words import contradicts, pairs, stem_weight
 
 if TYPE_CHECKING:
     from chat.grounding.similarity import EncodeAll
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 
 class Reason(StrEnum):

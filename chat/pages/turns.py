@@ -187,5 +187,7 @@ def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),
         "rerank": _("The passages could not be looked at a second time; their order is that of the first look."),
     }
-    said = [sentences.get(leg) or _("A part of the search did not answer: %s.") % leg for leg in degraded]
+    said = [
+        sentences.get(retriever) or _("A part of the search did not answer: %s.") % retriever for retriever in degraded
+    ]
     return tuple([*said, notice] if notice else said)

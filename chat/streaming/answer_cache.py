@@ -100,8 +100,8 @@ def key_of(
 def find(key: str) -> Repeated | None:
     """The newest answer that may serve for this key; None without one.
 
-    Only a complete answer without a notice, with all legs of the search, that is not too old, and that nobody who got
-    it, first or again, found unhelpful.
+    Only a complete answer without a notice, with all retrievers of the search, that is not too old, and that nobody who
+    got it, first or again, found unhelpful.
     """
     if not key:
         return None

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat import payloads
 from chat.conversations.history import collections_behind
+from chat.debugging.trace import PromptTrace, answer_trace
 from chat.injection.detection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
@@ -21,9 +22,9 @@ from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
 from chat.streaming import answer_cache
 from chat.types import Completed, Failed, Searched
+from retrieval.dataclass_json import to_json
 from retrieval.models import Chunk, Document
 from retrieval.resilience import disk
-from retrieval.search.explanation import trace_as_json
 from retrieval.search.passages import load_passages
 
 logger = logging.getLogger(__name__)
@@ -167,23 +168,14 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
 
 
 def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
-    """The trace as JSON, with what an engineer needs to recognise each candidate, and what became of the sources."""
-    explained: dict[str, Any] = trace_as_json(searched.trace)
-    explained["assembly"] = dict(searched.context.statistics)
-    instructed = [source.marker for source in searched.sources if holds_instructions(source.block.content)]
+    instructed = tuple(source.marker for source in searched.sources if holds_instructions(source.block.content))
     INSTRUCTED_SOURCES.inc(len(instructed))
-    explained["prompt"] = {
-        "version": draft.prompt_version,
-        "sources_left_out": list(draft.left_out),
-        "sources_with_instructions": instructed,
-    }
-    passages = load_passages([candidate["chunk_id"] for candidate in explained["candidates"]])
-    for candidate in explained["candidates"]:
-        passage = passages.get(candidate["chunk_id"])
-        if passage is not None:
-            preview = " ".join(passage.content.split())[:160]
-            candidate |= {"title": passage.document_title, "section": passage.section, "preview": preview}
-    return explained
+    prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed)
+    passages = load_passages([candidate.chunk_id for candidate in searched.trace.candidates])
+    stored: dict[str, Any] = to_json(
+        answer_trace(searched.trace, searched.context.statistics, prompt, passages.values())
+    )
+    return stored
 
 
 def _count(answer: Answer) -> None:

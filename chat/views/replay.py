@@ -14,10 +14,12 @@ from chat.conversations.rights import may_read_all
 from chat.debugging.reach import filters_of_both
 from chat.debugging.replay import Baseline, baseline_of, replay, writers
 from chat.debugging.replay_form import ReplayForm
+from chat.debugging.trace import read_trace
 from chat.models import Answer
 from chat.throttling import QuestionThrottle
 from chat.views.access import explainable_answer, for_visitors
 from retrieval.exceptions import InvalidQuery
+from retrieval.types import QueryClass
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -51,12 +53,9 @@ def replay_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 def form_for(answer: Answer, baseline: Baseline | None = None, data: Any = None) -> ReplayForm:
     baseline = baseline or baseline_of(answer)
-    return ReplayForm(
-        data,
-        baseline=baseline.profile.settings,
-        query_class=answer.trace.get("query_class", ""),
-        prefix=f"replay-{answer.pk}",
-    )
+    trace = read_trace(answer.trace)
+    query_class = trace.query_class if trace else QueryClass.DEFAULT
+    return ReplayForm(data, baseline=baseline.profile.settings, query_class=query_class, prefix=f"replay-{answer.pk}")
 
 
 def _page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chat.debugging.scores import Score as PanelScore
+from chat.debugging.scores import PanelScore
 from chat.models import Answer
 from evaluation.models import Judgement
 

@@ -27,7 +27,6 @@ from evaluation.runs.searching import SearchMeasurement
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile, from_json
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
@@ -132,10 +131,8 @@ def _task(run: EvaluationRun) -> Task:
 def _begin(task: Task, measurement: Measurement, version: int) -> None:
     """Write down what is about to be measured, and forget the results of an attempt that measured something else."""
     active_embedder()
-    if task.profile.settings.reranker != NO_RERANKER:
-        prepare = getattr(conf.reranker(task.profile.settings.reranker), "prepare", None)
-        if prepare is not None:
-            prepare()
+    if task.profile.settings.is_reranked:
+        conf.reranker(task.profile.settings.reranker).prepare()
     run = task.run
     now = {
         "fingerprint": fingerprint(task.questions, run.kind),

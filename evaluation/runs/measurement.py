@@ -10,7 +10,8 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun
 from evaluation.runs.measures import Result
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import LegStatus, SearchFilters, SearchTrace
+from retrieval.search.trace import SearchTrace, StageStatus
+from retrieval.types import SearchFilters
 
 
 class NotMeasured(EvaluationError):
@@ -57,8 +58,8 @@ class Measurement(Protocol):
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
     """Raises: NotMeasured when a part of the profile's search failed: what was found is another profile's result."""
-    errors = [leg.error for leg in trace.legs]
-    if trace.rerank is not None and trace.rerank.status is not LegStatus.OFF:
+    errors = [retriever.error for retriever in trace.retrievers]
+    if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
     if any(errors):
         told = "; ".join(filter(None, errors))

@@ -14,7 +14,7 @@ from evaluation.sets.resolution import resolve
 from evaluation.sets.scoring import judged_ranking
 from retrieval.exceptions import InvalidQuery
 from retrieval.search.pipeline import search
-from retrieval.types import SearchResult
+from retrieval.search.trace import SearchResult
 
 QUOTE_CHARACTERS = 200
 

@@ -1,4 +1,4 @@
-"""Form fields for settings of a search profile that are more than one number."""
+"""Form fields for the settings of a search profile."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _l
 
-from retrieval.ranking.profile import LARGEST_WEIGHT
-from retrieval.search.comparison import LEG_NAMES
-from retrieval.types import Leg, MetadataBoost, QueryClass, Weights
+from retrieval.ranking.profile import LARGEST_WEIGHT, SETTINGS, TYPES
+from retrieval.search.comparison import RETRIEVER_NAMES
+from retrieval.types import MetadataBoost, QueryClass, Retriever, RetrieverWeights
 
 # Rows for new boosts below those there are.
 EMPTY_ROWS = 3
@@ -49,49 +50,54 @@ class WeightsWidget(SiteTemplateMixin, forms.MultiWidget):
     template_name = "admin/retrieval/searchprofile/_weights.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        super().__init__({leg.value: _weight_input() for leg in LEG_NAMES}, attrs)
+        super().__init__({retriever.value: _weight_input() for retriever in RETRIEVER_NAMES}, attrs)
 
-    def decompress(self, value: Weights | None) -> list[float | None]:
-        return [None, None] if value is None else [value.of(leg) for leg in LEG_NAMES]
+    def decompress(self, value: RetrieverWeights | None) -> list[float | None]:
+        return [None, None] if value is None else [value.of(retriever) for retriever in RETRIEVER_NAMES]
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        context["inputs"] = list(zip(LEG_NAMES.values(), context["widget"]["subwidgets"], strict=True))
+        context["inputs"] = list(zip(RETRIEVER_NAMES.values(), context["widget"]["subwidgets"], strict=True))
         return context
 
 
 class WeightsField(forms.MultiValueField):
-    """:class:`Weights`, or None when both are left empty."""
+    """:class:`RetrieverWeights`, or None when both are left empty."""
 
     widget = WeightsWidget
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__([_weight_field() for _leg in LEG_NAMES], required=False, require_all_fields=False, **kwargs)
+        super().__init__(
+            [_weight_field() for _retriever in RETRIEVER_NAMES], required=False, require_all_fields=False, **kwargs
+        )
 
-    def compress(self, data_list: list[float | None]) -> Weights | None:
+    def compress(self, data_list: list[float | None]) -> RetrieverWeights | None:
         return None if all(number is None for number in data_list) else _weights(data_list)
 
 
 class ClassWeightsWidget(SiteTemplateMixin, forms.MultiWidget):
-    """A table: a row for each class of questions, a column for each leg."""
+    """A table: a row for each class of questions, a column for each retriever."""
 
     template_name = "admin/retrieval/searchprofile/_class_weights.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        names = [f"{query_class.value}_{leg.value}" for query_class in CLASS_NAMES for leg in LEG_NAMES]
+        names = [
+            f"{query_class.value}_{retriever.value}" for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES
+        ]
         super().__init__({name: _weight_input() for name in names}, attrs)
 
-    def decompress(self, value: Mapping[QueryClass, Weights] | None) -> list[float | None]:
+    def decompress(self, value: Mapping[QueryClass, RetrieverWeights] | None) -> list[float | None]:
         if value is None:
             return [None] * len(self.widgets)
-        return [value[query_class].of(leg) for query_class in CLASS_NAMES for leg in LEG_NAMES]
+        return [value[query_class].of(retriever) for query_class in CLASS_NAMES for retriever in RETRIEVER_NAMES]
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
         inputs = iter(context["widget"]["subwidgets"])
-        context["legs"] = list(LEG_NAMES.values())
+        context["legs"] = list(RETRIEVER_NAMES.values())
         context["rows"] = [
-            (label, [(leg_label, next(inputs)) for leg_label in LEG_NAMES.values()]) for label in CLASS_NAMES.values()
+            (label, [(label_of_retriever, next(inputs)) for label_of_retriever in RETRIEVER_NAMES.values()])
+            for label in CLASS_NAMES.values()
         ]
         return context
 
@@ -103,14 +109,16 @@ class ClassWeightsField(forms.MultiValueField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
-            [_weight_field() for _class in CLASS_NAMES for _leg in LEG_NAMES], require_all_fields=False, **kwargs
+            [_weight_field() for _class in CLASS_NAMES for _retriever in RETRIEVER_NAMES],
+            require_all_fields=False,
+            **kwargs,
         )
 
-    def compress(self, data_list: list[float | None]) -> dict[QueryClass, Weights]:
+    def compress(self, data_list: list[float | None]) -> dict[QueryClass, RetrieverWeights]:
         weights, errors = {}, []
         for place, (query_class, label) in enumerate(CLASS_NAMES.items()):
             try:
-                weights[query_class] = _weights(data_list[len(LEG_NAMES) * place :][: len(LEG_NAMES)])
+                weights[query_class] = _weights(data_list[len(RETRIEVER_NAMES) * place :][: len(RETRIEVER_NAMES)])
             except ValidationError as error:
                 errors += [f"{label}: {message}" for message in error.messages]
         if errors:
@@ -118,14 +126,14 @@ class ClassWeightsField(forms.MultiValueField):
         return weights
 
 
-def _weights(numbers: Sequence[float | None]) -> Weights:
-    by_leg = dict(zip(LEG_NAMES, numbers, strict=True))
-    vector, lexical = by_leg[Leg.VECTOR], by_leg[Leg.LEXICAL]
+def _weights(numbers: Sequence[float | None]) -> RetrieverWeights:
+    by_retriever = dict(zip(RETRIEVER_NAMES, numbers, strict=True))
+    vector, lexical = by_retriever[Retriever.VECTOR], by_retriever[Retriever.LEXICAL]
     if vector is None or lexical is None:
         raise ValidationError(_t("Give a weight for both legs; 0 leaves a leg out."))
     if vector + lexical == 0:
         raise ValidationError(_t("One of the two weights must be more than 0."))
-    return Weights(vector=vector, lexical=lexical)
+    return RetrieverWeights(vector=vector, lexical=lexical)
 
 
 class BoostsWidget(SiteTemplateMixin, forms.Widget):
@@ -196,3 +204,26 @@ def _as_row(boost: MetadataBoost) -> tuple[str, str, str]:
     if isinstance(boost.value, str) and _scalar(text) != text:
         text = json.dumps(boost.value, ensure_ascii=False)
     return boost.key, text, f"{boost.weight:g}"
+
+
+def setting_field(name: str) -> forms.Field:
+    """The form field of a setting, by its type and bounds. Choices are for the form to fill in."""
+    setting = SETTINGS[name]
+    options: dict[str, Any] = {"label": _l(setting.label), "help_text": _l(setting.help_text)}
+    if setting.bounds is not None:
+        options["min_value"], options["max_value"] = setting.bounds
+    match TYPES[name]:
+        case "bool":
+            return forms.BooleanField(required=False, **options)
+        case "int":
+            return forms.IntegerField(**options)
+        case "float":
+            widget = forms.NumberInput(attrs={"step": "any"})
+            return forms.FloatField(widget=widget, required=not setting.when_empty, **options)
+        case "SearchMethod" | "str":
+            return forms.ChoiceField(**options)
+        case "RetrieverWeights":
+            return WeightsField(**options)
+        case "Mapping[QueryClass, RetrieverWeights]":
+            return ClassWeightsField(**options)
+    return BoostsField(required=False, **options)

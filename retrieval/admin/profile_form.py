@@ -1,4 +1,4 @@
-"""One form field for each setting of a search profile, with what it does in plain words."""
+"""The form of a search profile: a field for each setting that :mod:`retrieval.ranking.profile` declares."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _l
 
-from retrieval.admin.profile_fields import BoostsField, ClassWeightsField, WeightsField
+from retrieval.admin.profile_fields import setting_field
 from retrieval.models import SearchProfile
-from retrieval.ranking.plans import NO_RERANKER
-from retrieval.ranking.profile import OPTIONAL, RANGES, ImproperProfile, ProfileSettings, changes
+from retrieval.ranking.profile import NO_RERANKER, SECTIONS, SETTINGS, ImproperProfile, ProfileSettings, changes
 from retrieval.types import SearchMethod
 
 METHOD_NAMES = {
@@ -30,64 +30,15 @@ METHOD_NAMES = {
 
 IDENTITY = ["name", "slug", "description"]
 FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
-    (
-        _("Ranking"),
-        {
-            "fields": [
-                "method",
-                "weights",
-                "class_weights",
-                "rrf_k",
-                "both_legs_bonus",
-                "neighbour_support",
-                "score_threshold",
-                "fuzzy",
-                "compounds",
-                "reformulate",
-            ],
-            "description": _("How the two legs, by meaning (vector) and by words (lexical), become one list."),
-        },
-    ),
-    (
-        _("Candidates"),
-        {
-            "fields": ["top_k", "depth", "candidate_multiplier", "oversampling"],
-            "description": _("How many passages are looked at, and how many are returned."),
-        },
-    ),
-    (
-        _("Rerank"),
-        {
-            "fields": ["reranker", "rerank_depth", "rerank_weight", "rerank_timeout_seconds"],
-            "description": _("A second, slower look at the best candidates."),
-        },
-    ),
-    (
-        _("Context"),
-        {
-            "fields": ["context_budget_tokens", "context_neighbours", "context_blocks"],
-            "description": _("What of the passages found an answer is written from."),
-        },
-    ),
-    (
-        _("Boosts"),
-        {
-            "fields": ["metadata_boosts"],
-            "description": _("Documents whose metadata say something are moved up or down."),
-        },
+    *(
+        (
+            _l(section),
+            {"fields": [name for name, each in SETTINGS.items() if each.section == section], "description": _l(about)},
+        )
+        for section, about in SECTIONS.items()
     ),
     (_("This version"), {"fields": ["note"]}),
 ]
-
-
-def _number(name: str, label: Any, help_text: Any, *, whole: bool = True) -> forms.IntegerField:
-    """A number within the bounds that the profile itself has for it."""
-    low, high = RANGES[name]
-    options: dict[str, Any] = {"label": label, "help_text": help_text, "required": name not in OPTIONAL}
-    if whole:
-        return forms.IntegerField(min_value=int(low), max_value=int(high), **options)
-    widget = forms.NumberInput(attrs={"step": "any"})
-    return forms.FloatField(min_value=low, max_value=high, widget=widget, **options)
 
 
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -98,102 +49,6 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
 
     starting_point = ProfileSettings()
 
-    method = forms.ChoiceField(
-        label=_("Method"),
-        choices=[(method.value, name) for method, name in METHOD_NAMES.items()],
-        help_text=_("How the two lists become one."),
-    )
-    weights = WeightsField(
-        label=_("Weights"),
-        help_text=_("Share of each leg; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
-    )
-    class_weights = ClassWeightsField(
-        label=_("Weights by class of question"),
-        help_text=_("For the method adaptive: each question is put into one of these classes by its wording."),
-    )
-    rrf_k = _number(
-        "rrf_k",
-        _("Constant of rrf"),
-        _("A passage at rank r is worth 1 / (this + r). The larger, the less the first places stand out."),
-    )
-    both_legs_bonus = _number(
-        "both_legs_bonus",
-        _("Bonus for both legs"),
-        _("Added by the method weighted to what both legs found."),
-        whole=False,
-    )
-    neighbour_support = _number(
-        "neighbour_support",
-        _("Support of neighbours"),
-        _("How far a passage is lifted towards the candidates it resembles; 0 leaves each to itself."),
-        whole=False,
-    )
-    score_threshold = _number(
-        "score_threshold",
-        _("Least final score"),
-        _("Passages below it are not returned; each method has a scale of its own. Left empty, none is dropped."),
-        whole=False,
-    )
-    fuzzy = forms.BooleanField(
-        label=_("Forgive typing errors"),
-        required=False,
-        help_text=_("Words that no document has are replaced by words that differ by a letter or two."),
-    )
-    compounds = forms.BooleanField(
-        label=_("Take compounds apart"),
-        required=False,
-        help_text=_("In Dutch and German, words also find compounds of them, and compounds their parts."),
-    )
-    reformulate = forms.BooleanField(
-        label=_("Reformulate questions"),
-        required=False,
-        help_text=_("Filler words are left out, and follow-up questions completed from the conversation."),
-    )
-    top_k = _number("top_k", _("Passages returned"), _("At most as many as the depth."))
-    depth = _number("depth", _("Depth"), _("How many passages each leg hands over."))
-    candidate_multiplier = _number(
-        "candidate_multiplier",
-        _("Candidates per passage returned"),
-        _("Where this many times the passages returned is more than the depth, it is the depth."),
-    )
-    oversampling = _number(
-        "oversampling",
-        _("Oversampling"),
-        _("The vector index looks at this many times the depth: more is slower and misses less."),
-    )
-    reranker = forms.ChoiceField(label=_("Reranker"), help_text=_("Which ones there are is in the site's settings."))
-    rerank_depth = _number("rerank_depth", _("Candidates reranked"), _("The first ones of the fused list."))
-    rerank_weight = _number(
-        "rerank_weight",
-        _("Weight of the reranker"),
-        _("How much its opinion adds to the fused score. Left empty, it decides alone."),
-        whole=False,
-    )
-    rerank_timeout_seconds = _number(
-        "rerank_timeout_seconds",
-        _("Seconds a reranker may take"),
-        _("After that the fused order stands."),
-        whole=False,
-    )
-    context_budget_tokens = _number(
-        "context_budget_tokens",
-        _("Budget in tokens"),
-        _("What does not fit is left out, the least relevant first."),
-    )
-    context_neighbours = _number(
-        "context_neighbours",
-        _("Neighbours on each side"),
-        _("Passages right before and after a hit that are added while the budget allows."),
-    )
-    context_blocks = _number("context_blocks", _("Passages used"), _("At most this many hits go into the context."))
-    metadata_boosts = BoostsField(
-        label=_("Metadata boosts"),
-        required=False,
-        help_text=_(
-            "The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down. "
-            "Numbers, true and false are taken as such, and as text in quotation marks."
-        ),
-    )
     note = forms.CharField(
         label=_("Note"),
         required=False,
@@ -208,7 +63,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        filled_in = {name: getattr(self.starting_point, name) for name in ProfileSettings.__dataclass_fields__}
+        filled_in = {name: getattr(self.starting_point, name) for name in SETTINGS}
         kwargs["initial"] = {**filled_in, **(kwargs.get("initial") or {})}
         super().__init__(*args, **kwargs)
         self.profile_settings: ProfileSettings | None = None
@@ -216,6 +71,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             # What a version was saved with stays its choice, to be seen when it is there no more.
             names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, self.starting_point.reranker])
             self.fields["reranker"].choices = [(name, _reranker_label(name)) for name in names]  # type: ignore[attr-defined]
+            self.fields["method"].choices = [(method.value, name) for method, name in METHOD_NAMES.items()]  # type: ignore[attr-defined]
 
     def clean_reranker(self) -> str:
         name: str = self.cleaned_data["reranker"]
@@ -225,7 +81,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        names = [name for name in ProfileSettings.__dataclass_fields__ if name in self.fields]
+        names = [name for name in SETTINGS if name in self.fields]
         if not names or any(name in self.errors for name in names):
             return cleaned
         values = {name: cleaned[name] for name in names}
@@ -235,6 +91,11 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             for name, message in error.errors.items():
                 self.add_error(name, f"This {message}.")
         return cleaned
+
+
+# For Django's metaclass a form's fields are attributes of its class; these come from the settings' declaration.
+for _name in SETTINGS:
+    SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = setting_field(_name)
 
 
 def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
@@ -248,7 +109,7 @@ def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[s
 def setting_label(name: str) -> str:
     """A setting as the form calls it; of a class's weights, with the class."""
     name, _dot, query_class = name.partition(".")
-    label = str(SearchProfileForm.base_fields[name].label)
+    label = _t(SETTINGS[name].label)
     return f"{label}: {query_class}" if query_class else label
 
 
@@ -256,11 +117,11 @@ def setting_value(name: str, value: Any) -> str:
     """A value as JSON has it, for people."""
     match value:
         case None:
-            return {"weights": _t("the method's own"), "rerank_weight": _t("decides alone")}.get(name, _t("none"))
+            return _t(SETTINGS[name].when_empty)
         case bool():
             return _t("yes") if value else _t("no")
         case Mapping():
-            return ", ".join(f"{leg} {weight:g}" for leg, weight in value.items())
+            return ", ".join(f"{retriever} {weight:g}" for retriever, weight in value.items())
         case list():
             return "; ".join(f"{b['key']}={b['value']} {b['weight']:+g}" for b in value) or _t("none")
         case float():

@@ -54,7 +54,7 @@ class NameField(serializers.ChoiceField):
 
 
 class TopKField(serializers.IntegerField):
-    """How many results: between 1 and what each leg hands over."""
+    """How many results: between 1 and what each retriever hands over."""
 
     default_error_messages = {"invalid": "This must be a whole number."}
 

@@ -61,11 +61,11 @@ class SearchRequestSerializer(serializers.Serializer[Any]):
 
 
 class LegScoreSerializer(serializers.Serializer[Any]):
-    rank = serializers.IntegerField(allow_null=True, help_text="From 1; null: this leg did not return the passage.")
+    rank = serializers.IntegerField(allow_null=True, help_text="From 1; null: not returned by this retriever.")
     score = serializers.FloatField(allow_null=True)
     normalized = serializers.FloatField(allow_null=True)
     weight = serializers.FloatField()
-    contribution = serializers.FloatField(help_text="This leg's part of the result's score.")
+    contribution = serializers.FloatField(help_text="This retriever's part of the result's score.")
 
 
 class LegScoresSerializer(serializers.Serializer[Any]):
@@ -115,7 +115,7 @@ class ResultSerializer(serializers.Serializer[Any]):
 class SearchResponseSerializer(serializers.Serializer[Any]):
     query_class = serializers.ChoiceField(choices=list(QueryClass))
     search_method = serializers.ChoiceField(choices=list(SearchMethod), help_text="The method that really ranked.")
-    degraded = serializers.ListField(child=serializers.CharField(), help_text="Legs that did not answer.")
+    degraded = serializers.ListField(child=serializers.CharField(), help_text="Retrievers that did not answer.")
     results = ResultSerializer(many=True)
     timings_ms = serializers.DictField(child=serializers.FloatField())
     trace = serializers.DictField(required=False)

@@ -30,14 +30,15 @@ from retrieval.api.serializers import (
     UploadResponseSerializer,
     UploadSerializer,
 )
+from retrieval.dataclass_json import to_json
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.ingest.uploads import accept
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
-from retrieval.search.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
+from retrieval.search.trace import hit_as_json
 from retrieval.types import SearchMethod
 
 
@@ -53,17 +54,12 @@ class SearchView(ApiView):
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
         method = asked.get("method") or "default"
-        restrictions = asked.get("filters") or {}
+        restrictions = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in (asked.get("filters") or {}).items()
+        }
         try:
-            filters = filters_for(
-                request.user,
-                asked.get("collection") or "",
-                documents=tuple(restrictions.get("documents", ())),
-                languages=tuple(restrictions.get("languages", ())),
-                metadata=restrictions.get("metadata", {}),
-                metadata_any=restrictions.get("metadata_any", {}),
-                dates=tuple(restrictions.get("dates", ())),
-            )
+            filters = filters_for(request.user, asked.get("collection") or "", **restrictions)
         except InvalidQuery as error:
             raise ValidationError({"collection": [str(error)]}) from error
         try:
@@ -77,16 +73,16 @@ class SearchView(ApiView):
             raise ValidationError({"query": [str(error)]}) from error
         trace = result.trace
         answer: dict[str, Any] = {
-            "query_class": trace.classification.query_class.value,
+            "query_class": trace.query_class.value,
             "search_method": trace.search_method,
             "degraded": list(trace.degraded),
             "results": [hit_as_json(hit) for hit in result.hits],
-            "timings_ms": timings_as_json(trace),
+            "timings_ms": trace.timings_ms,
         }
         if asked["explain"]:
             may_see_errors = is_staff_with(request.user, "retrieval.view_searchprofile")
-            explained = with_word_matches(trace_as_json(trace))
-            answer["trace"] = explained if may_see_errors else without_errors(explained)
+            explained = with_word_matches(trace)
+            answer["trace"] = to_json(explained if may_see_errors else explained.without_errors())
         return Response(answer)
 
 

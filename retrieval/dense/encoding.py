@@ -14,7 +14,7 @@ from retrieval.metrics import QUERY_ENCODINGS
 from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 QUERIES_KEPT = 256
 """Of the questions encoded last. With 500 characters at most, one takes up to 200 KiB and mostly 20."""

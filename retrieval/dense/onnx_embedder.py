@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from retrieval.dense.onnx_session import open_session, well_formed
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
     from retrieval.dense.minilm_graph import Precision
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +60,8 @@ ABANDONED_AFTER_SECONDS = 3600
 COUNTED_AT_ONCE = 256
 
 
-class OnnxMiniLM:
-    """A `TokenEmbedder`: 384 wide, English, the first 256 tokens of a text.
+class OnnxMiniLM(TokenEmbedder):
+    """384 wide, English, the first 256 tokens of a text.
 
     Instances may be shared by threads and survive a fork (each process opens its own session on first use).
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
@@ -86,7 +88,7 @@ class OnnxMiniLM:
         self.threads = threads
         self.graph_path = Path(cache_dir) / f"all-MiniLM-L6-v2-{SHA256[WEIGHTS][:12]}-{precision}-v{GRAPH_VERSION}.onnx"
         self._model_dir = model_dir
-        self._runtime: _Runtime | None = None
+        self._runtime: _EmbeddingRuntime | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
 
@@ -105,7 +107,7 @@ class OnnxMiniLM:
             len(encoding.ids)
             for start in range(0, len(texts), COUNTED_AT_ONCE)
             for encoding in tokenizer.encode_batch_fast(
-                [_well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
+                [well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
             )
         ]
 
@@ -146,7 +148,7 @@ class OnnxMiniLM:
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
             return list(pool.map(compute, texts))
 
-    def _opened(self, progress: Callable[[str], None] | None = None) -> _Runtime:
+    def _opened(self, progress: Callable[[str], None] | None = None) -> _EmbeddingRuntime:
         runtime = self._runtime
         if runtime is None:
             with self._lock:
@@ -154,9 +156,8 @@ class OnnxMiniLM:
                 self._runtime = runtime
         return runtime
 
-    def _open(self, progress: Callable[[str], None]) -> _Runtime:
-        # Imports of tens of MiB that a process which never embeds does not pay.
-        import onnxruntime
+    def _open(self, progress: Callable[[str], None]) -> _EmbeddingRuntime:
+        # An import of tens of MiB that a process which never embeds does not pay.
         from tokenizers import Tokenizer
 
         model_dir = self._model_dir or _package_dir()
@@ -171,12 +172,12 @@ class OnnxMiniLM:
         if not self.graph_path.exists():
             self._write_graph(model_dir, progress)
         try:
-            session = _session(onnxruntime, self.graph_path)
+            session = open_session(str(self.graph_path), saturates=not _multiplies_bytes_exactly())
         except Exception:  # ONNX Runtime's exceptions have no other base
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
             self._write_graph(model_dir, progress)
-            session = _session(onnxruntime, self.graph_path)
-        return _Runtime(session=session, truncating=truncating, counter=counter)
+            session = open_session(str(self.graph_path), saturates=not _multiplies_bytes_exactly())
+        return _EmbeddingRuntime(session=session, truncating=truncating, counter=counter)
 
     def _write_graph(self, model_dir: Path, progress: Callable[[str], None]) -> None:
         """Puts the complete graph at its path in one step.
@@ -215,7 +216,7 @@ class OnnxMiniLM:
 
 
 @dataclass(frozen=True, slots=True)
-class _Runtime:
+class _EmbeddingRuntime:
     """What one process holds open."""
 
     session: Any
@@ -223,7 +224,7 @@ class _Runtime:
     counter: Tokenizer
 
     def encode(self, text: str) -> Encoding:
-        return self.truncating.encode(_well_formed(text[:HEAD_CHARACTERS]))
+        return self.truncating.encode(well_formed(text[:HEAD_CHARACTERS]))
 
     def sentence(self, text: str) -> Vectors:
         return self.run(["sentence_embedding"], self.encode(text))[0]
@@ -254,18 +255,6 @@ class _Runtime:
 
 def _tokens(encoding: Encoding) -> Tokens:
     return Tokens(pieces=tuple(encoding.tokens[1:-1]), spans=tuple(encoding.offsets[1:-1]))
-
-
-def _session(onnxruntime: Any, path: Path) -> Any:
-    """A session whose calls each use the one thread they come from, so that callers decide how many run at once."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.x64quantprecision", "0" if _multiplies_bytes_exactly() else "1")
-    # A pattern is planned and kept for each length of text: memory that grows for no gain in speed.
-    options.enable_mem_pattern = False
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _multiplies_bytes_exactly() -> bool:
@@ -317,11 +306,6 @@ def _sweep(folder: Path) -> None:
                 partial.unlink()
         except FileNotFoundError:
             continue  # another process swept it first
-
-
-def _well_formed(text: str) -> str:
-    """The text with "?" for lone surrogates, which JSON can smuggle in and no tokenizer takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 _embedders: weakref.WeakSet[OnnxMiniLM] = weakref.WeakSet()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 import re
 import time
@@ -14,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import numpy as np
 
+from retrieval.dense.onnx_session import well_formed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.protocols import Embedder
 from retrieval.resilience import deadline
 from retrieval.resilience.breaker import Breaker, Open
+from retrieval.resilience.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +36,12 @@ QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
 LARGEST_VECTOR_BYTES = 256 * 1024
 """Of a vector as JSON, with what is around it: 4,096 numbers of 25 characters take less than half."""
 
-QUOTED_CHARACTERS = 200
-
 PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 
 LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
-class OpenAICompatibleEmbedder:
+class OpenAICompatibleEmbedder(Embedder):
     """An `Embedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``max_tokens`` bounds the chunks that are sent, in the tokens `count_tokens` estimates; texts are never cut here.
@@ -66,11 +66,13 @@ class OpenAICompatibleEmbedder:
         backoff_seconds: float = 0.5,
         query_timeout_seconds: float = 2.5,
     ) -> None:
-        self._url = _embeddings_url(base_url)
-        self._api_key = api_key.strip()
-        # The HTTP library would quote the header, and with it the key, in its complaint.
-        if not re.fullmatch(r"[!-~]*", self._api_key):
-            raise ImproperEmbedder("The API key for embeddings has characters that no header can carry: copy it again.")
+        url = parsed_url(base_url.rstrip("/") + "/embeddings")
+        if not url.host:
+            raise ImproperEmbedder('The base URL of the embedder must look like "https://host/v1".')
+        try:
+            self._server = ModelServer(url, api_key, "for embeddings")
+        except ValueError as error:
+            raise ImproperEmbedder(str(error)) from None
         if not model:
             raise ImproperEmbedder("The embedder needs the name of a model.")
         times = min(timeout_seconds, query_timeout_seconds)
@@ -88,7 +90,6 @@ class OpenAICompatibleEmbedder:
         self.backoff_seconds = backoff_seconds
         self.query_timeout_seconds = query_timeout_seconds
         self._breaker = Breaker("embedder")
-        self._client: tuple[int, httpx2.Client] | None = None
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """An estimate, mostly on the high side: the server's tokenizer is unknown and asking it would cost a request.
@@ -132,7 +133,7 @@ class OpenAICompatibleEmbedder:
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
         # Servers refuse an empty input, and JSON a lone surrogate.
-        inputs = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
+        inputs = [well_formed(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
         content = self._post({"model": self.model, "input": inputs}, attempts, longest_pause_seconds, ends_at)
         try:
@@ -163,9 +164,11 @@ class OpenAICompatibleEmbedder:
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * self.backoff_seconds * 2 ** (attempt - 1)
             try:
-                status, headers, content = self._exchange(
+                status, headers, content = self._server.post(
                     body, min(ends_at, time.monotonic() + self.timeout_seconds), largest
                 )
+            except AnswerTooLong as error:
+                raise self._failed(str(error)) from None
             except httpx2.TransportError as error:
                 problem = f"it could not be reached ({type(error).__name__})"
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -173,10 +176,10 @@ class OpenAICompatibleEmbedder:
             else:
                 if status == HTTPStatus.OK:
                     return content
-                problem = self._refusal(status, content)
+                problem = self._server.refusal(status, content)
                 if status not in RETRIED_STATUSES:
                     raise self._failed(problem)
-                pause = max(pause, _retry_after_seconds(headers))
+                pause = max(pause, retry_after_seconds(headers))
             pause = min(pause, longest_pause_seconds)
             if time.monotonic() + pause >= ends_at:
                 break
@@ -185,51 +188,10 @@ class OpenAICompatibleEmbedder:
                 time.sleep(pause)
         raise self._failed(f"{problem}, {attempt} times in a row")
 
-    def _exchange(self, body: dict[str, Any], ends_at: float, largest: int) -> tuple[int, httpx2.Headers, bytes]:
-        """Status, headers and content of one answer, read until the deadline and up to the limit at most."""
-        content = bytearray()
-        remaining = max(0.0, ends_at - time.monotonic())
-        with self._opened().stream("POST", self._url, json=body, timeout=remaining) as response:
-            for piece in response.iter_bytes():
-                content += piece
-                if len(content) > largest:
-                    raise self._failed(f"its answer is longer than {largest} bytes")
-                if time.monotonic() > ends_at:
-                    raise httpx2.ReadTimeout("The answer came too slowly.")
-        return response.status_code, response.headers, bytes(content)
-
-    def _opened(self) -> httpx2.Client:
-        """This process's client: connections cannot be shared with the parent of a fork."""
-        client = self._client
-        if client is None or client[0] != os.getpid():
-            headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), httpx2.Client(headers=headers))
-            self._client = client
-        return client[1]
-
-    def _refusal(self, status: int, content: bytes) -> str:
-        """The status and, unless it is about the key, what the server says."""
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return f"it refused the API key (HTTP {status})"
-        said = " ".join(content.decode("utf-8", "replace").split())
-        if self._api_key:
-            said = said.replace(self._api_key, "[API key]")
-        return f"it answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
-
     def _failed(self, problem: str) -> EmbeddingFailed:
         return EmbeddingFailed(
-            f"The embedding server {self._url.host} gave no vectors for model {self.model}: {problem}."
+            f"The embedding server {self._server.url.host} gave no vectors for model {self.model}: {problem}."
         )
-
-
-def _embeddings_url(base_url: str) -> httpx2.URL:
-    try:
-        url = httpx2.URL(base_url.rstrip("/") + "/embeddings")
-    except httpx2.InvalidURL:
-        url = httpx2.URL("")
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise ImproperEmbedder('The base URL of the embedder must look like "https://host/v1".')
-    return url
 
 
 def _tokens_of(piece: re.Match[str]) -> int:
@@ -237,9 +199,3 @@ def _tokens_of(piece: re.Match[str]) -> int:
     if piece["letters"]:
         return -(-length // LETTERS_A_TOKEN)
     return -(-length // DIGITS_A_TOKEN) if piece["digits"] else 1
-
-
-def _retry_after_seconds(headers: httpx2.Headers) -> float:
-    """What the server asks to wait; 0 when it does not say, or says it as a date."""
-    asked = headers.get("Retry-After", "")
-    return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

@@ -22,12 +22,13 @@ from retrieval.access import restrict
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.index import exact_distance, indexed_distance
-from retrieval.exceptions import LegFailed, RetrievalError
+from retrieval.exceptions import RetrievalError, RetrieverFailed
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import ParsedQuestion, parse
 from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan, StoredEncoding
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredEncoding
 
 # Up to here every row is compared: exact, and no slower than the index.
 EXACT_UP_TO = 10_000
@@ -35,9 +36,9 @@ LARGEST_EF_SEARCH = 1000
 
 
 class VectorRanker:
-    """The vector leg of one search. ``encodings`` holds what it has read of the chunks that it ranked or scored."""
+    """The vector retriever of one search. ``encodings`` holds what it has read of the chunks it ranked or scored."""
 
-    leg = Leg.VECTOR
+    retriever = Retriever.VECTOR
 
     def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
         self._question = question
@@ -46,9 +47,9 @@ class VectorRanker:
         self.encodings: dict[int, StoredEncoding] = {}
 
     def rank(self, depth: int) -> Ranking:
-        """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: LegFailed."""
+        """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: RetrieverFailed."""
         query = self._query
-        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
             embedder = self._embedder
             rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, collection__in=self._filters.collections)
             constraints = constraints_for(self._parsed, self._filters.collections)
@@ -56,26 +57,26 @@ class VectorRanker:
             if _passages(self._filters) <= EXACT_UP_TO or ((self._filters or constraints) and _are_few(rows)):
                 distance, order = exact_distance(query), ["distance", "chunk_id"]
             else:
-                _tune_index_scan(depth * self._plan.oversampling)
+                _tune_index_scan(depth * self._plan.settings.oversampling)
                 distance, order = indexed_distance(embedder, query), ["distance"]
             found = self._read(rows.annotate(distance=distance).order_by(*order)[:depth])
         ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
         return Ranking(
-            leg=self.leg,
+            retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(ordered, start=1)),
         )
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Cosine of the passages given with the question. Raises: LegFailed."""
+        """Cosine of the passages given with the question. Raises: RetrieverFailed."""
         query = self._query
-        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
             rows = ChunkEmbedding.objects.filter(embedder_id=self._embedder.pk, chunk__in=chunk_ids)
             return self._read(rows.annotate(distance=exact_distance(query)))
 
     def _read(self, rows: QuerySet[ChunkEmbedding]) -> dict[int, float]:
         """The cosines of rows that have a ``distance``, by chunk id; their encodings are kept."""
         # Large values, read only for who will use them.
-        signs = "token_signs" if self._plan.rerank is not None else "NULL"
+        signs = "token_signs" if self._plan.settings.is_reranked else "NULL"
         wanted = rows.values("chunk_id", "collection_id", "vector", "token_signs", *rows.query.annotations)
         try:
             chosen, parameters = wanted.query.sql_with_params()
@@ -103,7 +104,7 @@ class VectorRanker:
         try:
             return active_embedder()
         except RetrievalError as error:
-            raise LegFailed(str(error)) from error
+            raise RetrieverFailed(str(error)) from error
 
     @cached_property
     def _parsed(self) -> ParsedQuestion:
@@ -114,7 +115,7 @@ class VectorRanker:
         try:
             return HalfVector(encode_query(self._parsed.text).vector)
         except RetrievalError as error:
-            raise LegFailed(f"The question could not be embedded: {error}") from error
+            raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 
 def _passages(filters: SearchFilters) -> int:

@@ -1,4 +1,4 @@
-"""What a question's syntax demands of a passage, as a restriction on rows: the same for every leg.
+"""What a question's syntax demands of a passage, as a restriction on rows: the same for every retriever.
 
 A phrase is matched as PostgreSQL matches phrases: its lexemes follow each other within one field, stop words count as
 places that any word may take, and a phrase of nothing but stop words demands nothing. An identifier in it may be

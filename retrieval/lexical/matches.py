@@ -17,7 +17,7 @@ from retrieval.lexical.tsquery import MatchesTsQuery
 from retrieval.models import Chunk
 from retrieval.resilience.timeouts import statement_timeout
 from retrieval.text.terms import expand_identifiers
-from retrieval.types import Leg, SearchFilters
+from retrieval.types import Retriever, SearchFilters
 
 Span = tuple[int, int]
 
@@ -26,11 +26,12 @@ _WORD = re.compile(r"\w+(?:[.\-/\\:@#+>'’]{1,3}\w+)*[+#]{0,2}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, fuzzy: bool = True, timeout_seconds: float = 2.0) -> int:
-    """How many passages the lexical leg could have ranked: those that hold a telling word and what must occur.
+    """How many passages the lexical retriever could have ranked: those that hold a telling word and what must occur.
 
-    0 when the documents know none of the words. Raises: InvalidQuery, and LegFailed when the count takes too long.
+    0 when the documents know none of the words. Raises: InvalidQuery, and RetrieverFailed when the count takes too
+    long.
     """
-    with statement_timeout(Leg.LEXICAL, timeout_seconds):
+    with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
             restrict(Chunk.objects.filter(collection__in=one.collections), filters)
             .filter(MatchesTsQuery("search_vector", one.tsquery))

@@ -22,8 +22,9 @@ from retrieval.lexical.pruning import ROUNDING, candidates, rarest
 from retrieval.lexical.query import LexicalQuery, build_queries, sparse
 from retrieval.lexical.tsquery import MatchesTsQuery, all_of
 from retrieval.models import Chunk
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters
 
 # Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.
 FIRST_LOOK = 2000
@@ -31,9 +32,9 @@ WIDER_LOOK = 8
 
 
 class Bm25Ranker:
-    """The lexical leg of one search."""
+    """The lexical retriever of one search."""
 
-    leg = Leg.LEXICAL
+    retriever = Retriever.LEXICAL
 
     def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
         self._question = question
@@ -44,23 +45,23 @@ class Bm25Ranker:
         """The best ``depth`` passages by BM25, with the lexemes each shares with the question, or with what was
         probably meant by words that the documents lack.
 
-        Empty when the question holds no lexeme the documents know. Raises: LegFailed.
+        Empty when the question holds no lexeme the documents know. Raises: RetrieverFailed.
         """
-        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
             _keep_to_the_index()
             rows = [row for query in self._queries for row in _best(query, self._filters, depth)]
             rows.sort(key=lambda row: (-row[1], row[0]))
             rows = rows[:depth]
             return Ranking(
-                leg=self.leg,
+                retriever=self.retriever,
                 chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows, start=1)),
                 matched_terms=matched_lexemes(self._queries, [pk for pk, _ in rows]),
                 expansions=expanded_terms(self._queries),
             )
 
     def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """BM25 of the passages given, matching or not; 0 for one that shares nothing. Raises: LegFailed."""
-        with statement_timeout(self.leg, self._plan.leg_timeout_seconds):
+        """BM25 of the passages given, matching or not; 0 for one that shares nothing. Raises: RetrieverFailed."""
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
             scores = dict.fromkeys(chunk_ids, 0.0)
             for query in self._queries:
                 scores.update(_scored(Chunk.objects.filter(pk__in=chunk_ids, collection__in=query.collections), query))
@@ -68,8 +69,8 @@ class Bm25Ranker:
 
     @cached_property
     def _queries(self) -> list[LexicalQuery]:
-        plan = self._plan
-        return build_queries(self._question, self._filters.collections, fuzzy=plan.fuzzy, compounds=plan.compounds)
+        tuned = self._plan.settings
+        return build_queries(self._question, self._filters.collections, fuzzy=tuned.fuzzy, compounds=tuned.compounds)
 
 
 def _keep_to_the_index() -> None:

@@ -1,7 +1,7 @@
 """What a question demands beside its words: quoted phrases that must occur, and words that must not.
 
 ``"wet rotor" pump -valve`` asks for passages about pumps that hold the phrase *wet rotor* and not the word *valve*.
-Both are filters: they decide which passages may be returned, by whichever leg, and not how those are ranked.
+Both are filters: they decide which passages may be returned, by whichever retriever, and not how those are ranked.
 
 In a sentence quotation marks are no operator: ``What year was the author of "Speed of Sound" born?`` is answered by a
 passage that need not name the song. There, quoted words are ranked by as all others are, but never respelt. Taken as an

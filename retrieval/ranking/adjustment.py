@@ -1,4 +1,4 @@
-"""What comes on top of the fused score: favours for metadata, a reranker's opinion, and the support of neighbours.
+"""What comes on top of the fused score: favours for metadata, a reranker's opinion, and the neighbour boost.
 
 All are measured in the fused scores' own terms, so that a weight means the same with every method, and all are parts of
 a sum that the explanation shows.
@@ -13,28 +13,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrieval.ranking.normalization import z_scores
-from retrieval.types import BoostScore, FusedChunk, MetadataBoost, RerankPlan, RerankScore
+from retrieval.ranking.normalization import spread, z_scores
+from retrieval.types import BoostScore, Candidate, MetadataBoost, RerankScore
 
 if TYPE_CHECKING:
-    from retrieval.protocols import Vectors
+    from retrieval.ranking.profile import ProfileSettings
+    from retrieval.types import Vectors
 
-# How many neighbours support a candidate, and how much the nearer one counts more.
-SUPPORTERS = 2
+# How many neighbours lift a candidate, and how much the nearer one counts more.
+NEIGHBOURS = 2
 LIKENESS_POWER = 4
 
 
-def spread(scores: Sequence[float]) -> float:
-    """Standard deviation of the scores (of the population); 0 for fewer than two, or when they are equal."""
-    if len(scores) < 2:
-        return 0.0
-    mean = math.fsum(scores) / len(scores)
-    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-
-
 def boost(
-    fused: Sequence[FusedChunk], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
-) -> list[FusedChunk]:
+    fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
+) -> list[Candidate]:
     """The candidates with the boosts that their documents' metadata earn, best first.
 
     ``metadata`` is by chunk id; a list in it holds each of its members. Where all candidates have one score there is no
@@ -53,28 +46,28 @@ def boost(
     return _ordered(boosted)
 
 
-def rerank(fused: Sequence[FusedChunk], plan: RerankPlan, judged: Mapping[int, float]) -> list[FusedChunk]:
+def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
     """The candidates in the order that the reranker's scores lead to, best first.
 
-    ``fused`` is best first. With a weight, each of the first ``plan.depth`` gets its z-scored judgement times the
+    ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times the
     weight and the spread of the fused scores; one that was not judged, or stands below the depth, gets what the least
     of the judged got. Without a weight the judged ones are ordered by the judgement alone, and the others are dropped.
     """
-    if plan.weight is None:
-        return _reranked_alone(fused, plan, judged)
-    head = fused[: plan.depth]
+    if settings.rerank_weight is None:
+        return _reranked_alone(fused, settings, judged)
+    head = fused[: settings.rerank_depth]
     known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
     unit = spread([chunk.score for chunk in fused]) or 1.0
     reranked = []
     for rank, chunk in enumerate(fused, start=1):
         normalized = known.get(chunk.chunk_id)
-        contribution = plan.weight * unit * (lowest if normalized is None else normalized)
+        contribution = settings.rerank_weight * unit * (lowest if normalized is None else normalized)
         opinion = RerankScore(
             rank_before=rank,
             score=judged.get(chunk.chunk_id) if normalized is not None else None,
             normalized=normalized,
-            weight=plan.weight,
+            weight=settings.rerank_weight,
             contribution=contribution,
         )
         score = math.fsum([chunk.score, contribution])
@@ -82,18 +75,20 @@ def rerank(fused: Sequence[FusedChunk], plan: RerankPlan, judged: Mapping[int, f
     return _ordered(reranked)
 
 
-def _reranked_alone(fused: Sequence[FusedChunk], plan: RerankPlan, judged: Mapping[int, float]) -> list[FusedChunk]:
+def _reranked_alone(
+    fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]
+) -> list[Candidate]:
     first, rest = [], []
     for rank, chunk in enumerate(fused, start=1):
-        score = judged.get(chunk.chunk_id) if rank <= plan.depth else None
+        score = judged.get(chunk.chunk_id) if rank <= settings.rerank_depth else None
         opinion = RerankScore(
             rank_before=rank, score=score, normalized=score, weight=1.0, contribution=score or 0.0, alone=True
         )
         if score is None:
             reason = (
                 "the reranker did not judge it"
-                if rank <= plan.depth
-                else f"not among the first {plan.depth}, which were reranked"
+                if rank <= settings.rerank_depth
+                else f"not among the first {settings.rerank_depth}, which were reranked"
             )
             rest.append(replace(chunk, rerank=opinion, score=0.0, dropped=reason))
         else:
@@ -101,14 +96,14 @@ def _reranked_alone(fused: Sequence[FusedChunk], plan: RerankPlan, judged: Mappi
     return _ordered(first) + rest
 
 
-def support(ranked: Sequence[FusedChunk], weight: float, vectors: Mapping[int, Vectors]) -> list[FusedChunk]:
+def boost_neighbours(ranked: Sequence[Candidate], weight: float, vectors: Mapping[int, Vectors]) -> list[Candidate]:
     """The candidates lifted towards the scores of those they resemble most, best first.
 
     Passages that resemble each other tend to answer the same questions (the cluster hypothesis), so that one between
     two good ones deserves better than its own score. A candidate is lifted by ``weight``, from 0 to 1, of the distance
-    to the mean score of its SUPPORTERS nearest candidates, the nearer counting more; none is ever lowered, so that the
+    to the mean score of its NEIGHBOURS nearest candidates, the nearer counting more; none is ever lowered, so that the
     best one stays the best. ``vectors`` holds unit vectors, shape (dimension,), by chunk id; a candidate without one
-    neither gets nor gives support, nor does one that was dropped.
+    neither gets nor gives a boost, nor does one that was dropped.
 
     Source: Diaz, "Regularizing Ad Hoc Retrieval Scores", CIKM 2005, from which it differs in never lowering.
     """
@@ -122,24 +117,24 @@ def support(ranked: Sequence[FusedChunk], weight: float, vectors: Mapping[int, V
     scores = np.array([chunk.score for chunk in taking_part])
     gained = {}
     for row, chunk in enumerate(taking_part):
-        nearest = np.argsort(-likeness[row], kind="stable")[:SUPPORTERS]
+        nearest = np.argsort(-likeness[row], kind="stable")[:NEIGHBOURS]
         total = likeness[row, nearest].sum()
         if total > 0:
             mean = float(likeness[row, nearest] @ scores[nearest] / total)
             gained[chunk.chunk_id] = max(0.0, weight * (mean - chunk.score))
-    supported = [
+    lifted = [
         replace(chunk, score=math.fsum([chunk.score, gain]), support=gain)
         if (gain := gained.get(chunk.chunk_id, 0.0))
         else chunk
         for chunk in ranked
     ]
-    dropped = [chunk for chunk in supported if chunk.dropped]
-    return _ordered([chunk for chunk in supported if not chunk.dropped]) + dropped
+    dropped = [chunk for chunk in lifted if chunk.dropped]
+    return _ordered([chunk for chunk in lifted if not chunk.dropped]) + dropped
 
 
 def _holds(found: object, wanted: object) -> bool:
     return wanted in found if isinstance(found, list) else found == wanted and found is not None
 
 
-def _ordered(chunks: list[FusedChunk]) -> list[FusedChunk]:
+def _ordered(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))

@@ -1,9 +1,9 @@
 """One ranking from two.
 
-Each method says what a candidate's rank or score in a leg is worth; the fused score is the sum over the legs, plus the
-bonus where a method has one. A chunk that a leg did not return is worth nothing there, except to `zscore`, `contrast`
-and `adaptive`: they are given both scores of every candidate, and take the leg's lowest for one that is not known. Ties
-are broken by chunk id.
+Each method says what a candidate's rank or score in a retriever is worth; the fused score is the sum over the
+retrievers, plus the bonus where a method has one. A chunk that a retriever did not return is worth nothing there,
+except to `zscore`, `contrast` and `adaptive`: they are given both scores of every candidate, and take the retriever's
+lowest for one that is not known. Ties are broken by chunk id.
 
 `contrast` is `zscore` with a weight for each question: the lexical share is multiplied by the contrast of its scores,
 so that keywords decide where they tell passages apart (names, codes, rare words), and meaning where they do not.
@@ -15,49 +15,50 @@ import math
 from collections.abc import Mapping, Sequence
 
 from retrieval.ranking.normalization import contrast, min_max, z_scores
-from retrieval.types import FusedChunk, Leg, LegScore, RankedChunk, Ranking, SearchMethod, SearchPlan
+from retrieval.ranking.plans import SearchPlan
+from retrieval.types import SILENT, Candidate, RankedChunk, Ranking, Retriever, RetrieverScore, SearchMethod
 
-# Scores of a leg for candidates that its own list may lack, by chunk id.
-LegScores = Mapping[Leg, Mapping[int, float]]
+# Scores of a retriever for candidates that its own list may lack, by chunk id.
+RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
-def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: LegScores | None = None) -> list[FusedChunk]:
+def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores | None = None) -> list[Candidate]:
     """All candidates, best first.
 
-    ``scores`` adds what each leg would have said of candidates it did not return; it is shown in the explanation, and
-    only `zscore`, `contrast` and `adaptive` rank by it. With one leg missing (it failed, or is switched off) the other
-    one's order stands.
+    ``scores`` adds what each retriever would have said of candidates it did not return; it is shown in the explanation,
+    and only `zscore`, `contrast` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off)
+    the other one's order stands.
     """
-    listed = {ranking.leg: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
-    known = {leg: _known_scores(leg, chunks, scores or {}) for leg, chunks in listed.items()}
+    listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
+    known = {
+        retriever: {**(scores or {}).get(retriever, {}), **{pk: chunk.score for pk, chunk in chunks.items()}}
+        for retriever, chunks in listed.items()
+    }
     candidates = sorted({chunk_id for chunks in listed.values() for chunk_id in chunks})
-    worth = {leg: _worth(plan, listed[leg], known[leg], candidates) for leg in listed}
-    weights = {leg: plan.weights.of(leg) for leg in listed}
+    worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
+    weights = {retriever: plan.weights.of(retriever) for retriever in listed}
     if plan.method is SearchMethod.CONTRAST and len(listed) > 1:
-        weights[Leg.LEXICAL] *= contrast(_completed(known[Leg.LEXICAL], candidates).values())
+        weights[Retriever.LEXICAL] *= contrast(_completed(known[Retriever.LEXICAL], candidates).values())
     fused = []
     for chunk_id in candidates:
-        legs = {leg: _leg_score(weights[leg], chunk_id, listed[leg], known[leg], worth[leg]) for leg in sorted(listed)}
-        bonus = 0.0
-        if plan.method is SearchMethod.WEIGHTED and len(legs) > 1 and all(s.rank is not None for s in legs.values()):
-            bonus = plan.both_legs_bonus
-        score = math.fsum([bonus, *(leg.contribution for leg in legs.values())])
-        fused.append(FusedChunk(chunk_id=chunk_id, score=score, legs=legs, bonus=bonus))
-    fused.sort(key=lambda chunk: (-chunk.score, chunk.chunk_id))
-    return fused
-
-
-def _known_scores(leg: Leg, listed: Mapping[int, RankedChunk], scores: LegScores) -> dict[int, float]:
-    return {**scores.get(leg, {}), **{chunk_id: chunk.score for chunk_id, chunk in listed.items()}}
+        said = {
+            retriever: _retriever_score(weight, chunk_id, listed[retriever], known[retriever], worth[retriever])
+            for retriever, weight in weights.items()
+        }
+        is_in_both = len(said) > 1 and all(score.rank is not None for score in said.values())
+        bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
+        score = math.fsum([bonus, *(each.contribution for each in said.values())])
+        fused.append(Candidate(chunk_id, score, {**dict.fromkeys(Retriever, SILENT), **said}, bonus))
+    return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
 
 
 def _worth(
     plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
 ) -> dict[int, float]:
-    """What each chunk is worth in one leg, before the leg's weight."""
+    """What each chunk is worth in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
-            return {chunk_id: reciprocal_rank(chunk.rank, plan.rrf_k) for chunk_id, chunk in listed.items()}
+            return {chunk_id: reciprocal_rank(chunk.rank, plan.settings.rrf_k) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
         case SearchMethod.ZSCORE | SearchMethod.CONTRAST | SearchMethod.ADAPTIVE:
@@ -67,20 +68,20 @@ def _worth(
 
 
 def _completed(known: Mapping[int, float], candidates: Sequence[int]) -> dict[int, float]:
-    """A score for each candidate: the leg's lowest where it is not known."""
+    """A score for each candidate: the retriever's lowest where it is not known."""
     lowest = min(known.values(), default=0.0)
     return {chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates}
 
 
-def _leg_score(
+def _retriever_score(
     weight: float,
     chunk_id: int,
     listed: Mapping[int, RankedChunk],
     known: Mapping[int, float],
     worth: Mapping[int, float],
-) -> LegScore:
+) -> RetrieverScore:
     normalized = worth.get(chunk_id)
-    return LegScore(
+    return RetrieverScore(
         rank=listed[chunk_id].rank if chunk_id in listed else None,
         score=known.get(chunk_id),
         normalized=normalized,

@@ -1,9 +1,18 @@
-"""Bringing the scores of two legs to one scale."""
+"""Bringing the scores of two retrievers to one scale."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+
+
+def spread(scores: Collection[float]) -> float:
+    """Standard deviation of the scores (of the population); 0 for none, or when they are equal."""
+    if not scores:
+        return 0.0
+    # fsum is exact, so the order of the candidates cannot move a score in its last digit.
+    mean = math.fsum(scores) / len(scores)
+    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
 
 def min_max(scores: Mapping[int, float]) -> dict[int, float]:
@@ -26,22 +35,18 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     """
     if not scores:
         return {}
-    # fsum is exact, so the order of the candidates cannot move a score in its last digit.
     mean = math.fsum(scores.values()) / len(scores)
-    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / len(scores))
+    deviation = spread(scores.values())
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return dict.fromkeys(scores, 0.0)
     return {key: (score - mean) / deviation for key, score in scores.items()}
 
 
-def contrast(scores: Iterable[float]) -> float:
+def contrast(scores: Collection[float]) -> float:
     """How far non-negative scores stand apart: their standard deviation over their mean; 0 for none, or for zeros.
 
     Also known as the coefficient of variation. BM25 scores that hardly differ say little about which passage is the
     right one; a few that tower above the rest say much.
     """
-    values = list(scores)
-    mean = math.fsum(values) / len(values) if values else 0.0
-    if mean <= 0:
-        return 0.0
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)) / mean
+    mean = math.fsum(scores) / len(scores) if scores else 0.0
+    return spread(scores) / mean if mean > 0 else 0.0

@@ -1,86 +1,54 @@
-"""Which numbers a method searches with."""
+"""What one search is run with: a profile's settings, and what the question makes of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from retrieval.types import QueryClass, RerankPlan, SearchMethod, SearchPlan, Weights
+from retrieval.ranking.profile import METHOD_WEIGHTS, SINGLE_METHODS, ProfileSettings
+from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
-if TYPE_CHECKING:
-    from retrieval.ranking.profile import ProfileSettings
 
-# Weights of the textbook-chatbot design, (vector, lexical).
-CLASS_WEIGHTS: dict[QueryClass, Weights] = {
-    QueryClass.CONCEPTUAL: Weights(0.8, 0.2),
-    QueryClass.CODE: Weights(0.5, 0.5),
-    QueryClass.TROUBLESHOOTING: Weights(0.6, 0.4),
-    QueryClass.COMPARISON: Weights(0.6, 0.4),
-    QueryClass.DEFAULT: Weights(0.7, 0.3),
-}
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """All that shapes one search, fixed before the first query runs.
 
-METHOD_WEIGHTS: dict[SearchMethod, Weights] = {
-    SearchMethod.LEXICAL: Weights(0.0, 1.0),
-    SearchMethod.VECTOR: Weights(1.0, 0.0),
-    SearchMethod.RRF: Weights(1.0, 1.0),
-    SearchMethod.LINEAR: Weights(0.5, 0.5),
-    SearchMethod.ZSCORE: Weights(0.6, 0.4),
-    # The lexical share is multiplied by the contrast of its scores, which is 0.7 for a typical question.
-    SearchMethod.CONTRAST: Weights(0.65, 0.35),
-    SearchMethod.WEIGHTED: Weights(0.7, 0.3),
-}
+    ``depth`` is the number of chunks each retriever hands to fusion, ``top_k`` the number returned.
+    """
 
-NO_RERANKER = "none"
+    settings: ProfileSettings
+    weights: RetrieverWeights
+    top_k: int
+    depth: int
+    retriever_timeout_seconds: float = 5.0
+
+    @property
+    def method(self) -> SearchMethod:
+        return self.settings.method
 
 
 def plan_for(
-    profile: ProfileSettings,
-    query_class: QueryClass,
+    settings: ProfileSettings,
+    query_class: QueryClass = QueryClass.DEFAULT,
     *,
-    method: SearchMethod | None = None,
     top_k: int | None = None,
-    reranker: str | None = None,
-    leg_timeout_seconds: float = 5.0,
+    retriever_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
-    """The plan of one search with a profile.
+    """The plan of one search.
 
-    Naming a ``method`` asks for that method as it is published: its own weights, no reranker and no boosts, unless
-    ``reranker`` names one. Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the legs hand over
-    would change its head.
+    Raises: ValueError unless 1 <= top_k <= depth: a list longer than what the retrievers hand over would change its
+    head.
     """
-    wanted = profile.top_k if top_k is None else top_k
-    depth = max(profile.depth, profile.candidate_multiplier * profile.top_k)
+    wanted = settings.top_k if top_k is None else top_k
+    depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)
     if not 1 <= wanted <= depth:
         raise ValueError(f"top_k must lie between 1 and {depth}, not {wanted}.")
-    as_published = method is not None
-    method = method or profile.method
-    if method is SearchMethod.ADAPTIVE:
-        weights = profile.class_weights[query_class]
-    elif as_published or profile.weights is None or method in (SearchMethod.LEXICAL, SearchMethod.VECTOR):
-        weights = METHOD_WEIGHTS[method]
-    else:
-        weights = profile.weights
-    if reranker is None:
-        reranker = NO_RERANKER if as_published else profile.reranker
-    return SearchPlan(
-        method=method,
-        weights=weights,
-        top_k=wanted,
-        depth=depth,
-        rrf_k=60 if as_published else profile.rrf_k,
-        both_legs_bonus=0.1 if as_published else profile.both_legs_bonus,
-        score_threshold=None if as_published else profile.score_threshold,
-        leg_timeout_seconds=leg_timeout_seconds,
-        oversampling=profile.oversampling,
-        fuzzy=profile.fuzzy,
-        compounds=profile.compounds,
-        rerank=None
-        if reranker == NO_RERANKER
-        else RerankPlan(
-            reranker=reranker,
-            depth=profile.rerank_depth,
-            weight=profile.rerank_weight,
-            timeout_seconds=profile.rerank_timeout_seconds,
-        ),
-        metadata_boosts=() if as_published else profile.metadata_boosts,
-        neighbour_support=0.0 if as_published else profile.neighbour_support,
-    )
+    return SearchPlan(settings, weights_for(settings, query_class), wanted, depth, retriever_timeout_seconds)
+
+
+def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
+    """The weights that fusion begins with: the class's for `adaptive`, else the profile's own or the method's."""
+    if settings.method is SearchMethod.ADAPTIVE:
+        return settings.class_weights[query_class]
+    if settings.weights is None or settings.method in SINGLE_METHODS:
+        return METHOD_WEIGHTS[settings.method]
+    return settings.weights

@@ -2,20 +2,47 @@
 
 A stored search profile is this dataclass as JSON, so that an old version can be searched with, compared and published
 again. A profile is valid or it does not exist: :func:`from_json` names every field that is wrong.
+
+A setting is declared here and nowhere else: its type, default and :class:`Setting` record are what the checks, the
+admin's form, the debug panel's replay and the table of `docs/search.md` are made from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from retrieval.ranking.plans import CLASS_WEIGHTS
-from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+from retrieval import dataclass_json
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 LARGEST_DEPTH = 200
 LARGEST_BUDGET_TOKENS = 8000
+LARGEST_BLOCKS = 8
 LARGEST_WEIGHT = 100
+NO_RERANKER = "none"
+
+# Weights of the textbook-chatbot design, (vector, lexical).
+CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
+    QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
+    QueryClass.CODE: RetrieverWeights(0.5, 0.5),
+    QueryClass.TROUBLESHOOTING: RetrieverWeights(0.6, 0.4),
+    QueryClass.COMPARISON: RetrieverWeights(0.6, 0.4),
+    QueryClass.DEFAULT: RetrieverWeights(0.7, 0.3),
+}
+
+METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
+    SearchMethod.LEXICAL: RetrieverWeights(0.0, 1.0),
+    SearchMethod.VECTOR: RetrieverWeights(1.0, 0.0),
+    SearchMethod.RRF: RetrieverWeights(1.0, 1.0),
+    SearchMethod.LINEAR: RetrieverWeights(0.5, 0.5),
+    SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
+    # The lexical share is multiplied by the contrast of its scores, which is 0.7 for a typical question.
+    SearchMethod.CONTRAST: RetrieverWeights(0.65, 0.35),
+    SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
+}
+# Methods that ask one retriever alone.
+SINGLE_METHODS = frozenset({SearchMethod.LEXICAL, SearchMethod.VECTOR})
 
 
 class ImproperProfile(ValueError):
@@ -26,45 +53,220 @@ class ImproperProfile(ValueError):
         self.errors = dict(errors)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileSettings:
-    """All that shapes a search and its context.
+KEPT = object()
 
-    ``weights`` None means the method's own; ``class_weights`` serve `adaptive`. Each leg hands over ``depth`` chunks,
-    or ``candidate_multiplier`` times ``top_k`` if that is more; the vector index looks at ``oversampling`` times as
-    many. ``reranker`` names one of the site's; ``rerank_weight`` None lets it decide the order alone, a number adds its
-    opinion to the fused score. ``neighbour_support`` lifts candidates towards those they resemble.
-    Raises: ImproperProfile.
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a setting beside its name, type and default. Texts are in English; the forms translate them.
+
+    ``bounds`` are the least and the most of a number. ``when_empty`` says what None stands for; without it None is not
+    allowed. ``methods`` are those that the setting concerns, None for all. ``replay`` is what the debug panel's replay
+    calls it; empty where it does not offer it. ``as_published`` is the value of a method that is asked for by
+    name, KEPT where that is the profile's own.
     """
 
-    method: SearchMethod = SearchMethod.CONTRAST
-    weights: Weights | None = None
-    class_weights: Mapping[QueryClass, Weights] = field(default_factory=lambda: dict(CLASS_WEIGHTS))
-    rrf_k: int = 60
-    both_legs_bonus: float = 0.1
-    top_k: int = 8
-    depth: int = 50
-    candidate_multiplier: int = 4
-    oversampling: int = 5
-    score_threshold: float | None = None
-    fuzzy: bool = True
-    compounds: bool = True
-    reformulate: bool = True
-    reranker: str = "none"
-    rerank_depth: int = 50
-    rerank_weight: float | None = 0.5
-    rerank_timeout_seconds: float = 2.0
-    metadata_boosts: tuple[MetadataBoost, ...] = ()
-    neighbour_support: float = 0.35
-    context_budget_tokens: int = 4000
-    context_neighbours: int = 1
-    context_blocks: int = 8
+    section: str
+    label: str
+    help_text: str
+    bounds: tuple[float, float] | None = None
+    when_empty: str = ""
+    methods: frozenset[SearchMethod] | None = None
+    replay: str = ""
+    as_published: Any = KEPT
+
+
+def _(text: str) -> str:
+    """Marks a text for translation."""
+    return text
+
+
+RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
+CONTEXT, BOOSTS = _("Context"), _("Boosts")
+# The sections of the form, in their order, with what each is about.
+SECTIONS = {
+    RANKING: _("How the two legs, by meaning (vector) and by words (lexical), become one list."),
+    CANDIDATES: _("How many passages are looked at, and how many are returned."),
+    RERANK: _("A second, slower look at the best candidates."),
+    CONTEXT: _("What of the passages found an answer is written from."),
+    BOOSTS: _("Documents whose metadata say something are moved up or down."),
+}
+
+
+def _setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
+    """A field of :class:`ProfileSettings`, with its record; a callable makes the default."""
+    how = {"default_factory": default} if callable(default) else {"default": default}
+    return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSettings:
+    """All that shapes a search and its context. Raises: ImproperProfile."""
+
+    method: SearchMethod = _setting(
+        SearchMethod.CONTRAST, RANKING, _("Method"), _("How the two lists become one."), replay=_("Method")
+    )
+    weights: RetrieverWeights | None = _setting(
+        None,
+        RANKING,
+        _("Weights"),
+        _("Share of each leg; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
+        when_empty=_("the method's own"),
+        methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
+        as_published=None,
+    )
+    class_weights: Mapping[QueryClass, RetrieverWeights] = _setting(
+        lambda: dict(CLASS_WEIGHTS),
+        RANKING,
+        _("Weights by class of question"),
+        _("For the method adaptive: each question is put into one of these classes by its wording."),
+        methods=frozenset({SearchMethod.ADAPTIVE}),
+    )
+    rrf_k: int = _setting(
+        60,
+        RANKING,
+        _("Constant of rrf"),
+        _("A passage at rank r is worth 1 / (this + r). The larger, the less the first places stand out."),
+        bounds=(1, 10_000),
+        methods=frozenset({SearchMethod.RRF}),
+        as_published=60,
+    )
+    both_legs_bonus: float = _setting(
+        0.1,
+        RANKING,
+        _("Bonus for both legs"),
+        _("Added by the method weighted to what both legs found."),
+        bounds=(0, 10),
+        methods=frozenset({SearchMethod.WEIGHTED}),
+        as_published=0.1,
+    )
+    neighbour_support: float = _setting(
+        0.35,
+        RANKING,
+        _("Support of neighbours"),
+        _("How far a passage is lifted towards the candidates it resembles; 0 leaves each to itself."),
+        bounds=(0, 1),
+        replay=_("Support of neighbours"),
+        as_published=0.0,
+    )
+    score_threshold: float | None = _setting(
+        None,
+        RANKING,
+        _("Least final score"),
+        _("Passages below it are not returned; each method has a scale of its own. Left empty, none is dropped."),
+        bounds=(-1000, 1000),
+        when_empty=_("none"),
+        as_published=None,
+    )
+    fuzzy: bool = _setting(
+        True,
+        RANKING,
+        _("Forgive typing errors"),
+        _("Words that no document has are replaced by words that differ by a letter or two."),
+    )
+    compounds: bool = _setting(
+        True,
+        RANKING,
+        _("Take compounds apart"),
+        _("In Dutch and German, words also find compounds of them, and compounds their parts."),
+    )
+    reformulate: bool = _setting(
+        True,
+        RANKING,
+        _("Reformulate questions"),
+        _("Filler words are left out, and follow-up questions completed from the conversation."),
+        replay=_("Reformulation"),
+        as_published=False,
+    )
+    top_k: int = _setting(
+        8,
+        CANDIDATES,
+        _("Passages returned"),
+        _("At most as many as the depth."),
+        bounds=(1, LARGEST_DEPTH),
+        replay=_("Passages returned"),
+    )
+    depth: int = _setting(
+        50,
+        CANDIDATES,
+        _("Depth"),
+        _("How many passages each leg hands over."),
+        bounds=(1, LARGEST_DEPTH),
+        replay=_("Depth of each leg"),
+    )
+    candidate_multiplier: int = _setting(
+        4,
+        CANDIDATES,
+        _("Candidates per passage returned"),
+        _("Where this many times the passages returned is more than the depth, it is the depth."),
+        bounds=(1, 50),
+    )
+    oversampling: int = _setting(
+        5,
+        CANDIDATES,
+        _("Oversampling"),
+        _("The vector index looks at this many times the depth: more is slower and misses less."),
+        bounds=(1, 50),
+    )
+    reranker: str = _setting(
+        NO_RERANKER,
+        RERANK,
+        _("Reranker"),
+        _("Which ones there are is in the site's settings."),
+        replay=_("Reranker"),
+        as_published=NO_RERANKER,
+    )
+    rerank_depth: int = _setting(
+        50, RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
+    )
+    rerank_weight: float | None = _setting(
+        0.5,
+        RERANK,
+        _("Weight of the reranker"),
+        _("How much its opinion adds to the fused score. Left empty, it decides alone."),
+        bounds=(0, 10),
+        when_empty=_("decides alone"),
+    )
+    rerank_timeout_seconds: float = _setting(
+        2.0, RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
+    )
+    context_budget_tokens: int = _setting(
+        4000,
+        CONTEXT,
+        _("Budget in tokens"),
+        _("What does not fit is left out, the least relevant first."),
+        bounds=(1, LARGEST_BUDGET_TOKENS),
+    )
+    context_neighbours: int = _setting(
+        1,
+        CONTEXT,
+        _("Neighbours on each side"),
+        _("Passages right before and after a hit that are added while the budget allows."),
+        bounds=(0, 5),
+        replay=_("Neighbours in the context"),
+    )
+    context_blocks: int = _setting(
+        8, CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
+    )
+    metadata_boosts: tuple[MetadataBoost, ...] = _setting(
+        (),
+        BOOSTS,
+        _("Metadata boosts"),
+        _(
+            "The weight is in standard deviations of the scores: 1 is a clear push up, −1 a push down. "
+            "Numbers, true and false are taken as such, and as text in quotation marks."
+        ),
+        as_published=(),
+    )
 
     def __post_init__(self) -> None:
         errors = {
-            name: f"must lie between {low:g} and {high:g}, not {getattr(self, name)}"
-            for name, (low, high) in RANGES.items()
-            if not _is_within(getattr(self, name), low, high, optional=name in OPTIONAL)
+            name: f"must lie between {low:g} and {high:g}, not {value}"
+            for name, setting in SETTINGS.items()
+            if setting.bounds is not None
+            for low, high in [setting.bounds]
+            for value in [getattr(self, name)]
+            if not (_is_within(value, low, high) or (value is None and setting.when_empty))
         }
         if missing := [query_class.value for query_class in QueryClass if query_class not in self.class_weights]:
             errors["class_weights"] = f"has no weights for {', '.join(missing)}"
@@ -73,31 +275,22 @@ class ProfileSettings:
         if errors:
             raise ImproperProfile(errors)
 
+    @property
+    def is_reranked(self) -> bool:
+        return self.reranker != NO_RERANKER
 
-# The least and the most of each number.
-RANGES: Mapping[str, tuple[float, float]] = {
-    "rrf_k": (1, 10_000),
-    "both_legs_bonus": (0, 10),
-    "top_k": (1, LARGEST_DEPTH),
-    "depth": (1, LARGEST_DEPTH),
-    "candidate_multiplier": (1, 50),
-    "oversampling": (1, 50),
-    "score_threshold": (-1000, 1000),
-    "rerank_depth": (1, LARGEST_DEPTH),
-    "rerank_weight": (0, 10),
-    "neighbour_support": (0, 1),
-    "rerank_timeout_seconds": (0.01, 60),
-    "context_budget_tokens": (1, LARGEST_BUDGET_TOKENS),
-    "context_neighbours": (0, 5),
-    "context_blocks": (1, 8),
-}
-# What None stands for is said at ProfileSettings; for the threshold, that there is none.
-OPTIONAL = frozenset({"weights", "score_threshold", "rerank_weight"})
+    def as_published(self, method: SearchMethod) -> ProfileSettings:
+        """What a method that is asked for by name is searched with: its own weights, no reranker, and no boosts."""
+        published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
+        return replace(self, method=method, **published)
 
 
-def _is_within(value: object, low: float, high: float, *, optional: bool) -> bool:
-    if value is None:
-        return optional
+SETTINGS: Mapping[str, Setting] = {each.name: each.metadata["setting"] for each in fields(ProfileSettings)}
+# The name of each setting's type, without what may be None.
+TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") for each in fields(ProfileSettings)}
+
+
+def _is_within(value: object, low: float, high: float) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -128,13 +321,7 @@ def _flat(profile: ProfileSettings) -> dict[str, Any]:
 
 def to_json(profile: ProfileSettings) -> dict[str, Any]:
     """The settings as JSON's types; :func:`from_json` gives them back."""
-    values = asdict(profile)
-    values["method"] = profile.method.value
-    values["class_weights"] = {
-        query_class.value: {"vector": weights.vector, "lexical": weights.lexical}
-        for query_class, weights in profile.class_weights.items()
-    }
-    values["metadata_boosts"] = list(values["metadata_boosts"])
+    values: dict[str, Any] = dataclass_json.to_json(profile)
     return values
 
 
@@ -145,13 +332,13 @@ def from_json(values: Mapping[str, Any]) -> ProfileSettings:
     """
     if not isinstance(values, Mapping):
         raise ImproperProfile({"settings": "must be an object of settings by name"})
-    known = {each.name for each in fields(ProfileSettings)}
-    errors = {str(name): "is not a setting" for name in values if name not in known}
+    errors = {str(name): "is not a setting" for name in values if name not in SETTINGS}
     read: dict[str, Any] = {}
     for name, value in values.items():
-        if name in known:
+        if name in SETTINGS:
             try:
-                read[name] = None if value is None and name in OPTIONAL else _READERS.get(name, _as_it_is)(value)
+                may_be_none = value is None and SETTINGS[name].when_empty
+                read[name] = None if may_be_none else _READERS[TYPES[name]](value)
             except (TypeError, ValueError, OverflowError) as error:
                 errors[name] = str(error)
     try:
@@ -163,28 +350,24 @@ def from_json(values: Mapping[str, Any]) -> ProfileSettings:
     return profile
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 def _method(value: Any) -> SearchMethod:
     if value not in [method.value for method in SearchMethod]:
         raise ValueError(f"must be one of {', '.join(SearchMethod)}, not {value!r}")
     return SearchMethod(value)
 
 
-def _weights(value: Any) -> Weights:
+def _weights(value: Any) -> RetrieverWeights:
     numbers = value if isinstance(value, Mapping) else {}
     if set(numbers) != {"vector", "lexical"} or not all(
-        _is_within(number, 0, LARGEST_WEIGHT, optional=False) for number in numbers.values()
+        _is_within(number, 0, LARGEST_WEIGHT) for number in numbers.values()
     ):
         raise ValueError(f"must be a number from 0 to {LARGEST_WEIGHT} for each of vector and lexical, not {value!r}")
     if not any(numbers.values()):
         raise ValueError("must not be 0 for both vector and lexical")
-    return Weights(vector=float(numbers["vector"]), lexical=float(numbers["lexical"]))
+    return RetrieverWeights(vector=float(numbers["vector"]), lexical=float(numbers["lexical"]))
 
 
-def _class_weights(value: Any) -> dict[QueryClass, Weights]:
+def _class_weights(value: Any) -> dict[QueryClass, RetrieverWeights]:
     if not isinstance(value, Mapping):
         raise TypeError(f"must be weights by class of question, not {value!r}")
     if unknown := [str(name) for name in value if name not in [each.value for each in QueryClass]]:
@@ -231,27 +414,14 @@ def _text(value: Any) -> str:
     return value
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "method": _method,
-    "weights": _weights,
-    "class_weights": _class_weights,
-    "metadata_boosts": _metadata_boosts,
-    "fuzzy": _flag,
-    "compounds": _flag,
-    "reformulate": _flag,
-    "reranker": _text,
-    **dict.fromkeys(
-        (
-            "rrf_k",
-            "top_k",
-            "depth",
-            "candidate_multiplier",
-            "oversampling",
-            "rerank_depth",
-            "context_budget_tokens",
-            "context_neighbours",
-            "context_blocks",
-        ),
-        _whole,
-    ),
+# By the name of the setting's type. A number is checked with the whole profile.
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "SearchMethod": _method,
+    "RetrieverWeights": _weights,
+    "Mapping[QueryClass, RetrieverWeights]": _class_weights,
+    "tuple[MetadataBoost, ...]": _metadata_boosts,
+    "bool": _flag,
+    "str": _text,
+    "int": _whole,
+    "float": lambda value: value,
 }

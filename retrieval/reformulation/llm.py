@@ -65,7 +65,7 @@ class ModelReformulator:
         reason = "completed from the conversation" if history else "a long question, shortened"
         if query == question:
             reason = ""
-        return Reformulation(question, query, reason, by=self._model.name, completed=bool(history and reason))
+        return Reformulation(query, query != question, reason, self._model.name, completed=bool(history and reason))
 
     def _fall_back(self, by_rule: Reformulation, notice: str) -> Reformulation:
         REFORMULATION_FAILURES.inc()

@@ -33,4 +33,4 @@ class RuleBasedReformulator:
             asked = completed.question
             rules.append(completed.rule)
         reason = "; ".join(rules)
-        return Reformulation(question, query=asked, reason=reason, by=NAME, completed=completed is not None)
+        return Reformulation(asked, asked != question, reason, by=NAME, completed=completed is not None)

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.core.exceptions import ImproperlyConfigured
 
+from retrieval.dense.onnx_session import open_session, well_formed
 from retrieval.exceptions import RerankFailed, RerankLate
+from retrieval.protocols import Reranker
 from retrieval.rerank.classifier_graph import build_graph, longest_input
 from retrieval.rerank.model_files import Activation, ModelFiles, fetch, read_folder
-from retrieval.rerank.texts import load_texts, well_formed
+from retrieval.rerank.texts import load_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,8 +33,8 @@ RETRIED_AFTER_SECONDS = 60.0
 """A model that could not be loaded is not tried again by every search."""
 
 
-class CrossEncoder:
-    """A `Reranker`. Instances may be shared by threads and survive a fork (each process opens its own session).
+class CrossEncoder(Reranker):
+    """Instances may be shared by threads and survive a fork (each process opens its own session).
 
     ``model`` is a folder in the form of sentence-transformers (BERT, RoBERTa and XLM-RoBERTa from model.safetensors,
     anything from model.onnx), or a name on the hub. A score is the model's one output through the activation that the
@@ -43,8 +45,6 @@ class CrossEncoder:
 
     Raises: ImproperlyConfigured when an argument or the folder cannot work; a name is looked up at first use.
     """
-
-    builds_on = None
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class CrossEncoder:
             read_folder(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
-        self._runtime: _Runtime | None = None
+        self._runtime: _PairRuntime | None = None
         self._lock = threading.Lock()
         self._problem: tuple[float, str] | None = None
         _cross_encoders.add(self)
@@ -103,7 +103,7 @@ class CrossEncoder:
             )
         return scores
 
-    def _opened(self, deadline: float) -> _Runtime:
+    def _opened(self, deadline: float) -> _PairRuntime:
         if self._runtime is not None:
             return self._runtime
         # Loading can take long. Who waits for another thread's loading waits no longer than the question may.
@@ -117,7 +117,7 @@ class CrossEncoder:
         finally:
             self._lock.release()
 
-    def _open(self) -> _Runtime:
+    def _open(self) -> _PairRuntime:
         if self._problem is not None and time.monotonic() < self._problem[0]:
             raise RerankFailed(self._problem[1])
         try:
@@ -129,7 +129,7 @@ class CrossEncoder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Runtime:
+class _PairRuntime:
     """What one process holds open. ``inputs`` are the types of the model's inputs, by name."""
 
     session: Any
@@ -162,10 +162,9 @@ class _Runtime:
 _INPUT_TYPES: Mapping[str, type[np.signedinteger[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
-def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _Runtime:
+def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRuntime:
     """Raises: ImproperlyConfigured when the files are not those of a cross encoder."""
-    # Imports of tens of MiB that a process which never reranks does not pay.
-    import onnxruntime
+    # An import of tens of MiB that a process which never reranks does not pay.
     from tokenizers import Tokenizer
 
     try:
@@ -176,7 +175,8 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _Runtime:
     try:
         max_tokens = min(max_tokens, longest_input(files.config) or max_tokens)
         source = str(files.export) if files.export else build_graph(files.weights, files.config, precision)
-        session = onnxruntime.InferenceSession(source, _options(onnxruntime), providers=["CPUExecutionProvider"])
+        # Every processor scores alike.
+        session = open_session(source, saturates=True)
     except Exception as error:  # ONNX Runtime's and safetensors' exceptions have no other base
         raise ImproperlyConfigured(
             f"The cross encoder in {files.folder} cannot be loaded ({type(error).__name__}: "
@@ -188,19 +188,7 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _Runtime:
         raise ImproperlyConfigured(f"The model {files.export} asks for {', '.join(inputs)}, not for a pair of texts.")
     if unusable := [name for name, of in inputs.items() if of is None]:
         raise ImproperlyConfigured(f"The model {files.export} wants {unusable[0]} in other numbers than integers.")
-    return _Runtime(session, tokenizer, {name: of for name, of in inputs.items() if of}, files.activation)
-
-
-def _options(onnxruntime: Any) -> Any:
-    """A session whose calls each use the one thread they come from, so that callers decide how many run at once."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # On processors without VNNI, sums of int8 products saturate without this; with it every processor scores alike.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    options.enable_mem_pattern = False
-    return options
+    return _PairRuntime(session, tokenizer, {name: of for name, of in inputs.items() if of}, files.activation)
 
 
 def _sigmoid(logit: float) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +14,12 @@ from typing import Any
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
+from retrieval.dense.onnx_session import well_formed
 from retrieval.exceptions import RerankFailed, RerankLate
-from retrieval.rerank.texts import load_texts, well_formed
+from retrieval.protocols import Reranker
+from retrieval.rerank.texts import load_texts
 from retrieval.resilience.breaker import Breaker, Open
+from retrieval.resilience.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
 from retrieval.types import Candidates
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,6 @@ RETRIED_STATUSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_U
 PAUSE_SECONDS = 0.1
 LARGEST_ANSWER_BYTES = 8 * 2**20
 """Servers send the passages back, some unasked: 100 of them take less than a tenth of this."""
-QUOTED_CHARACTERS = 200
 
 Body = dict[str, Any]
 
@@ -73,8 +73,8 @@ PROTOCOLS: Mapping[str, Protocol] = {
 AUTO = "auto"
 
 
-class HttpReranker:
-    """A `Reranker` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
+class HttpReranker(Reranker):
+    """Its model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``url`` is the server's base URL, or the whole address ending in ``/rerank``. ``api`` "auto" speaks to TEI, which
     serves one model, unless a ``model`` is named: then as Cohere does, whose form the others understand. Every passage
@@ -83,18 +83,19 @@ class HttpReranker:
     Raises: ImproperlyConfigured when an argument cannot work.
     """
 
-    builds_on = None
-
     def __init__(
         self, url: str, api_key: str = "", model: str = "", api: str = AUTO, batch_size: int | None = None
     ) -> None:
-        self._url = _rerank_url(url)
-        self._api_key = api_key.strip()
-        # The HTTP library would quote the header, and with it the key, in its complaint.
-        if not re.fullmatch(r"[!-~]*", self._api_key):
+        stripped = url.strip().rstrip("/")
+        address = parsed_url(stripped if stripped.endswith("/rerank") else f"{stripped}/rerank")
+        if not address.host or address.query or address.userinfo:
             raise ImproperlyConfigured(
-                "The API key of the reranker has characters that no header can carry: copy it again."
+                'The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".'
             )
+        try:
+            self._server = ModelServer(address, api_key, "of the reranker")
+        except ValueError as error:
+            raise ImproperlyConfigured(str(error)) from None
         if api == AUTO:
             api = "cohere" if model else "tei"
         if api not in PROTOCOLS:
@@ -107,7 +108,6 @@ class HttpReranker:
             raise ImproperlyConfigured("The reranker's batch size must be positive.")
         self.model = model
         self._breaker = Breaker("reranker")
-        self._client: tuple[int, httpx2.Client] | None = None
 
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
@@ -138,7 +138,9 @@ class HttpReranker:
         for last in (False, True):
             pause = PAUSE_SECONDS
             try:
-                status, headers, content = self._exchange(body, deadline)
+                status, headers, content = self._server.post(body, deadline, LARGEST_ANSWER_BYTES)
+            except AnswerTooLong as error:
+                raise self._failed(str(error)) from None
             except httpx2.TimeoutException:
                 raise self._late() from None
             except httpx2.TransportError as error:
@@ -148,54 +150,21 @@ class HttpReranker:
             else:
                 if status == HTTPStatus.OK:
                     return content
-                problem = self._refusal(status, content)
+                problem = self._server.refusal(status, content)
                 if status not in RETRIED_STATUSES:
                     raise self._failed(problem)
-                pause = max(pause, _retry_after_seconds(headers))
+                pause = max(pause, retry_after_seconds(headers))
             if last or time.monotonic() + pause >= deadline:
                 break
-            logger.warning("Reranking at %s: %s; trying again in %.1f s.", self._url.host, problem, pause)
+            logger.warning("Reranking at %s: %s; trying again in %.1f s.", self._server.url.host, problem, pause)
             time.sleep(pause)
         raise self._failed(problem)
 
-    def _exchange(self, body: Body, deadline: float) -> tuple[int, httpx2.Headers, bytes]:
-        """Status, headers and content of one answer, read no longer than the deadline and no further than the limit."""
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise self._late()
-        content = bytearray()
-        with self._opened().stream("POST", self._url, json=body, timeout=remaining) as response:
-            for piece in response.iter_bytes():
-                content += piece
-                if len(content) > LARGEST_ANSWER_BYTES:
-                    raise self._failed(f"its answer is longer than {LARGEST_ANSWER_BYTES} bytes")
-                if time.monotonic() > deadline:
-                    raise self._late()
-        return response.status_code, response.headers, bytes(content)
-
-    def _opened(self) -> httpx2.Client:
-        """This process's client: connections cannot be shared with the parent of a fork."""
-        client = self._client
-        if client is None or client[0] != os.getpid():
-            headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), httpx2.Client(headers=headers))
-            self._client = client
-        return client[1]
-
-    def _refusal(self, status: int, content: bytes) -> str:
-        """The status and, unless it is about the key, what the server says."""
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return f"it refused the API key (HTTP {status})"
-        said = " ".join(content.decode("utf-8", "replace").split())
-        if self._api_key:
-            said = said.replace(self._api_key, "[API key]")
-        return f"it answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
-
     def _late(self) -> RerankLate:
-        return RerankLate(f"The rerank server {self._url.host} gave no scores: it was late.")
+        return RerankLate(f"The rerank server {self._server.url.host} gave no scores: it was late.")
 
     def _failed(self, problem: str) -> RerankFailed:
-        return RerankFailed(f"The rerank server {self._url.host} gave no scores: {problem}.")
+        return RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {problem}.")
 
 
 def read_scores(content: bytes, protocol: Protocol, count: int) -> list[float]:
@@ -219,22 +188,3 @@ def read_scores(content: bytes, protocol: Protocol, count: int) -> list[float]:
         return [float(by_index[index]) for index in range(count)]
     except OverflowError:
         raise ValueError("a score is not a finite number") from None
-
-
-def _rerank_url(url: str) -> httpx2.URL:
-    stripped = url.strip().rstrip("/")
-    try:
-        parsed = httpx2.URL(stripped if stripped.endswith("/rerank") else f"{stripped}/rerank")
-    except httpx2.InvalidURL:
-        parsed = httpx2.URL("")
-    if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.query or parsed.userinfo:
-        raise ImproperlyConfigured(
-            'The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".'
-        )
-    return parsed
-
-
-def _retry_after_seconds(headers: httpx2.Headers) -> float:
-    """What the server asks to wait; 0 when it does not say, or says it as a date."""
-    asked = headers.get("Retry-After", "")
-    return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

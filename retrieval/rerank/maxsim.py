@@ -1,7 +1,8 @@
 """Late interaction with the embedder's own token vectors: no second model, and no second pass over the passages.
 
-The question was encoded for the vector leg, and the passages when they were ingested, so that reranking is one query
-and one matrix product. A word weighs as much as it tells in the collections searched; its pieces share its weight.
+The question was encoded for the vector retriever, and the passages when they were ingested, so that reranking is one
+query and one matrix product. A word weighs as much as it tells in the collections searched; its pieces share its
+weight.
 """
 
 from __future__ import annotations
@@ -22,31 +23,18 @@ from retrieval.dense.token_vectors import best_matches, unpacked, weighted_mean
 from retrieval.exceptions import RerankFailed, RetrievalError
 from retrieval.ingest.chunking import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics
-from retrieval.protocols import TokenEmbedder
+from retrieval.protocols import Reranker, TokenEmbedder
 from retrieval.text.terms import inverse_document_frequency
-from retrieval.types import Candidates, Leg, StoredEncoding
+from retrieval.types import Candidates, Retriever, StoredEncoding, WordMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from retrieval.dense.token_vectors import TokenEncoding, Tokens
-    from retrieval.protocols import Vectors
+    from retrieval.types import Vectors
 
 NO_VECTOR = np.empty(0, np.float32)
 _WORD = re.compile(r"[^\W_]+")
-
-
-@dataclass(frozen=True, slots=True)
-class WordMatch:
-    """A word of the question, the word of the passage that it met, and how well, from -1 to 1.
-
-    ``weight`` is the word's share in the score; the shares of a question's words sum to 1.
-    """
-
-    word: str
-    met: str
-    similarity: float
-    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +45,10 @@ class _Stored:
     collections: list[int]
 
 
-class MaxSim:
+class MaxSim(Reranker):
     """A `Reranker`: the mean over the question's words of the best match each finds in the passage, from -1 to 1."""
 
-    builds_on = Leg.VECTOR
+    builds_on = Retriever.VECTOR
 
     def score(self, query: str, candidates: Candidates, timeout_seconds: float) -> Mapping[int, float]:
         """One score for each chunk that has token vectors.
@@ -80,30 +68,25 @@ class MaxSim:
         scores = weighted_mean(matches, weights)
         return {pk: float(score) for pk, score in zip(stored.signs, scores, strict=True)}
 
-
-def word_matches(query: str, chunk_ids: Sequence[int]) -> dict[int, tuple[WordMatch, ...]]:
-    """Which words of each passage the question's words met, in the question's order; for the explanation.
-
-    The stored signs tell which token was the nearest; the passage is only cut into tokens again, not encoded.
-    Raises: RerankFailed as :meth:`MaxSim.score` does.
-    """
-    encoding = _encoded(query)
-    telling = _telling(encoding)
-    candidates = _stored(Candidates(chunk_ids))
-    if not candidates.signs or not len(telling):
-        return {}
-    weights = _weights(query, encoding.tokens, candidates.collections)[telling]
-    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(telling), 1 / len(telling))
-    vectors = encoding.token_vectors[telling]
-    asked = [encoding.tokens.spans[index] for index in telling]
-    chunks = Chunk.objects.filter(pk__in=candidates.signs).select_related("document").defer("search_vector", "bm25")
-    return {
-        chunk.pk: tuple(
-            _met(query, asked, shares, chunk, unpacked(candidates.signs[chunk.pk], vectors.shape[1]), vectors)
-        )
-        for chunk in chunks
-        if candidates.signs[chunk.pk]
-    }
+    def word_matches(self, query: str, chunk_ids: Sequence[int]) -> dict[int, tuple[WordMatch, ...]]:
+        """As :class:`Reranker`. The stored signs tell which token was the nearest; no passage is encoded again."""
+        encoding = _encoded(query)
+        telling = _telling(encoding)
+        candidates = _stored(Candidates(chunk_ids))
+        if not candidates.signs or not len(telling):
+            return {}
+        weights = _weights(query, encoding.tokens, candidates.collections)[telling]
+        shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(telling), 1 / len(telling))
+        vectors = encoding.token_vectors[telling]
+        asked = [encoding.tokens.spans[index] for index in telling]
+        chunks = Chunk.objects.filter(pk__in=candidates.signs).select_related("document").defer("search_vector", "bm25")
+        return {
+            chunk.pk: tuple(
+                _met(query, asked, shares, chunk, unpacked(candidates.signs[chunk.pk], vectors.shape[1]), vectors)
+            )
+            for chunk in chunks
+            if candidates.signs[chunk.pk]
+        }
 
 
 def _met(
@@ -164,7 +147,7 @@ def _telling(encoding: TokenEncoding) -> npt.NDArray[np.intp]:
 
 
 def _stored(candidates: Candidates) -> _Stored:
-    """The token signs of the candidates that have them: as the vector leg read them, the others from the database."""
+    """The token signs of the candidates that have them: the vector retriever's, the others from the database."""
     known = dict(candidates.encodings)
     if missing := [pk for pk in candidates.chunk_ids if pk not in known]:
         try:

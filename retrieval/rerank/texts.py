@@ -26,8 +26,3 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
 
 def _text(title: str, headings: Sequence[str], content: str) -> str:
     return "\n".join(dict.fromkeys(line for line in (title, *headings, content) if line))
-
-
-def well_formed(text: str) -> str:
-    """The text with "?" for lone surrogates, which JSON can smuggle in and neither tokenizers nor servers take."""
-    return text.encode("utf-8", "replace").decode("utf-8")

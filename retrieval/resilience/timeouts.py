@@ -8,29 +8,29 @@ from contextlib import contextmanager
 from django.db import DatabaseError, OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
-from retrieval.exceptions import LegFailed
+from retrieval.exceptions import RetrieverFailed
 from retrieval.resilience import deadline
-from retrieval.types import Leg
+from retrieval.types import Retriever
 
 
 @contextmanager
-def statement_timeout(leg: Leg, seconds: float) -> Iterator[None]:
+def statement_timeout(retriever: Retriever, seconds: float) -> Iterator[None]:
     """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left.
 
-    Raises: LegFailed for that, and for any other trouble with the database.
+    Raises: RetrieverFailed for that, and for any other trouble with the database.
     """
     seconds = deadline.seconds_left(seconds)
     if not seconds:
-        raise LegFailed(f"The {leg} search was not begun: the question's time is over.")
+        raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
     try:
         with statements_within(seconds):
             yield
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
-            raise LegFailed(f"The {leg} search ran past its {seconds:g} s.") from error
-        raise LegFailed(f"The {leg} search lost the database: {error}") from error
+            raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
+        raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
     except DatabaseError as error:
-        raise LegFailed(f"The {leg} search failed in the database: {error}") from error
+        raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error
 
 
 @contextmanager

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from retrieval.types import AssembledContext, ContextBlock, Hit, Passage
-
-LARGEST_BUDGET_TOKENS = 8000
-LARGEST_BLOCKS = 8
+from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
+from retrieval.search.trace import Hit
+from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
 LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]

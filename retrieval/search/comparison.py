@@ -15,9 +15,10 @@ from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import AssembledContext, CandidateTrace, Leg, Passage, SearchFilters, SearchTrace, Turn
+from retrieval.search.trace import SearchTrace
+from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, Turn
 
-LEG_NAMES = {Leg.VECTOR: _("vector"), Leg.LEXICAL: _("lexical")}
+RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
 # Of the candidates that were dropped, best first, so many are shown.
 MOST_DROPPED = 30
@@ -29,27 +30,19 @@ class Part:
 
     name: str
     css_class: str
-    rank: str
-    score: float | None
     contribution: float
-    start: float
-    width: float
-    axis: float
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The bars of one list: the largest contribution reaches the edge. Where none is negative, 0 lies at the left."""
-
-    largest: float
-    axis: float
+    rank: str = ""
+    score: float | None = None
+    start: float = 0.0
+    width: float = 0.0
+    axis: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
 
-    candidate: CandidateTrace
+    candidate: Candidate
     passage: Passage
     address: str
     preview: str
@@ -87,7 +80,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ProfileComparison:
     sides: tuple[Side, Side]
 
     @property
@@ -108,13 +101,13 @@ def compare(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
     history: Sequence[Turn] = (),
-) -> Comparison:
+) -> ProfileComparison:
     """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little flattered.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first.
     """
     first, second = (_searched(question, filters, profile, top_k, history) for profile in profiles)
-    return Comparison((_beside(first, second), _beside(second, first)))
+    return ProfileComparison((_beside(first, second), _beside(second, first)))
 
 
 def _searched(
@@ -153,16 +146,22 @@ def _searched(
     )
 
 
-def _rows(candidates: Sequence[CandidateTrace], passages: Mapping[int, Passage]) -> tuple[Row, ...]:
-    """The candidates whose passage is still there."""
-    scale = _scale(candidates)
+def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[Row, ...]:
+    """The candidates whose passage is still there.
+
+    The largest contribution's bar reaches the edge. Where none is negative, 0 lies at the left.
+    """
+    parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
+    contributions = [part.contribution for parts in parts_of.values() for part in parts]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
     return tuple(
         Row(
             candidate=candidate,
             passage=passage,
             address=_address(passage),
             preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
-            parts=_parts(candidate, scale),
+            parts=tuple(_drawn(part, largest, axis) for part in parts_of[candidate.chunk_id]),
         )
         for candidate in candidates
         if (passage := passages.get(candidate.chunk_id)) is not None
@@ -184,36 +183,31 @@ def _address(passage: Passage) -> str:
     return f"{page}?start={passage.start}&end={passage.end}#passage"
 
 
-def _scale(candidates: Sequence[CandidateTrace]) -> Scale:
-    contributions = [part[-1] for candidate in candidates for part in _sums(candidate)]
-    largest = max(map(abs, contributions), default=0.0) or 1.0
-    return Scale(largest, axis=50.0 if any(contribution < 0 for contribution in contributions) else 0.0)
-
-
-def _sums(candidate: CandidateTrace) -> list[tuple[str, str, str, float | None, float]]:
-    """Name, kind, rank, own score and contribution of each part of the candidate's score."""
-    parts: list[tuple[str, str, str, float | None, float]] = []
+def _parts(candidate: Candidate) -> list[Part]:
+    """What the candidate's score is the sum of; a reranker that decides alone takes the others' contributions."""
     alone = candidate.rerank is not None and candidate.rerank.alone
-    for leg, label in LEG_NAMES.items():
-        if (score := candidate.legs.get(leg)) is not None:
-            contribution = 0.0 if alone else score.contribution
-            parts.append((str(label), leg.value, f"#{score.rank}" if score.rank else "–", score.score, contribution))
+    parts = [
+        Part(
+            str(label),
+            retriever.value,
+            0.0 if alone else score.contribution,
+            f"#{score.rank}" if score.rank else "–",
+            score.score,
+        )
+        for retriever, label in RETRIEVER_NAMES.items()
+        if (score := candidate.retrievers[retriever]) != SILENT
+    ]
     if candidate.bonus and not alone:
-        parts.append((_t("both legs"), "bonus", "", None, candidate.bonus))
+        parts.append(Part(_t("both legs"), "bonus", candidate.bonus))
     if not alone:
-        parts += [(boost.name, "boost", "", None, boost.contribution) for boost in candidate.boosts]
+        parts += [Part(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
     if candidate.rerank is not None:
-        opinion = candidate.rerank
-        parts.append((_t("reranker"), "rerank", "", opinion.score, opinion.contribution))
+        parts.append(Part(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
     if candidate.support and not alone:
-        parts.append((_t("support"), "support", "", None, candidate.support))
+        parts.append(Part(_t("support"), "support", candidate.support))
     return parts
 
 
-def _parts(candidate: CandidateTrace, scale: Scale) -> tuple[Part, ...]:
-    parts = []
-    for name, css_class, rank, score, contribution in _sums(candidate):
-        width = round((100.0 - scale.axis) * min(1.0, abs(contribution) / scale.largest), 1)
-        start = scale.axis if contribution >= 0 else scale.axis - width
-        parts.append(Part(name, css_class, rank, score, contribution, start, width, scale.axis))
-    return tuple(parts)
+def _drawn(part: Part, largest: float, axis: float) -> Part:
+    width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
+    return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from retrieval.models import Chunk
 from retrieval.types import Passage
 
-_FIELDS = (
-    "id",
-    "document_id",
-    "document__title",
-    "document__url",
-    "document__source",
-    "collection__slug",
-    "ordinal",
-    "start",
-    "end",
-    "page",
-    "heading_path",
-    "content",
-    "content_hash",
-    "token_count",
-)
+# A passage's fields, and where a chunk has them.
+_FIELDS = {
+    "chunk_id": "id",
+    "document_id": "document_id",
+    "document_title": "document__title",
+    "document_url": "document__url",
+    "source": "document__source",
+    "collection": "collection__slug",
+    **{
+        name: name
+        for name in ("ordinal", "start", "end", "page", "heading_path", "content", "content_hash", "token_count")
+    },
+}
 
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
     """The passages with these ids, by id; one that is gone is missing."""
-    return {row[0]: _passage(row) for row in Chunk.objects.filter(pk__in=chunk_ids).values_list(*_FIELDS)}
+    return {row[0]: _passage(row) for row in Chunk.objects.filter(pk__in=chunk_ids).values_list(*_FIELDS.values())}
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
@@ -42,26 +40,11 @@ def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], 
         return {}
     rows = Chunk.objects.filter(
         document__in={document for document, _ in wanted}, ordinal__in={ordinal for _, ordinal in wanted}
-    ).values_list(*_FIELDS)
+    ).values_list(*_FIELDS.values())
     passages = map(_passage, rows)
     return {place: passage for passage in passages if (place := (passage.document_id, passage.ordinal)) in wanted}
 
 
-def _passage(row: tuple[object, ...]) -> Passage:
+def _passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
-    return Passage(
-        chunk_id=values["id"],  # type: ignore[arg-type]
-        document_id=values["document_id"],  # type: ignore[arg-type]
-        document_title=str(values["document__title"]),
-        document_url=str(values["document__url"]),
-        source=str(values["document__source"]),
-        collection=str(values["collection__slug"]),
-        ordinal=values["ordinal"],  # type: ignore[arg-type]
-        start=values["start"],  # type: ignore[arg-type]
-        end=values["end"],  # type: ignore[arg-type]
-        page=values["page"],  # type: ignore[arg-type]
-        heading_path=tuple(values["heading_path"]),  # type: ignore[arg-type]
-        content=str(values["content"]),
-        content_hash=str(values["content_hash"]),
-        token_count=values["token_count"],  # type: ignore[arg-type]
-    )
+    return Passage(**{**values, "heading_path": tuple(values["heading_path"])})

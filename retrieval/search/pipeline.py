@@ -1,14 +1,14 @@
-"""Search, from question to ranked passages: classify, plan, rank both legs at once, fuse, rerank, explain.
+"""Search, from question to ranked passages: classify, plan, ask both retrievers at once, fuse, rerank, explain.
 
-When a leg fails or runs past its deadline the other one answers, and when the reranker does, the fused order stands;
-the trace, the log and a metric say so.
+When a retriever fails or runs past its deadline the other one answers, and when the reranker does, the fused order
+stands; the trace, the log and a metric say so.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -17,28 +17,17 @@ from retrieval import conf
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.syntax import parse
 from retrieval.metrics import SEARCH_SECONDS
-from retrieval.ranking.adjustment import boost, support
+from retrieval.ranking.adjustment import boost, boost_neighbours
 from retrieval.ranking.classification import classify
 from retrieval.ranking.fusion import fuse
-from retrieval.ranking.plans import plan_for
+from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
-from retrieval.search.retrievers import encodings_read, missing_scores, rank_legs
-from retrieval.types import (
-    CandidateTrace,
-    FusedChunk,
-    Hit,
-    Passage,
-    Ranking,
-    SearchFilters,
-    SearchMethod,
-    SearchPlan,
-    SearchResult,
-    SearchTrace,
-    Turn,
-)
+from retrieval.search.retrievers import encodings_read, missing_scores, run_retrievers
+from retrieval.search.trace import Hit, SearchResult, SearchTrace
+from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
 
 
 @dataclass(slots=True)
@@ -54,11 +43,11 @@ class Stopwatch:
 
     def lap(self, stage: str) -> None:
         now = time.perf_counter()
-        self.milliseconds[stage] = (now - self._last) * 1000
+        self.milliseconds[stage] = round((now - self._last) * 1000, 3)
         self._last = now
 
     def total(self) -> None:
-        self.milliseconds["total"] = (time.perf_counter() - self.started) * 1000
+        self.milliseconds["total"] = round((time.perf_counter() - self.started) * 1000, 3)
 
 
 def search(
@@ -67,7 +56,6 @@ def search(
     *,
     method: SearchMethod | None = None,
     top_k: int | None = None,
-    query: str | None = None,
     profile: NamedProfile | ProfileSettings | None = None,
     reranker: str | None = None,
     history: Sequence[Turn] = (),
@@ -75,22 +63,25 @@ def search(
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
     Where the profile says so, the question is reformulated first: filler words off, and completed from ``history``, the
-    conversation's earlier turns, oldest first. Not so when ``query`` says what is searched, or when a ``method`` is
-    asked for, as it is published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
+    conversation's earlier turns, oldest first. Not so when a ``method`` is asked for: that is searched as
+    published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
     Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
     A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
     The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
-    impossible number, SearchUnavailable when no leg could answer.
+    impossible number, SearchUnavailable when no retriever could answer.
     """
     watch = Stopwatch()
-    searched = " ".join((query or question).replace("\x00", " ").split())
+    searched = " ".join(question.replace("\x00", " ").split())
     if not searched:
         raise InvalidQuery(_("The question is empty."))
     used = active_profile() if profile is None else profile
     if isinstance(used, ProfileSettings):
         used = NamedProfile("", used)
+    tuned = used.settings if method is None else used.settings.as_published(method)
+    if reranker is not None:
+        tuned = replace(tuned, reranker=reranker)
     reformulation = None
-    if used.settings.reformulate and method is None and query is None:
+    if tuned.reformulate:
         reformulation = conf.reformulator().reformulate(searched, history)
         searched = reformulation.query
         watch.lap("reformulate")
@@ -98,19 +89,17 @@ def search(
     classification = classify(searched)
     try:
         plan = plan_for(
-            used.settings,
+            tuned,
             classification.query_class,
-            method=method,
             top_k=top_k,
-            reranker=reranker,
-            leg_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
+            retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
         )
     except ValueError as error:
         raise InvalidQuery(str(error)) from error
     plan = dense_only_unless_hybrid(plan)
     watch.lap("classify")
 
-    results = rank_legs(searched, filters, plan)
+    results = run_retrievers(searched, filters, plan)
     watch.lap("legs")
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
@@ -119,95 +108,67 @@ def search(
     encodings = encodings_read(results)
     watch.lap("scores")
     fused = fuse(plan, rankings, scores)
-    if plan.metadata_boosts:
-        fused = boost(fused, plan.metadata_boosts, load_metadata([chunk.chunk_id for chunk in fused]))
+    tuned = plan.settings
+    if tuned.metadata_boosts:
+        fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
     watch.lap("fuse")
     rerank_trace = None
-    if plan.rerank is not None and fused:
-        legs = [ranking.leg for ranking in rankings]
-        fused, rerank_trace = reranked(wording, fused, plan.rerank, legs, encodings)
+    if tuned.is_reranked and fused:
+        answered = [ranking.retriever for ranking in rankings]
+        fused, rerank_trace = reranked(wording, fused, tuned, answered, encodings)
         watch.lap("rerank")
     # To what a reranker decides alone, nothing is added.
-    if plan.neighbour_support and encodings and not any(chunk.rerank and chunk.rerank.alone for chunk in fused):
-        fused = support(fused, plan.neighbour_support, {pk: stored.vector for pk, stored in encodings.items()})
+    if tuned.neighbour_support and encodings and not any(each.rerank and each.rerank.alone for each in fused):
+        vectors = {pk: stored.vector for pk, stored in encodings.items()}
+        fused = boost_neighbours(fused, tuned.neighbour_support, vectors)
         watch.lap("support")
     matched = {pk: terms for ranking in rankings for pk, terms in ranking.matched_terms.items()}
-    kept, candidates = _select(fused, plan, matched)
-    passages = load_passages([chunk.chunk_id for chunk in kept])
-    hits = _hits(kept, passages, matched)
+    candidates = _cut(fused, plan, matched)
+    kept = [candidate for candidate in candidates if candidate.rank is not None]
+    passages = load_passages([candidate.chunk_id for candidate in kept])
+    # A passage that was deleted since the retrievers saw it is left out.
+    present = [candidate for candidate in kept if candidate.chunk_id in passages]
+    hits = tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
     watch.lap("load")
     for result in results:
-        watch.milliseconds[result.trace.leg.value] = result.trace.milliseconds
+        watch.milliseconds[result.trace.retriever.value] = result.trace.milliseconds
     watch.total()
     trace = SearchTrace(
         question=question,
         query=searched,
-        classification=classification,
-        plan=plan,
-        search_method=_method_used(plan, rankings),
-        legs=tuple(result.trace for result in results),
+        query_class=classification.query_class,
+        rule=classification.rule,
+        # The name of the one retriever left, when the other did not answer.
+        search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
+        profile=used.name,
+        weights=plan.weights,
+        depth=plan.depth,
+        top_k=plan.top_k,
+        rrf_k=tuned.rrf_k,
+        score_threshold=tuned.score_threshold,
+        retrievers=tuple(result.trace for result in results),
+        rerank=rerank_trace,
+        reformulation=reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        rerank=rerank_trace,
-        profile=used.name,
-        reformulation=reformulation,
     )
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
-    return SearchResult(hits=hits, trace=trace)
+    return SearchResult(hits, trace)
 
 
-def _select(
-    fused: Sequence[FusedChunk], plan: SearchPlan, matched: Mapping[int, tuple[str, ...]]
-) -> tuple[list[FusedChunk], tuple[CandidateTrace, ...]]:
-    """The first ``top_k`` candidates that reach the threshold, and why each of the others was dropped."""
-    kept: list[FusedChunk] = []
-    traces = []
-    for chunk in fused:
-        dropped = chunk.dropped
-        if not dropped and plan.score_threshold is not None and chunk.score < plan.score_threshold:
-            dropped = f"score below the threshold of {plan.score_threshold:g}"
-        if not dropped and len(kept) >= plan.top_k:
+def _cut(fused: Sequence[Candidate], plan: SearchPlan, matched: Mapping[int, tuple[str, ...]]) -> tuple[Candidate, ...]:
+    """The candidates with their terms, the first ``top_k`` that reach the threshold ranked, the others dropped."""
+    threshold = plan.settings.score_threshold
+    candidates: list[Candidate] = []
+    kept = 0
+    for candidate in fused:
+        dropped = candidate.dropped
+        if not dropped and threshold is not None and candidate.score < threshold:
+            dropped = f"score below the threshold of {threshold:g}"
+        if not dropped and kept >= plan.top_k:
             dropped = f"not among the first {plan.top_k}"
-        if not dropped:
-            kept.append(chunk)
-        traces.append(
-            CandidateTrace(
-                chunk_id=chunk.chunk_id,
-                rank=None if dropped else len(kept),
-                score=chunk.score,
-                legs=chunk.legs,
-                bonus=chunk.bonus,
-                boosts=chunk.boosts,
-                rerank=chunk.rerank,
-                support=chunk.support,
-                matched_terms=matched.get(chunk.chunk_id, ()),
-                dropped=dropped,
-            )
-        )
-    return kept, tuple(traces)
-
-
-def _hits(
-    kept: Sequence[FusedChunk], passages: Mapping[int, Passage], matched: Mapping[int, tuple[str, ...]]
-) -> tuple[Hit, ...]:
-    # A passage that was deleted since the legs saw it is left out.
-    present = [chunk for chunk in kept if chunk.chunk_id in passages]
-    return tuple(
-        Hit(
-            rank=rank,
-            score=chunk.score,
-            passage=passages[chunk.chunk_id],
-            legs=chunk.legs,
-            bonus=chunk.bonus,
-            boosts=chunk.boosts,
-            rerank=chunk.rerank,
-            support=chunk.support,
-            matched_terms=matched.get(chunk.chunk_id, ()),
-        )
-        for rank, chunk in enumerate(present, start=1)
-    )
-
-
-def _method_used(plan: SearchPlan, rankings: Sequence[Ranking]) -> str:
-    """The method that really ranked: the name of the one leg left, when the other did not answer."""
-    return plan.method.value if len(rankings) > 1 else rankings[0].leg.value
+        kept += not dropped
+        terms = matched.get(candidate.chunk_id, ())
+        rank = None if dropped else kept
+        candidates.append(replace(candidate, rank=rank, dropped=dropped, matched_terms=terms))
+    return tuple(candidates)

@@ -23,9 +23,9 @@ from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
 from retrieval.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
-from retrieval.ranking.plans import METHOD_WEIGHTS
-from retrieval.ranking.profile import ImproperProfile, ProfileSettings, from_json, to_json
-from retrieval.types import SearchMethod, SearchPlan
+from retrieval.ranking.plans import SearchPlan
+from retrieval.ranking.profile import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
+from retrieval.types import SearchMethod
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -147,14 +147,14 @@ def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
     """
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
-    return replace(
-        plan,
+    tuned = replace(
+        plan.settings,
         method=SearchMethod.VECTOR,
-        weights=METHOD_WEIGHTS[SearchMethod.VECTOR],
-        score_threshold=plan.score_threshold if plan.method is SearchMethod.VECTOR else None,
-        rerank=None,
+        score_threshold=plan.settings.score_threshold if plan.method is SearchMethod.VECTOR else None,
+        reranker=NO_RERANKER,
         neighbour_support=0.0,
     )
+    return replace(plan, settings=tuned, weights=METHOD_WEIGHTS[SearchMethod.VECTOR])
 
 
 def add_version(

@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as DeadlinePassed
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
+from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
@@ -17,56 +17,61 @@ from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.lexical.syntax import parse
 from retrieval.metrics import RERANK_FAILURES
 from retrieval.ranking.adjustment import rerank
-from retrieval.rerank.maxsim import MaxSim, word_matches
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
-from retrieval.types import Candidates, FusedChunk, Leg, LegStatus, RerankPlan, RerankTrace, StoredEncoding
+from retrieval.search.trace import RerankTrace, SearchTrace, StageStatus
+from retrieval.types import Candidate, Candidates, Retriever, StoredEncoding
 
 logger = logging.getLogger(__name__)
+
+AnyTrace = TypeVar("AnyTrace", bound=SearchTrace)
 
 
 def reranked(
     query: str,
-    fused: list[FusedChunk],
-    plan: RerankPlan,
-    legs: Sequence[Leg],
+    fused: list[Candidate],
+    settings: ProfileSettings,
+    answered: Sequence[Retriever],
     encodings: Mapping[int, StoredEncoding],
-) -> tuple[list[FusedChunk], RerankTrace]:
+) -> tuple[list[Candidate], RerankTrace]:
     """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
 
-    A reranker that builds on a leg which is not among ``legs``, those that answered, is left out: that leg's failure,
-    or its being switched off, is what is announced. ``encodings`` are what the vector leg has read of the candidates.
+    A reranker that builds on a retriever which is not among ``answered`` is left out: that retriever's failure, or its
+    being switched off, is what is announced. ``encodings`` are what the vector retriever has read of the candidates.
     """
     started = time.perf_counter()
-    head = [chunk.chunk_id for chunk in fused[: plan.depth]]
+    name, depth = settings.reranker, settings.rerank_depth
+    head = [candidate.chunk_id for candidate in fused[:depth]]
     candidates = Candidates(head, {pk: encodings[pk] for pk in head if pk in encodings})
 
-    def trace(status: LegStatus, judged: int = 0, error: str = "") -> RerankTrace:
-        return RerankTrace(plan.reranker, status, judged, (time.perf_counter() - started) * 1000, error)
+    def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
+        milliseconds = round((time.perf_counter() - started) * 1000, 3)
+        return RerankTrace(name, status, judged, settings.rerank_weight, depth, milliseconds, error)
 
     try:
-        builds_on = conf.reranker(plan.reranker).builds_on
-        if builds_on is not None and builds_on not in legs:
-            return fused, trace(LegStatus.OFF, error=f"It builds on the {builds_on} leg, which did not answer.")
-        seconds = deadline.seconds_left(plan.timeout_seconds)
-        running = deadline.submit(threads, _judge, query, candidates, plan.reranker, seconds)
+        builds_on = conf.reranker(name).builds_on
+        if builds_on is not None and builds_on not in answered:
+            return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} retriever, which did not answer.")
+        seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
+        running = deadline.submit(threads, _judge, query, candidates, name, seconds)
         judged = running.result(timeout=seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
-        return rerank(fused, plan, judged), trace(LegStatus.OK, len(judged))
+        return rerank(fused, settings, judged), trace(StageStatus.OK, len(judged))
     except DeadlinePassed:
         running.cancel()
-        failed = trace(LegStatus.LATE, error=f"No answer within {seconds:g} s.")
+        failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
     except RerankLate as error:
-        failed = trace(LegStatus.LATE, error=str(error))
+        failed = trace(StageStatus.LATE, error=str(error))
     except (RerankFailed, ImproperlyConfigured) as error:
-        failed = trace(LegStatus.FAILED, error=str(error))
+        failed = trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
         # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
-        logger.exception("The reranker %s failed unexpectedly.", plan.reranker)
-        failed = trace(LegStatus.FAILED, error=f"{type(error).__name__}: {error}")
-    RERANK_FAILURES.labels(reranker=plan.reranker).inc()
-    logger.warning("The reranker %s did not answer, the fused order stands: %s", plan.reranker, failed.error)
+        logger.exception("The reranker %s failed unexpectedly.", name)
+        failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
+    RERANK_FAILURES.labels(reranker=name).inc()
+    logger.warning("The reranker %s did not answer, the fused order stands: %s", name, failed.error)
     return fused, failed
 
 
@@ -77,24 +82,20 @@ def _judge(query: str, candidates: Candidates, reranker: str, seconds: float) ->
         connection.close_if_unusable_or_obsolete()
 
 
-def with_word_matches(trace: dict[str, Any]) -> dict[str, Any]:
-    """A copy of `trace_as_json`'s form that says of each passage kept which of its words met the question's.
+def with_word_matches(trace: AnyTrace) -> AnyTrace:
+    """The trace, which then says of each passage kept which of its words met the question's.
 
     Worked out when somebody looks, not with each search. As it was when the reranker compares no words; when they
     cannot be told any more, ``rerank`` has a ``note`` that says why.
     """
-    opinion = trace.get("rerank")
-    if not opinion or opinion["status"] != LegStatus.OK:
+    if trace.rerank is None or trace.rerank.status is not StageStatus.OK:
         return trace
-    kept = [candidate["chunk_id"] for candidate in trace["candidates"] if candidate["rank"] is not None]
+    kept = [candidate.chunk_id for candidate in trace.candidates if candidate.rank is not None]
     try:
-        if not isinstance(conf.reranker(opinion["reranker"]), MaxSim):
-            return trace
-        matches = word_matches(parse(trace["query"]).text, kept)
+        matches = conf.reranker(trace.rerank.reranker).word_matches(parse(trace.query).text, kept)
     except (RerankFailed, ImproperlyConfigured) as error:
-        return {**trace, "rerank": {**opinion, "note": str(error)}}
-    candidates = [
-        {**candidate, "word_matches": [asdict(match) for match in matches.get(candidate["chunk_id"], ())]}
-        for candidate in trace["candidates"]
-    ]
-    return {**trace, "candidates": candidates}
+        return replace(trace, rerank=replace(trace.rerank, note=str(error)))
+    if matches is None:
+        return trace
+    candidates = [replace(each, word_matches=tuple(matches.get(each.chunk_id, ()))) for each in trace.candidates]
+    return replace(trace, candidates=tuple(candidates))

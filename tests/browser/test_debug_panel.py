@@ -83,7 +83,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
     expect(rows.locator("visible=true")).to_have_count(rows.count())
     cells = [row.locator("td").all_inner_texts() for row in rows.all()]
     assert [row[0] for row in cells if row[0] != "–"][:2] == ["1", "2"]
-    # Both ranks of some passage, and one that only one leg has returned.
+    # Both ranks of some passage, and one that only one retriever has returned.
     assert any(row[3].isdigit() and row[6].isdigit() for row in cells)
     assert any(not row[3].isdigit() or not row[6].isdigit() for row in cells)
     for row in cells:

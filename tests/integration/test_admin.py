@@ -9,7 +9,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
+from retrieval.dataclass_json import to_json
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.types import Candidate, QueryClass, Retriever, RetrieverScore, RetrieverWeights
+from tests.support.traces import example_trace
 
 pytestmark = pytest.mark.django_db
 
@@ -262,20 +266,17 @@ def test_another_language_has_the_collections_documents_read_again(admin, collec
 @pytest.fixture
 def answer(document):
     conversation = Conversation.objects.create(title="Holidays?")
-    trace = {
-        "search_method": "zscore", "query_class": "default", "rule": "none", "weights": {"vector": 0.6, "lexical": 0.4},
-        "depth": 50, "top_k": 8, "timings_ms": {"total": 12.5},
-        "legs": [{"leg": "vector", "status": "failed", "returned": 0, "milliseconds": 3.0, "error": "<i>refused</i>"}],
-        "candidates": [
-            {
-                "chunk_id": 1, "rank": 1, "score": 0.5, "bonus": 0.0, "matched_terms": [], "dropped": "",
-                "legs": {leg: {"rank": None, "score": None, "contribution": 0.25} for leg in ("lexical", "vector")},
-            }
-        ],
-    }  # fmt: skip
+    scores = dict.fromkeys(Retriever, RetrieverScore(weight=0.5, contribution=0.25))
+    trace = example_trace(
+        query_class=QueryClass.DEFAULT,
+        weights=RetrieverWeights(0.6, 0.4),
+        timings_ms={"total": 12.5},
+        retrievers=(RetrieverTrace(Retriever.VECTOR, StageStatus.FAILED, 0, 3.0, "<i>refused</i>"),),
+        candidates=(Candidate(1, 0.5, scores, rank=1),),
+    )
     answer = Answer.objects.create(
-        conversation=conversation, question="How many?", text="<b>25</b> days [1].", status="completed", trace=trace,
-        degraded=["vector"], completed_at=timezone.now(), timings_ms={"total": 20.0},
+        conversation=conversation, question="How many?", text="<b>25</b> days [1].", status="completed",
+        trace=to_json(trace), degraded=["vector"], completed_at=timezone.now(), timings_ms={"total": 20.0},
     )  # fmt: skip
     Citation.objects.create(
         answer=answer, marker=1, marker_start=15, marker_end=18, document=document, document_title="Holidays",

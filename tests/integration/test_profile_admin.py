@@ -16,11 +16,11 @@ from retrieval.admin.profile_fields import CLASS_NAMES
 from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
-from retrieval.ranking.plans import CLASS_WEIGHTS
-from retrieval.ranking.profile import ProfileSettings
+from retrieval.protocols import Reranker
+from retrieval.ranking.profile import CLASS_WEIGHTS, ProfileSettings
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
-from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,10 +32,8 @@ RRF = ProfileSettings(method=SearchMethod.RRF)
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, neighbour_support=0)
 
 
-class Backwards:
+class Backwards(Reranker):
     """A reranker that turns the list around, and is sure of it."""
-
-    builds_on = None
 
     def score(self, query, candidates, timeout_seconds):
         return {pk: float(place) for place, pk in enumerate(candidates.chunk_ids)}
@@ -85,10 +83,16 @@ def body(settings: ProfileSettings | None = None, **changed):
     for each in fields(settings):
         value = getattr(settings, each.name)
         if each.name == "weights":
-            sent |= {f"weights_{leg}": "" if value is None else getattr(value, leg) for leg in ("vector", "lexical")}
+            sent |= {
+                f"weights_{retriever}": "" if value is None else getattr(value, retriever)
+                for retriever in ("vector", "lexical")
+            }
         elif each.name == "class_weights":
             for query_class, weights in value.items():
-                sent |= {f"class_weights_{query_class}_{leg}": getattr(weights, leg) for leg in ("vector", "lexical")}
+                sent |= {
+                    f"class_weights_{query_class}_{retriever}": getattr(weights, retriever)
+                    for retriever in ("vector", "lexical")
+                }
         elif each.name == "metadata_boosts":
             for part in ("key", "value", "weight"):
                 sent[f"metadata_boosts_{part}"] = [*(getattr(boost, part) for boost in value), ""]
@@ -123,8 +127,8 @@ def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
     settings.RERANKERS = {"tiny": {"BACKEND": "nowhere.Tiny"}}
     wanted = ProfileSettings(
         method=SearchMethod.ADAPTIVE,
-        weights=Weights(0.25, 0.75),
-        class_weights={**CLASS_WEIGHTS, QueryClass.CODE: Weights(0.1, 0.9)},
+        weights=RetrieverWeights(0.25, 0.75),
+        class_weights={**CLASS_WEIGHTS, QueryClass.CODE: RetrieverWeights(0.1, 0.9)},
         score_threshold=-1.5,
         fuzzy=False,
         reranker="tiny",
@@ -256,7 +260,7 @@ def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
 
 
 def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profile, version):
-    second = profiles.add_version(profile, replace(RRF, rrf_k=20, weights=Weights(2, 1)))
+    second = profiles.add_version(profile, replace(RRF, rrf_k=20, weights=RetrieverWeights(2, 1)))
     html = admin.get(change(profile)).content.decode()
     assert "Differences to built-in" in html
     response = admin.post(publish(version), follow=True)

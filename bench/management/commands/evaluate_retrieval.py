@@ -184,16 +184,18 @@ def _as_markdown(runs: Sequence[SetRun]) -> str:
         rows.append([f"**mean {metric}**", "", "", *_best_in_bold(means)])
     tables = [table(["set", "documents", "questions", *names], rows)]
     if DEFAULT in names and BASELINE in names:
-        legs = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
+        retrievers = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
         compared = []
         for of_set in runs:
             default = of_set.methods[DEFAULT]
             of_default = default.interval("ndcg@10")
             cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
-            for name in (BASELINE, *legs):
+            for name in (BASELINE, *retrievers):
                 cells.append(interval(**asdict(_paired(default, of_set.methods[name]))))
             compared.append(cells)
-        tables.append(table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *legs))], compared))
+        tables.append(
+            table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared)
+        )
     return "\n\n".join(tables)
 
 

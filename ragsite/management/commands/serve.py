@@ -27,7 +27,6 @@ from ragsite.watchdog import Watchdog, answers
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import migrate
-from retrieval.ranking.plans import NO_RERANKER
 from retrieval.search.profiles import active_profile
 
 DATABASE_PAUSE_SECONDS = 5.0
@@ -140,18 +139,13 @@ class Command(BaseCommand):
                 ) from error
 
     def _prepare_model(self) -> None:
-        prepare = getattr(conf.embedder(), "prepare", None)
-        if prepare is not None:
-            prepare(self._say)
-        name = active_profile().settings.reranker
-        if name == NO_RERANKER:
-            return
-        try:
-            prepare = getattr(conf.reranker(name), "prepare", None)
-            if prepare is not None:
-                prepare(self._say)
-        except (RetrievalError, ImproperlyConfigured) as error:
-            self._say(f"The reranker {name} cannot be used, the fused order will stand: {error}")
+        conf.embedder().prepare(self._say)
+        settings = active_profile().settings
+        if settings.is_reranked:
+            try:
+                conf.reranker(settings.reranker).prepare(self._say)
+            except (RetrievalError, ImproperlyConfigured) as error:
+                self._say(f"The reranker {settings.reranker} cannot be used, the fused order will stand: {error}")
 
     def _first_admin(self) -> tuple[str, str] | None:
         users = get_user_model()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
 from retrieval.access import everything
+from retrieval.dataclass_json import to_json
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.search.explanation import hit_as_json, trace_as_json
 from retrieval.search.metadata import date_range, validated_any_of
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
-from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
+from retrieval.types import SILENT, SearchMethod
 
 
 class Command(PreparedCommand):
@@ -56,59 +58,58 @@ class Command(PreparedCommand):
             )
         except RetrievalError as error:
             raise CommandError(str(error)) from error
+        trace = with_word_matches(result.trace)
         if options["json"]:
-            found = {
-                "results": [hit_as_json(hit) for hit in result.hits],
-                "trace": with_word_matches(trace_as_json(result.trace)),
-            }
-            self.stdout.write(json.dumps(found, ensure_ascii=False))
+            printed = {"results": [hit_as_json(hit) for hit in result.hits], "trace": to_json(trace)}
+            self.stdout.write(json.dumps(printed, ensure_ascii=False))
         else:
-            self._explain(result)
+            self._explain(result.hits, trace)
 
-    def _explain(self, result: SearchResult) -> None:
-        trace = result.trace
+    def _explain(self, hits: Sequence[Hit], trace: SearchTrace) -> None:
         if trace.reformulation is not None and trace.reformulation.changed:
             self.stdout.write(
                 f'searched for "{trace.query}" ({trace.reformulation.reason}, by {trace.reformulation.by})'
             )
         self.stdout.write(
             f"{trace.search_method}{f' by profile {trace.profile}' if trace.profile else ''}, "
-            f"class {trace.classification.query_class} ({trace.classification.rule}), "
-            f"weights vector {trace.plan.weights.vector:g} lexical {trace.plan.weights.lexical:g}"
+            f"class {trace.query_class} ({trace.rule}), "
+            f"weights vector {trace.weights.vector:g} lexical {trace.weights.lexical:g}"
         )
-        for leg in trace.legs:
-            detail = f": {leg.error}" if leg.error else f", {leg.returned} passages in {leg.milliseconds:.1f} ms"
-            if leg.status is not LegStatus.OFF:
-                self.stdout.write(f"{leg.leg} {leg.status}{detail}")
-            for typed, meant in leg.expansions.items():
+        for retriever in trace.retrievers:
+            detail = (
+                f": {retriever.error}"
+                if retriever.error
+                else f", {retriever.returned} passages in {retriever.milliseconds:.1f} ms"
+            )
+            if retriever.status is not StageStatus.OFF:
+                self.stdout.write(f"{retriever.retriever} {retriever.status}{detail}")
+            for typed, meant in retriever.expansions.items():
                 self.stdout.write(f"    {typed}: not in the documents; {', '.join(meant)} instead")
         if trace.rerank is not None:
             detail = f": {trace.rerank.error}" if trace.rerank.error else f", {trace.rerank.judged} passages"
             self.stdout.write(f"{trace.rerank.reranker} {trace.rerank.status}{detail}")
-        words = {
-            candidate["chunk_id"]: candidate.get("word_matches", ())
-            for candidate in with_word_matches(trace_as_json(trace))["candidates"]
-        }
-        for hit in result.hits:
+        words = {candidate.chunk_id: candidate.word_matches for candidate in trace.candidates}
+        for hit in hits:
+            candidate = hit.candidate
             ranks = "  ".join(
-                f"{leg} #{score.rank if score.rank is not None else '-'}"
+                f"{retriever} #{score.rank if score.rank is not None else '-'}"
                 f" ({'-' if score.score is None else f'{score.score:.3f}'}) -> {score.contribution:+.4f}"
-                for leg in Leg
-                if (score := hit.legs.get(leg)) is not None
+                for retriever, score in candidate.retrievers.items()
+                if score != SILENT
             )
-            added = {"both legs": hit.bonus, **{each.name: each.contribution for each in hit.boosts}}
-            if hit.rerank is not None:
-                added[f"rerank (was #{hit.rerank.rank_before})"] = hit.rerank.contribution
-            added["neighbours"] = hit.support
+            added = {"both legs": candidate.bonus, **{each.name: each.contribution for each in candidate.boosts}}
+            if candidate.rerank is not None:
+                added[f"rerank (was #{candidate.rerank.rank_before})"] = candidate.rerank.contribution
+            added["neighbours"] = candidate.support
             more = "".join(f"  {name} {contribution:+.4f}" for name, contribution in added.items() if contribution)
             passage = hit.passage
             place = " › ".join(filter(None, [passage.document_title, passage.section]))
             page = f", page {passage.page}" if passage.page else ""
             self.stdout.write(f"\n{hit.rank:2}. {hit.score:.4f}  {place}{page}\n    {ranks}{more}")
-            if hit.matched_terms:
-                self.stdout.write(f"    terms: {', '.join(hit.matched_terms)}")
-            if met := words.get(hit.passage.chunk_id):
-                pairs = (f"{match['word']}→{match['met']} {match['similarity']:.2f}" for match in met)
+            if candidate.matched_terms:
+                self.stdout.write(f"    terms: {', '.join(candidate.matched_terms)}")
+            if met := words[candidate.chunk_id]:
+                pairs = (f"{match.word}→{match.met} {match.similarity:.2f}" for match in met)
                 self.stdout.write(f"    words: {', '.join(pairs)}")
             self.stdout.write(f"    {' '.join(passage.content.split())[:200]}")
         stages = ", ".join(f"{stage} {milliseconds:.1f}" for stage, milliseconds in trace.timings_ms.items())

@@ -7,10 +7,10 @@ import pytest
 from django.db import OperationalError
 
 from retrieval.dense.ranker import VectorRanker
-from retrieval.exceptions import LegFailed
+from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Collection
 from retrieval.search import retrievers
-from retrieval.types import Leg
+from retrieval.types import Retriever
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,7 +66,7 @@ def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, h
     assert body["search_method"] == ("contrast" if method == "default" else method)
     assert body["results"]
     for row in [*body["results"], *body["trace"]["candidates"]]:
-        parts = [leg["contribution"] for leg in row["legs"].values()]
+        parts = [retriever["contribution"] for retriever in row["legs"].values()]
         if method == "default":
             parts += [row["rerank"]["contribution"], *(boost["contribution"] for boost in row["boosts"])]
         assert math.isclose(row["score"], sum(parts) + row["bonus"] + row["support"], abs_tol=1e-9)
@@ -185,9 +185,9 @@ def test_unknown_fields_are_ignored(api, handbook):
 def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api, handbook, monkeypatch):
     class Broken(VectorRanker):
         def rank(self, depth):
-            raise LegFailed("connection to 10.1.2.3 refused")
+            raise RetrieverFailed("connection to 10.1.2.3 refused")
 
-    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, Broken)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, Broken)
     body = post(api, query="holiday", explain=True).json()
     assert body["degraded"] == ["vector"]
     assert body["search_method"] == "lexical"
@@ -201,9 +201,9 @@ def test_a_failed_leg_is_named_to_all_and_explained_to_staff_only(api, staff_api
 def test_when_no_leg_answers_the_caller_is_told_without_internals(api, handbook, monkeypatch):
     class Broken(VectorRanker):
         def rank(self, depth):
-            raise LegFailed("secret host")
+            raise RetrieverFailed("secret host")
 
-    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, Broken)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, Broken)
     response = post(api, query="holiday", method="vector")
     assert response.status_code == 503
     assert set(response.json()) == {"detail"}

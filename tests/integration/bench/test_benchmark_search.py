@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from bench.speed import search_corpus, search_speed, texts
 from retrieval.dense.ranker import VectorRanker
-from retrieval.exceptions import LegFailed
+from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Lexeme
 from retrieval.reconciliation.checks import check
 from retrieval.search.pipeline import search
@@ -114,7 +114,7 @@ def test_people_get_a_table():
 
 def test_no_figure_is_given_when_a_leg_did_not_answer(monkeypatch):
     def fail(self, depth):
-        raise LegFailed("The vectors are on fire.")
+        raise RetrieverFailed("The vectors are on fire.")
 
     monkeypatch.setattr(VectorRanker, "rank", fail)
     with pytest.raises(CommandError, match="on fire"):

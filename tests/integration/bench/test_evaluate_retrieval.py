@@ -10,9 +10,10 @@ from django.db import connection
 
 from bench import bulk, ranking
 from retrieval import conf
-from retrieval.exceptions import LegFailed, RerankFailed
+from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.ingest.writing import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.protocols import Reranker
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchFilters, SearchMethod
@@ -83,9 +84,9 @@ def test_the_json_has_the_documented_form(folder):
             assert 0 <= method[metric]["low"] <= method[metric]["mean"] <= method[metric]["high"] <= 1
         stages = method["latency_ms"]
         assert all(set(stage) == {"p50", "p95"} and 0 <= stage["p50"] <= stage["p95"] for stage in stages.values())
-        legs = {"lexical", "vector"} - ({"lexical": {"vector"}, "vector": {"lexical"}}.get(name) or set())
-        assert {"classify", "legs", "fuse", "load", "total"} | legs <= set(stages)
-        assert {"lexical", "vector"} & set(stages) == legs
+        retrievers = {"lexical", "vector"} - ({"lexical": {"vector"}, "vector": {"lexical"}}.get(name) or set())
+        assert {"classify", "legs", "fuse", "load", "total"} | retrievers <= set(stages)
+        assert {"lexical", "vector"} & set(stages) == retrievers
 
 
 def test_the_figures_are_those_of_the_ranking(folder):
@@ -361,17 +362,16 @@ def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
     from retrieval.dense.ranker import VectorRanker
 
     def fail(self, depth):
-        raise LegFailed("The vectors are on fire.")
+        raise RetrieverFailed("The vectors are on fire.")
 
     monkeypatch.setattr(VectorRanker, "rank", fail)
     with pytest.raises(CommandError, match=r"not searched with all of zscore: The vectors are on fire"):
         evaluate(folder, "--methods", "zscore")
 
 
-class Reranker:
+class Contrary(Reranker):
     """Likes what was found first least; says what it was asked."""
 
-    builds_on = None
     asked = []
     prepared = 0
 
@@ -383,18 +383,18 @@ class Reranker:
         return {pk: float(rank) for rank, pk in enumerate(candidates.chunk_ids)}
 
 
-class FailingReranker(Reranker):
+class FailingReranker(Contrary):
     def score(self, query, candidates, timeout_seconds):
         raise RerankFailed("The model is on fire.")
 
 
 @pytest.fixture
 def backwards(settings, monkeypatch):
-    monkeypatch.setattr(Reranker, "asked", [])
-    monkeypatch.setattr(Reranker, "prepared", 0)
-    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Reranker"}}
+    monkeypatch.setattr(Contrary, "asked", [])
+    monkeypatch.setattr(Contrary, "prepared", 0)
+    settings.RERANKERS = {"backwards": {"BACKEND": f"{__name__}.Contrary"}}
     settings.RETRIEVAL_RERANKER = "none"
-    return Reranker
+    return Contrary
 
 
 def test_a_reranker_that_is_named_serves_every_method(folder, backwards):
@@ -428,7 +428,7 @@ def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards,
 def test_people_see_the_rerankers_time(folder, backwards):
     lines = evaluate(folder, "--methods", "lexical", "--reranker", "backwards").splitlines()
     assert "rerank ms" in lines[1]
-    # Of the four times only the vector leg's is absent, and without `default` there is no difference to it.
+    # Of the four times only the vector retriever's is absent, and without `default` there is no difference to it.
     assert lines[2].split().count("-") == 2
 
 

@@ -15,11 +15,11 @@ from django.test import Client
 from chat import asking
 from chat.debugging import scores
 from chat.debugging.panel import panel_of
-from chat.debugging.scores import Score
+from chat.debugging.scores import PanelScore
 from chat.models import Answer
 from chat.streaming import streams
 from retrieval.access import everything
-from retrieval.exceptions import LegFailed
+from retrieval.exceptions import RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
@@ -120,7 +120,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     library: Collection, staff: User, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> object:
-        raise LegFailed("disk /dev/sda1 is full")
+        raise RetrieverFailed("disk /dev/sda1 is full")
 
     monkeypatch.setattr("retrieval.dense.ranker.VectorRanker.rank", broken)
     settings.CHAT_DEBUG_FOR_EVERYONE = True
@@ -161,7 +161,7 @@ def test_a_count_that_takes_too_long_is_announced(
     library: Collection, staff: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(*_: object, **__: object) -> int:
-        raise LegFailed("The lexical search ran past its 2 s.")
+        raise RetrieverFailed("The lexical search ran past its 2 s.")
 
     answer = answered()
     monkeypatch.setattr("chat.debugging.panel.count_matches", late)
@@ -182,7 +182,7 @@ def test_matches_are_counted_within_the_time_and_the_filters(library: Collection
     try:
         with blocker.cursor() as cursor:
             cursor.execute("LOCK TABLE retrieval_chunk IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(LegFailed, match="ran past its 0.2 s"):
+        with pytest.raises(RetrieverFailed, match="ran past its 0.2 s"):
             count_matches("elephants", everything(), timeout_seconds=0.2)
     finally:
         blocker.rollback()
@@ -242,12 +242,12 @@ def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: U
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[Score]:
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[PanelScore]:
     """The scores that a provider of this test gives every answer; there is no other one."""
-    given: list[Score] = []
+    given: list[PanelScore] = []
     monkeypatch.setattr(scores, "_providers", [])
 
-    def provider(answer: Answer) -> list[Score]:
+    def provider(answer: Answer) -> list[PanelScore]:
         return given
 
     scores.register(provider)
@@ -255,19 +255,19 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Score]:
     return given
 
 
-def test_scores_are_asked_for_until_they_are_there(library: Collection, staff: User, judged: list[Score]) -> None:
+def test_scores_are_asked_for_until_they_are_there(library: Collection, staff: User, judged: list[PanelScore]) -> None:
     answer = answered()
     client = client_of(staff)
     path = f"/answers/{answer.pk}/debug/scores/"
     assert "hx-trigger" not in client.get(path).content.decode()
-    judged[:] = [Score("faithfulness", pending=True), Score("relevance", 0.8, reason="It names the pump.")]
+    judged[:] = [PanelScore("faithfulness", pending=True), PanelScore("relevance", 0.8, reason="It names the pump.")]
     waiting = client.get(path).content.decode()
     assert waiting.count("faithfulness") == 1
     assert f'hx-get="{path}?round=1" hx-trigger="load delay:2s"' in waiting
     assert 'hx-trigger="load delay:20s"' in client.get(path, {"round": "39"}).content.decode()
     assert "hx-trigger" not in client.get(path, {"round": "40"}).content.decode()
     assert client.get(path, {"round": "x" * 500}).status_code == 200
-    judged[:] = [Score("faithfulness", 0.93), Score("relevance", error="judge at 10.0.0.7 timed out")]
+    judged[:] = [PanelScore("faithfulness", 0.93), PanelScore("relevance", error="judge at 10.0.0.7 timed out")]
     done = client.get(path).content.decode()
     assert "0.93" in done
     assert "10.0.0.7" in done
@@ -275,12 +275,12 @@ def test_scores_are_asked_for_until_they_are_there(library: Collection, staff: U
 
 
 def test_a_provider_that_breaks_is_announced_and_the_others_are_shown(
-    library: Collection, staff: User, judged: list[Score], settings: LazySettings
+    library: Collection, staff: User, judged: list[PanelScore], settings: LazySettings
 ) -> None:
     answer = answered()
-    judged.append(Score("faithfulness", 0.93))
+    judged.append(PanelScore("faithfulness", 0.93))
 
-    def broken(answer: Answer) -> list[Score]:
+    def broken(answer: Answer) -> list[PanelScore]:
         raise RuntimeError("no judge at 10.0.0.7")
 
     scores.register(broken)

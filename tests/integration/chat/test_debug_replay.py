@@ -22,7 +22,7 @@ from chat.views.replay import form_for
 from retrieval.models import Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import profiles
-from retrieval.types import MetadataBoost, SearchMethod, Weights
+from retrieval.types import MetadataBoost, RetrieverWeights, SearchMethod
 from tests.support.model_server import model_server
 from tests.support.remembered import remembered
 
@@ -125,7 +125,7 @@ def test_parts_of_a_score_stand_beside_each_other(library: Collection) -> None:
     profile = baseline_of(answer).profile
     form = form_for(answer, data=filled_in(answer, vector_weight=0.1))
     assert form.is_valid(), form.errors
-    assert form.changed_settings.weights == Weights(vector=0.1, lexical=0.9)
+    assert form.changed_settings.weights == RetrieverWeights(vector=0.1, lexical=0.9)
     filters = filters_of_both(answer, User(is_staff=True, is_active=True))
     done = replay(answer, form.changed_settings, filters, baseline=profile)
     for move in done.moves:

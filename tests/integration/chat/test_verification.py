@@ -10,6 +10,7 @@ from chat.grounding.citations import find_markers
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement
 from retrieval import conf
+from retrieval.protocols import TokenEmbedder
 from tests.unit.chat.grounding.test_evidence import source
 
 CONTENT = """Before the work:
@@ -137,7 +138,7 @@ def test_an_embedder_that_is_away_does_not_end_the_answer(
 ) -> None:
     from retrieval.exceptions import EmbeddingFailed
 
-    class Away:
+    class Away(TokenEmbedder):
         name, dimension, max_tokens = "away", 384, 256
 
         def _fail(self, texts: object) -> None:

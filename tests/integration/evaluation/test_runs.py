@@ -16,6 +16,7 @@ from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
 from evaluation.runs import execution, queue, searching
 from evaluation.runs.results import compare, interval_of
 from retrieval.models import CollectionStatistics
+from retrieval.protocols import Reranker
 from retrieval.ranking.profile import ProfileSettings, to_json
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
@@ -176,9 +177,7 @@ def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings) 
     assert not run.results.exists()
 
 
-class Broken:
-    builds_on = None
-
+class Broken(Reranker):
     def score(self, query, candidates, timeout_seconds):
         raise RuntimeError("no scores")
 

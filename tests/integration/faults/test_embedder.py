@@ -89,9 +89,9 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
     assert len(server.requests) == breaker.FAILURES
     assert answer.degraded == ["vector"]
     assert "3450 grams" in answer.text
-    legs = {leg["leg"]: leg for leg in answer.trace["legs"]}
-    assert "left alone" in legs["vector"]["error"]
-    assert legs["vector"]["milliseconds"] < QUERY_SECONDS * 1000, taken_seconds
+    retrievers = {retriever["leg"]: retriever for retriever in answer.trace["legs"]}
+    assert "left alone" in retrievers["vector"]["error"]
+    assert retrievers["vector"]["milliseconds"] < QUERY_SECONDS * 1000, taken_seconds
 
     server.fault = ""
     server.released.set()

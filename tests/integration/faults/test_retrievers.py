@@ -12,14 +12,14 @@ from django.conf import LazySettings
 from django.db import connection
 
 from chat.models import Answer
-from chat.pages.turns import build_turn
 from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, Document
 from retrieval.protocols import Ranker
+from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
 from retrieval.search import retrievers
-from retrieval.types import Leg, RankedChunk, Ranking, SearchFilters, SearchPlan
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +30,7 @@ STATEMENTS = {
     "slow": "SELECT pg_sleep(0.05)",
     "dies": "SELECT pg_terminate_backend(pg_backend_pid())",
 }
-TOLD = {Leg.LEXICAL: "Keyword search did not answer", Leg.VECTOR: "Search by meaning did not answer"}
+TOLD = {Retriever.LEXICAL: "Keyword search did not answer", Retriever.VECTOR: "Search by meaning did not answer"}
 
 
 @pytest.fixture
@@ -41,20 +41,20 @@ def library(settings: LazySettings, collection: Collection, ingest: Callable[...
 
 
 class Faulty:
-    """The retriever of a leg, with a fault. One that answers nonsense names passages that do not exist."""
+    """The retriever of a retriever, with a fault. One that answers nonsense names passages that do not exist."""
 
     fault: ClassVar[str] = ""
 
     def __init__(self, whole: type, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
         self._whole: Ranker = whole(question, filters, plan)
-        self.leg = self._whole.leg
-        self._seconds = plan.leg_timeout_seconds
+        self.retriever = self._whole.retriever
+        self._seconds = plan.retriever_timeout_seconds
 
     def rank(self, depth: int) -> Ranking:
         if self.fault == "garbage":
-            return Ranking(self.leg, (RankedChunk(10**15, 1, 1.0), RankedChunk(-1, 2, 0.5)))
+            return Ranking(self.retriever, (RankedChunk(10**15, 1, 1.0), RankedChunk(-1, 2, 0.5)))
         if self.fault:
-            with statement_timeout(self.leg, self._seconds), connection.cursor() as cursor:
+            with statement_timeout(self.retriever, self._seconds), connection.cursor() as cursor:
                 cursor.execute(STATEMENTS[self.fault])
         return self._whole.rank(depth)
 
@@ -63,21 +63,26 @@ class Faulty:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("leg", "whole"), [(Leg.LEXICAL, Bm25Ranker), (Leg.VECTOR, VectorRanker)])
+@pytest.mark.parametrize(("retriever", "whole"), [(Retriever.LEXICAL, Bm25Ranker), (Retriever.VECTOR, VectorRanker)])
 async def test_the_other_one_serves_and_the_next_question_is_whole_again(
-    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, leg: Leg, whole: type, fault: str
+    library: Collection,
+    settings: LazySettings,
+    monkeypatch: pytest.MonkeyPatch,
+    retriever: Retriever,
+    whole: type,
+    fault: str,
 ) -> None:
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.8
     monkeypatch.setattr(Faulty, "fault", fault)
-    monkeypatch.setitem(retrievers.RANKERS, leg, lambda *search: Faulty(whole, *search))
-    failures = counted("ragsite_search_leg_failures_total", leg=leg.value)
+    monkeypatch.setitem(retrievers.RANKERS, retriever, lambda *search: Faulty(whole, *search))
+    failures = counted("ragsite_search_leg_failures_total", leg=retriever.value)
     answer, _events = await ask()
     assert answer.status == Answer.Status.COMPLETED
     assert "3450 grams" in answer.text
     if fault in ("error", "hang", "dies"):
-        assert answer.degraded == [leg.value]
-        assert TOLD[leg] in " ".join((await sync_to_async(build_turn)(answer)).notices)
-        assert counted("ragsite_search_leg_failures_total", leg=leg.value) == failures + 1
+        assert answer.degraded == [retriever.value]
+        assert TOLD[retriever] in " ".join((await sync_to_async(build_turn)(answer)).notices)
+        assert counted("ragsite_search_leg_failures_total", leg=retriever.value) == failures + 1
     monkeypatch.setattr(Faulty, "fault", "")
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
     answer, _events = await ask()
@@ -91,8 +96,8 @@ async def test_without_both_the_reader_is_told(
 ) -> None:
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.3
     monkeypatch.setattr(Faulty, "fault", fault)
-    for leg, whole in ((Leg.LEXICAL, Bm25Ranker), (Leg.VECTOR, VectorRanker)):
-        monkeypatch.setitem(retrievers.RANKERS, leg, lambda *search, whole=whole: Faulty(whole, *search))
+    for retriever, whole in ((Retriever.LEXICAL, Bm25Ranker), (Retriever.VECTOR, VectorRanker)):
+        monkeypatch.setitem(retrievers.RANKERS, retriever, lambda *search, whole=whole: Faulty(whole, *search))
     answer, events = await ask()
     assert answer.status == Answer.Status.FAILED
     assert events[-1].payload["message"] == answer.error

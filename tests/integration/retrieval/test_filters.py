@@ -1,4 +1,4 @@
-"""Filters: by metadata, dates and language; they hold for both legs, and never starve the result."""
+"""Filters: by metadata, dates and language; they hold for both retrievers, and never starve the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.dense.active import active_embedder
 from retrieval.ingest.writing import settle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from retrieval.search.pipeline import search
-from retrieval.types import DateRange, Leg, SearchFilters, SearchMethod
+from retrieval.types import DateRange, Retriever, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,16 +48,16 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 def passing(**filters: Any) -> set[str]:
-    """The sources that pass, the same by either leg."""
-    by_leg = [
+    """The sources that pass, the same by either retriever."""
+    by_retriever = [
         {
             hit.passage.source
             for hit in search("hand hygiene protocol", replace(everything(), **filters), method=method).hits
         }
         for method in (SearchMethod.LEXICAL, SearchMethod.VECTOR)
     ]
-    assert by_leg[0] == by_leg[1]
-    return by_leg[0]
+    assert by_retriever[0] == by_retriever[1]
+    return by_retriever[0]
 
 
 def between(field: str, first: date | None = None, last: date | None = None) -> set[str]:
@@ -180,8 +180,8 @@ def test_one_in_a_hundred_rows_still_fills_the_list(collection: Collection, monk
             assert result.trace.degraded == ()
             assert len(result.hits) == 15, (name, method)
             assert {hit.passage.source.split("-")[0] for hit in result.hits} == {"rare"}
-        legs = {leg.leg: leg.returned for leg in result.trace.legs}
-        assert legs == {Leg.LEXICAL: 20, Leg.VECTOR: 20}
+        retrievers = {retriever.retriever: retriever.returned for retriever in result.trace.retrievers}
+        assert retrievers == {Retriever.LEXICAL: 20, Retriever.VECTOR: 20}
 
 
 def _fill(collection: Collection, documents: int, wanted_every: int) -> None:

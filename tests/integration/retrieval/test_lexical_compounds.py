@@ -1,4 +1,4 @@
-"""Compounds in the lexical leg: they and their parts find each other, in the languages that make them alone."""
+"""Compounds in the lexical retriever: they and their parts find each other, in the languages that make them alone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from retrieval.access import everything
 from retrieval.lexical.decompounding import WORTH
 from retrieval.lexical.query import LexicalQuery, build_queries
 from retrieval.models import Collection, Document
-from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
 from retrieval.text.terms import inverse_document_frequency
-from retrieval.types import SearchMethod
+from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,9 +81,14 @@ def test_a_word_is_found_whole_where_its_lexeme_is_not(library: Collection) -> N
 
 def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
     result = search("bezoek", everything(), method=SearchMethod.LEXICAL)
-    (leg,) = [leg for leg in trace_as_json(result.trace)["legs"] if leg["leg"] == "lexical"]
-    assert leg["expansions"] == {"bezoek": ["bezoek", "bezoekur"]}
-    assert [hit.matched_terms for hit in result.hits] == [("bezoek",), ("bezoekur",)]
+    (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
+    assert retriever.expansions == {
+        "bezoek": (
+            "bezoek",
+            "bezoekur",
+        )
+    }
+    assert [hit.candidate.matched_terms for hit in result.hits] == [("bezoek",), ("bezoekur",)]
 
 
 def test_weights(library: Collection) -> None:

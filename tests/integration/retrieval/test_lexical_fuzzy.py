@@ -13,16 +13,17 @@ from retrieval.lexical.fuzzy import MAX_EXPANSIONS
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
-from retrieval.search.explanation import trace_as_json
+from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.search.pipeline import search
 from retrieval.text.terms import inverse_document_frequency
-from retrieval.types import SearchMethod, SearchPlan, Weights
+from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0))
+PLAN = plan_for(ProfileSettings(method=SearchMethod.LEXICAL))
 
 TEXTS = {
     "hospital.md": "The hospital is open day and night.",
@@ -56,9 +57,9 @@ def test_misspelt_words_find_what_was_meant(library: Collection, typed: str, sou
 
 def test_what_stood_in_is_shown_and_matched(library: Collection) -> None:
     result = search("hosptial", everything(), method=SearchMethod.LEXICAL)
-    (leg,) = [leg for leg in trace_as_json(result.trace)["legs"] if leg["leg"] == "lexical"]
-    assert leg["expansions"] == {"hosptial": ["hospit"]}
-    assert result.hits[0].matched_terms == ("hospit",)
+    (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
+    assert retriever.expansions == {"hosptial": ("hospit",)}
+    assert result.hits[0].candidate.matched_terms == ("hospit",)
 
 
 @pytest.mark.parametrize("question", ["MX-9290-W", "mx9902w", "2027", '"hosptial"', "ospital", "pi"])

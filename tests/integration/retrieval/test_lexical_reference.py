@@ -25,11 +25,13 @@ from retrieval.lexical.query import COMMON_SHARE, build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.lexical.tsquery import MatchesTsQuery
 from retrieval.models import Chunk, Collection, Document, Lexeme
-from retrieval.types import SearchMethod, SearchPlan, Weights
+from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0), leg_timeout_seconds=30.0, fuzzy=False)
+PLAN = plan_for(ProfileSettings(method=SearchMethod.LEXICAL, fuzzy=False), retriever_timeout_seconds=30.0)
 PASSAGES = 400
 SYLLABLES = ["ba", "de", "ki", "lo", "mu", "ne", "pra", "ro", "sti", "tu", "va", "zo"]
 

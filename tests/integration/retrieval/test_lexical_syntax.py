@@ -1,4 +1,4 @@
-"""Quoted phrases and excluded words: filters that hold whichever leg finds a passage."""
+"""Quoted phrases and excluded words: filters that hold whichever retriever finds a passage."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from retrieval.exceptions import InvalidQuery
 from retrieval.lexical.constraints import constrain, constraints_for
 from retrieval.lexical.syntax import parse
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
+from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
 from retrieval.search.pipeline import search
-from retrieval.types import SearchMethod, SearchPlan, Weights
+from retrieval.types import SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
-PLAN = SearchPlan(SearchMethod.RRF, Weights(1.0, 1.0))
+PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
 METHODS = [SearchMethod.LEXICAL, SearchMethod.VECTOR, SearchMethod.RRF, SearchMethod.ZSCORE]
 
 TEXTS = {
@@ -133,7 +135,9 @@ def test_the_index_scan_fills_the_list_with_what_meets_a_constraint(
     with connection.cursor() as cursor:
         # In a table this small the planner would rather sort.
         cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
-    ranking = VectorRanker('wet pump "rare bird"', everything(), replace(PLAN, oversampling=1)).rank(5)
+    ranking = VectorRanker('wet pump "rare bird"', everything(), plan_for(replace(PLAN.settings, oversampling=1))).rank(
+        5
+    )
     with connection.cursor() as cursor:
         cursor.execute("RESET ALL")
     assert len(ranking.chunks) == 5

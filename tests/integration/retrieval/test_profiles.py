@@ -22,9 +22,9 @@ from retrieval.models import Collection, Document, SearchProfile, SearchProfileV
 from retrieval.models.profile import VersionIsFixed
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
 from retrieval.search import profiles, retrievers
-from retrieval.search.explanation import trace_as_json
 from retrieval.search.pipeline import search
-from retrieval.types import Leg, LegStatus, SearchMethod, SearchResult
+from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,7 +100,7 @@ def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(
     profiles.publish(first, admin_user)
     result = ask()
     assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("default v1", "lexical", 1)
-    assert trace_as_json(result.trace)["profile"] == "default v1"
+    assert result.trace.profile == "default v1"
     profiles.publish(second, admin_user)
     result = ask()
     assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("default v2", "rrf", 2)
@@ -202,7 +202,7 @@ def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(
     before = PROFILE_FAILURES._value.get()
     with caplog.at_level(logging.ERROR):
         result = ask()
-    assert result.trace.plan.method is profiles.built_in_profile().method
+    assert result.trace.search_method == profiles.built_in_profile().method
     assert result.trace.profile == "built-in (instead of default v1)"
     assert "default v1, cannot be used" in caplog.text
     assert "later_setting: is not a setting" in caplog.text
@@ -265,12 +265,15 @@ def test_with_the_switch_off_only_vectors_rank(
     strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
     profiles.publish(profiles.add_version(profile, strict))
     settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
-    monkeypatch.setitem(retrievers.RANKERS, Leg.LEXICAL, never)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, never)
     result = ask(method=method, reranker="gone")
     assert result.trace.search_method == "vector"
-    assert result.trace.plan.method is SearchMethod.VECTOR
+    assert result.trace.search_method == SearchMethod.VECTOR
     assert result.trace.degraded == ()
-    assert {leg.leg: leg.status for leg in result.trace.legs} == {Leg.LEXICAL: LegStatus.OFF, Leg.VECTOR: LegStatus.OK}
+    assert {retriever.retriever: retriever.status for retriever in result.trace.retrievers} == {
+        Retriever.LEXICAL: StageStatus.OFF,
+        Retriever.VECTOR: StageStatus.OK,
+    }
     assert result.trace.rerank is None
     # A threshold for BM25 scores would have dropped every cosine.
     assert len(result.hits) == 3

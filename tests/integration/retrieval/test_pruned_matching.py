@@ -15,11 +15,13 @@ from retrieval.lexical import ranker
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Chunk, Collection, Document
-from retrieval.types import Ranking, SearchFilters, SearchMethod, SearchPlan, Weights
+from retrieval.ranking.plans import plan_for
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.types import Ranking, SearchFilters, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PLAN = SearchPlan(SearchMethod.LEXICAL, Weights(0.0, 1.0))
+PLAN = plan_for(ProfileSettings(method=SearchMethod.LEXICAL))
 QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water", "nothing that is there"]
 
 

@@ -18,15 +18,17 @@ from django.core.checks import run_checks
 from rest_framework.test import APIClient
 
 from retrieval.access import everything
+from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
 from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk, Collection, Document
+from retrieval.protocols import Reranker
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rerank.texts import load_texts
 from retrieval.search import reranking
-from retrieval.search.explanation import trace_as_json, without_errors
 from retrieval.search.pipeline import search
-from retrieval.types import Candidates, LegStatus, SearchMethod, SearchResult
+from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.types import Candidates, SearchMethod
 from tests.support.cross_encoders import write_overlap_model
 from tests.support.remembered import remembered
 from tests.support.rerank_server import RerankServer, rerank_server
@@ -50,8 +52,8 @@ TEXTS = {
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none", neighbour_support=0.0)
 
 
-class Tested:
-    builds_on = None
+class Tested(Reranker):
+    __test__ = False
 
 
 class Failing(Tested):
@@ -128,7 +130,7 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
     assert sources(fused)[0] == "first.md"
     alone = reranked(question, rerank_weight=None)
     assert alone.trace.rerank is not None
-    assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (LegStatus.OK, 3)
+    assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (StageStatus.OK, 3)
     assert {hit.passage.source: hit.score for hit in alone.hits} == {"first.md": 0, "second.md": 1, "third.md": 1}
     assert sources(alone)[-1] == "first.md"
     added = reranked(question, rerank_weight=10.0)
@@ -148,7 +150,7 @@ def test_a_server_reads_what_was_written(library: Collection, settings: LazySett
     assert first.startswith("Pumps\nWeights\n")
     assert "The wet pump weighs 3450 grams." in first
     assert {hit.passage.source: hit.score for hit in result.hits} == {"first.md": 1, "second.md": 0.5, "third.md": 0}
-    assert [hit.rerank.score for hit in result.hits if hit.rerank] == [1, 0.5, 0]
+    assert [hit.candidate.rerank.score for hit in result.hits if hit.candidate.rerank] == [1, 0.5, 0]
 
 
 def test_only_the_first_go_in(library: Collection, settings: LazySettings, server: RerankServer) -> None:
@@ -184,7 +186,7 @@ def test_scores_are_explained_by_their_parts(library: Collection, settings: Lazy
     configure(settings, "tested", "retrieval.rerank.http.HttpReranker", url=server.url)
     for candidate in reranked(rerank_weight=0.5).trace.candidates:
         assert candidate.rerank is not None
-        parts = [leg.contribution for leg in candidate.legs.values()]
+        parts = [retriever.contribution for retriever in candidate.retrievers.values()]
         assert candidate.score == pytest.approx(sum(parts) + candidate.bonus + candidate.rerank.contribution)
 
 
@@ -201,12 +203,12 @@ def test_what_was_not_judged_is_said(library: Collection, settings: LazySettings
 @pytest.mark.parametrize(
     ("backend", "status", "error"),
     [
-        ("Failing", LegStatus.FAILED, "The rerank server secret-host gave no scores: it was late."),
-        ("Buggy", LegStatus.FAILED, "RuntimeError: secret-host: index out of range"),
-        ("Silent", LegStatus.FAILED, "It judged none of the candidates."),
-        ("Hanging", LegStatus.LATE, "No answer within 0.2 s."),
-        ("Impossible", LegStatus.FAILED, "RERANKERS names a backend that cannot be made: no secret-host"),
-        ("", LegStatus.FAILED, "RERANKERS has no 'tested': it has none."),
+        ("Failing", StageStatus.FAILED, "The rerank server secret-host gave no scores: it was late."),
+        ("Buggy", StageStatus.FAILED, "RuntimeError: secret-host: index out of range"),
+        ("Silent", StageStatus.FAILED, "It judged none of the candidates."),
+        ("Hanging", StageStatus.LATE, "No answer within 0.2 s."),
+        ("Impossible", StageStatus.FAILED, "RERANKERS names a backend that cannot be made: no secret-host"),
+        ("", StageStatus.FAILED, "RERANKERS has no 'tested': it has none."),
     ],
 )
 @pytest.mark.parametrize("weight", [None, 0.5])
@@ -216,7 +218,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     backend: str,
-    status: LegStatus,
+    status: StageStatus,
     error: str,
     weight: float | None,
 ) -> None:
@@ -234,18 +236,17 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     assert [(hit.passage.chunk_id, hit.score) for hit in result.hits] == [
         (hit.passage.chunk_id, hit.score) for hit in fused.hits
     ]
-    assert all(hit.rerank is None for hit in result.hits)
+    assert all(hit.candidate.rerank is None for hit in result.hits)
     trace = result.trace.rerank
     assert trace is not None
     assert (trace.reranker, trace.status, trace.judged, trace.error) == ("tested", status, 0, error)
     assert result.trace.degraded == ("rerank",)
     assert RERANK_FAILURES.labels(reranker="tested")._value.get() == before + 1
     assert f"The reranker tested did not answer, the fused order stands: {error}" in caplog.text
-    explained = trace_as_json(result.trace)
-    assert explained["rerank"]["error"] == error
-    visible = without_errors(explained)
-    assert visible["rerank"]["status"] == status.value
-    assert "secret-host" not in json.dumps(visible)
+    visible = result.trace.without_errors()
+    assert visible.rerank is not None
+    assert visible.rerank.status is status
+    assert "secret-host" not in json.dumps(to_json(visible))
 
 
 def test_a_visitor_learns_that_it_failed_and_not_how(library: Collection, settings: LazySettings) -> None:
@@ -273,7 +274,7 @@ def test_a_reranker_asked_for_by_name_serves_a_published_method(
         search(QUESTION, everything(), method=SearchMethod.RRF, reranker="tested"),
     ):
         assert result.trace.rerank is not None
-        assert result.trace.rerank.status is LegStatus.OK
+        assert result.trace.rerank.status is StageStatus.OK
 
 
 def test_texts_are_read_in_one_query(
@@ -330,7 +331,7 @@ def test_rerankers_are_described_by_the_environment(tmp_path: Path) -> None:
         "import django; django.setup()\n"
         "from retrieval import conf\n"
         "http, local = conf.reranker('http'), conf.reranker('cross_encoder')\n"
-        "print(http._url, http.model, http._api_key, local.model, local.precision)"
+        "print(http._server.url, http.model, http._server._api_key, local.model, local.precision)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False

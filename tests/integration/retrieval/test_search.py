@@ -1,4 +1,4 @@
-"""Search on a real PostgreSQL: both legs, their fusion, and what happens when one of them does not answer."""
+"""Search on a real PostgreSQL: both retrievers, their fusion, and what happens when one of them does not answer."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name, indexed_distance
 from retrieval.dense.ranker import VectorRanker
-from retrieval.exceptions import ImproperEmbedder, InvalidQuery, LegFailed, SearchUnavailable
+from retrieval.exceptions import ImproperEmbedder, InvalidQuery, RetrieverFailed, SearchUnavailable
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.metrics import LEG_FAILURES
+from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import retrievers
 from retrieval.search.pipeline import search
-from retrieval.types import Leg, LegStatus, SearchFilters, SearchMethod, SearchPlan, Weights
+from retrieval.search.trace import StageStatus
+from retrieval.types import Retriever, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Ingest = Callable[..., Document]
 
-PLAN = SearchPlan(SearchMethod.RRF, Weights(1.0, 1.0))
+PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
 
 TEXTS = {
     "pump.md": "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor circulation pump. It weighs 3450 grams.",
@@ -92,14 +94,16 @@ def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> 
     assert len(result.hits) == 2
     assert len(result.trace.candidates) == len(TEXTS)
     for candidate in result.trace.candidates:
-        assert {leg for leg, score in candidate.legs.items() if score.score is not None} == set(Leg)
+        assert {retriever for retriever, score in candidate.retrievers.items() if score.score is not None} == set(
+            Retriever
+        )
         assert candidate.rerank is not None
         total = candidate.bonus + candidate.rerank.contribution + candidate.support
-        total += sum(leg.contribution for leg in candidate.legs.values())
+        total += sum(retriever.contribution for retriever in candidate.retrievers.values())
         assert candidate.score == pytest.approx(total)
         assert bool(candidate.dropped) == (candidate.rank is None)
     assert result.trace.candidates[2].dropped == "not among the first 2"
-    assert "rotor" in result.hits[0].matched_terms
+    assert "rotor" in result.hits[0].candidate.matched_terms
 
 
 def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:
@@ -183,7 +187,7 @@ def test_the_filtered_index_scan_fills_the_list(
     documents = [ingest(library, f"n{number}.md", f"Passage number {number} of many.") for number in range(60)]
     wanted = tuple(document.pk for document in documents[::12])
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    plan = replace(PLAN, oversampling=1)
+    plan = plan_for(replace(PLAN.settings, oversampling=1))
     with connection.cursor() as cursor:
         # In a table this small the planner would rather sort.
         cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
@@ -223,7 +227,7 @@ def test_lexical_search_uses_the_gin_index(library: Collection) -> None:
 
 class SilentRanker(Bm25Ranker):
     def rank(self, depth: int) -> object:  # type: ignore[override]
-        raise LegFailed("The lexical search ran past its 5 s.")
+        raise RetrieverFailed("The lexical search ran past its 5 s.")
 
 
 class BuggyRanker(VectorRanker):
@@ -236,73 +240,75 @@ class HangingRanker(VectorRanker):
 
     def rank(self, depth: int) -> object:  # type: ignore[override]
         self.released.wait(60)
-        raise LegFailed("Nobody waited for it.")
+        raise RetrieverFailed("Nobody waited for it.")
 
 
 @pytest.mark.parametrize(
-    ("leg", "ranker", "remaining"),
-    [(Leg.LEXICAL, SilentRanker, "vector"), (Leg.VECTOR, BuggyRanker, "lexical")],
+    ("retriever", "ranker", "remaining"),
+    [(Retriever.LEXICAL, SilentRanker, "vector"), (Retriever.VECTOR, BuggyRanker, "lexical")],
 )
 def test_one_leg_failing_is_announced_and_the_other_serves(
     library: Collection,
-    leg: Leg,
+    retriever: Retriever,
     ranker: type,
     remaining: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setitem(retrievers.RANKERS, leg, ranker)
-    before = LEG_FAILURES.labels(leg=leg.value)._value.get()
+    monkeypatch.setitem(retrievers.RANKERS, retriever, ranker)
+    before = RETRIEVER_FAILURES.labels(leg=retriever.value)._value.get()
     with caplog.at_level(logging.WARNING):
         result = search("wet-rotor pump", everything())
     assert result.hits
-    assert result.trace.degraded == (leg.value,)
+    assert result.trace.degraded == (retriever.value,)
     assert result.trace.search_method == remaining
-    assert f"The {leg.value} leg did not answer" in caplog.text
-    assert LEG_FAILURES.labels(leg=leg.value)._value.get() == before + 1
+    assert f"The {retriever.value} retriever did not answer" in caplog.text
+    assert RETRIEVER_FAILURES.labels(leg=retriever.value)._value.get() == before + 1
 
 
 def test_scores_that_cannot_be_completed_are_told(
     library: Collection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def silent(self: VectorRanker, chunk_ids: object) -> dict[int, float]:
-        raise LegFailed("The vector search ran past its 5 s.")
+        raise RetrieverFailed("The vector search ran past its 5 s.")
 
     monkeypatch.setattr(dense_ranker.VectorRanker, "score", silent)
-    before = LEG_FAILURES.labels(leg="vector")._value.get()
+    before = RETRIEVER_FAILURES.labels(leg="vector")._value.get()
     profile = ProfileSettings(depth=1, top_k=1, candidate_multiplier=1)
     trace = search("At what time can I pick up goods, in a quarter?", everything(), profile=profile).trace
-    assert [score.legs[Leg.VECTOR].rank for score in trace.candidates].count(None) == 1
-    (vector,) = [leg for leg in trace.legs if leg.leg is Leg.VECTOR]
-    assert vector.error == "Its scores of what the other leg found are unknown: The vector search ran past its 5 s."
-    assert LEG_FAILURES.labels(leg="vector")._value.get() == before + 1
+    assert [score.retrievers[Retriever.VECTOR].rank for score in trace.candidates].count(None) == 1
+    (vector,) = [retriever for retriever in trace.retrievers if retriever.retriever is Retriever.VECTOR]
+    assert (
+        vector.error == "Its scores of what the other retriever found are unknown: The vector search ran past its 5 s."
+    )
+    assert RETRIEVER_FAILURES.labels(leg="vector")._value.get() == before + 1
     assert "scores are incomplete" in caplog.text
 
 
 def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, HangingRanker)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, HangingRanker)
     monkeypatch.setattr(retrievers, "DEADLINE_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 1.2)
     result = search("wet-rotor pump", everything())
     HangingRanker.released.set()
-    statuses = {leg.leg: leg.status for leg in result.trace.legs}
-    assert statuses == {Leg.LEXICAL: LegStatus.OK, Leg.VECTOR: LegStatus.LATE}
+    statuses = {retriever.retriever: retriever.status for retriever in result.trace.retrievers}
+    assert statuses == {Retriever.LEXICAL: StageStatus.OK, Retriever.VECTOR: StageStatus.LATE}
 
 
 def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
     from retrieval.resilience.timeouts import statement_timeout
 
     with (
-        pytest.raises(LegFailed, match=r"ran past its 0\.05 s"),
-        statement_timeout(Leg.LEXICAL, 0.05),
+        pytest.raises(RetrieverFailed, match=r"ran past its 0\.05 s"),
+        statement_timeout(Retriever.LEXICAL, 0.05),
         connection.cursor() as cursor,
     ):
         cursor.execute("SELECT pg_sleep(2)")
 
 
 def test_no_leg_no_answer(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(retrievers.RANKERS, Leg.LEXICAL, SilentRanker)
-    monkeypatch.setitem(retrievers.RANKERS, Leg.VECTOR, BuggyRanker)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, SilentRanker)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, BuggyRanker)
     with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):
         search("pump", everything())
 

@@ -7,7 +7,7 @@ from django.apps import AppConfig
 from django.conf import settings
 
 if TYPE_CHECKING:
-    from chat.debugging.scores import Score
+    from chat.debugging.scores import PanelScore
     from chat.models import Answer
 
 
@@ -21,8 +21,8 @@ class JudgedConfig(AppConfig):
         scores._providers[:] = [scores_of_file]
 
 
-def scores_of_file(answer: Answer) -> list[Score]:
+def scores_of_file(answer: Answer) -> list[PanelScore]:
     """What the file says of every answer."""
-    from chat.debugging.scores import Score
+    from chat.debugging.scores import PanelScore
 
-    return [Score(**score) for score in json.loads(settings.SCORES_FILE.read_text())]
+    return [PanelScore(**score) for score in json.loads(settings.SCORES_FILE.read_text())]

@@ -43,7 +43,7 @@ def test_every_step_is_reached_by_an_arrow(draw: type[Diagram]) -> None:
     tips = [tuple(map(int, arrow.head.split()[0].split(","))) for arrow in diagram.arrows]
     for box in diagram.boxes[1:]:
         assert any(tip in {(box.x, box.middle), (box.centre, box.y)} for tip in tips), box.step.name
-    # Both legs lead to fusion: one arrow more than there are boxes to reach, and one more.
+    # Both retrievers lead to fusion: one arrow more than there are boxes to reach, and one more.
     assert len(tips) == len(diagram.boxes)
 
 

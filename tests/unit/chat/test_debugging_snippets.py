@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from chat.debugging.candidates import Shown, candidate_rows
 from chat.debugging.snippets import FRAGMENT_CHARACTERS, Piece, snippet
+from chat.debugging.trace import KnownPassage
+from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
+from tests.support.traces import example_trace
 
 FILLER = "Some words that stand between the interesting ones and say nothing at all. " * 6
 
@@ -57,21 +60,21 @@ def test_marked_pieces_are_places_of_the_text(text: str, spans: list[tuple[int, 
     assert len(said(pieces)) <= 2 * (FRAGMENT_CHARACTERS + 60) + 1000 * bool(spans)
 
 
-def candidate(chunk_id: int, rank: int | None, score: float, **more: Any) -> dict[str, Any]:
-    leg = {"rank": 1, "score": 1.0, "normalized": 1.0, "weight": 0.5, "contribution": score}
-    return {
-        "chunk_id": chunk_id, "rank": rank, "score": score, "legs": {"vector": leg}, "matched_terms": ["seal"],
-        "dropped": "" if rank else "not among the first 1", "preview": "As it was saved.", **more,
-    }  # fmt: skip
+def candidate(chunk_id: int, rank: int | None, score: float, **more: Any) -> Candidate:
+    scores = {Retriever.LEXICAL: SILENT, Retriever.VECTOR: RetrieverScore(1, 1.0, 1.0, 0.5, score)}
+    return Candidate(chunk_id, score, scores, rank=rank, dropped="" if rank else "not among the first 1", **more)
 
 
 def test_those_kept_come_first_and_what_is_gone_shows_what_was_saved() -> None:
-    trace = {"candidates": [candidate(3, None, 0.2), candidate(2, None, 0.4), candidate(1, 1, 0.9, support=0.1)]}
+    trace = example_trace(
+        candidates=(candidate(3, None, 0.2), candidate(2, None, 0.4), candidate(1, 1, 0.9, support=0.1)),
+        passages=dict.fromkeys([1, 2, 3], KnownPassage("Title", "Section", "As it was saved.")),
+    )
     rows = candidate_rows(trace, {1: Shown((Piece("As it is now."),), "/documents/1/")})
-    assert [row.rank for row in rows] == [1, None, None]
-    assert [row.score for row in rows] == [0.9, 0.4, 0.2]
+    assert [row.candidate.rank for row in rows] == [1, None, None]
+    assert [row.candidate.score for row in rows] == [0.9, 0.4, 0.2]
     assert rows[0].shown.href == "/documents/1/"
     assert said(rows[1].shown.pieces) == "As it was saved."
     assert rows[0].added_parts == (("neighbours", 0.1),)
-    assert rows[0].lexical["rank"] is None
-    assert (rows[0].vector_start, rows[0].vector_width) == (50.0, 50.0)
+    assert rows[0].lexical.score.rank is None
+    assert (rows[0].vector.start, rows[0].vector.width) == (50.0, 50.0)

@@ -7,19 +7,16 @@ from django.utils import translation
 
 from chat.debugging.steps import steps_of
 from chat.models import Answer
+from retrieval.search.trace import RerankTrace, RetrieverTrace, StageStatus
+from retrieval.types import Retriever
+from tests.support.traces import example_trace
 
-LEG = {"status": "ok", "returned": 1200, "milliseconds": 9.96, "error": ""}
-TRACE = {
-    "query_class": "keyword",
-    "rule": "a number in it",
-    "search_method": "adaptive",
-    "weights": {"vector": 0.65, "lexical": 0.35},
-    "timings_ms": {"classify": 0.26, "fuse": 15.7},
-    "legs": [{"leg": "vector", **LEG}, {"leg": "lexical", **LEG}],
-    "rerank": {"status": "ok", "reranker": "words", "judged": 50, "weight": 0.5, "milliseconds": 9999.0},
-    "assembly": {"blocks": 3, "tokens": 1250, "budget_tokens": 4000},
-    "candidates": [],
-}
+TRACE = example_trace(
+    timings_ms={"classify": 0.26, "fuse": 15.7},
+    retrievers=tuple(RetrieverTrace(each, StageStatus.OK, 1200, 9.96) for each in Retriever),
+    rerank=RerankTrace("words", StageStatus.OK, judged=50, weight=0.5, depth=50, milliseconds=9999.0),
+    assembly={"blocks": 3, "tokens": 1250, "budget_tokens": 4000},
+)
 
 
 @pytest.mark.parametrize(

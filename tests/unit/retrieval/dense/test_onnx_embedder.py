@@ -25,7 +25,8 @@ from retrieval.exceptions import ImproperEmbedder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from retrieval.protocols import Embedder, Vectors
+    from retrieval.protocols import Embedder
+    from retrieval.types import Vectors
 
     Array = npt.NDArray[np.float32]
 

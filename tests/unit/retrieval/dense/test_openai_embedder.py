@@ -308,7 +308,7 @@ def test_tokens_are_estimated_without_a_request(server: EmbeddingServer) -> None
 def test_a_forked_child_uses_connections_of_its_own(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = embedder_of(server.base_url)
     embedder.embed_query("hello")
-    parent = embedder._opened()
-    assert embedder._opened() is parent
+    parent = embedder._server._opened()
+    assert embedder._server._opened() is parent
     monkeypatch.setattr("os.getpid", lambda: -1)
-    assert embedder._opened() is not parent
+    assert embedder._server._opened() is not parent

@@ -10,23 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.ranking.adjustment import boost, rerank, spread
-from retrieval.types import FusedChunk, Leg, LegScore, MetadataBoost, RerankPlan
+from retrieval.ranking.adjustment import boost, rerank
+from retrieval.ranking.normalization import spread
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 
-def fused(scores: dict[int, float]) -> list[FusedChunk]:
-    """Candidates of one leg, best first, as fusion hands them over."""
+def fused(scores: dict[int, float]) -> list[Candidate]:
+    """Candidates of one retriever, best first, as fusion hands them over."""
     return [
-        FusedChunk(pk, score, {Leg.VECTOR: LegScore(rank, score, score, 1.0, score)})
+        Candidate(pk, score, {Retriever.VECTOR: RetrieverScore(rank, score, score, 1.0, score)})
         for rank, (pk, score) in enumerate(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])), start=1)
     ]
 
 
-def plan(depth: int = 50, weight: float | None = 0.5) -> RerankPlan:
-    return RerankPlan("tested", depth=depth, weight=weight)
+def plan(depth: int = 50, weight: float | None = 0.5) -> ProfileSettings:
+    return ProfileSettings(reranker="tested", rerank_depth=depth, rerank_weight=weight)
 
 
-def ids(chunks: Sequence[FusedChunk]) -> list[int]:
+def ids(chunks: Sequence[Candidate]) -> list[int]:
     return [chunk.chunk_id for chunk in chunks]
 
 
@@ -149,7 +151,7 @@ def test_contributions_sum_to_the_score(case: Case, depth: int, weight: float) -
     scores, judged = case
     for chunk in rerank(fused(scores), plan(depth, weight), judged):
         assert chunk.rerank is not None
-        before = math.fsum(leg.contribution for leg in chunk.legs.values())
+        before = math.fsum(retriever.contribution for retriever in chunk.retrievers.values())
         assert chunk.score == pytest.approx(before + chunk.rerank.contribution, abs=1e-9)
         assert chunk.rerank.contribution == pytest.approx(0.0) or weight
 

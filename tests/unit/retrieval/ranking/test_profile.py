@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 
 from retrieval.ranking.profile import (
     LARGEST_WEIGHT,
-    OPTIONAL,
-    RANGES,
+    SETTINGS,
     ImproperProfile,
     ProfileSettings,
     changes,
     from_json,
     to_json,
 )
-from retrieval.types import MetadataBoost, QueryClass, SearchMethod, Weights
+from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 weights = st.builds(
-    Weights,
+    RetrieverWeights,
     vector=st.floats(0, LARGEST_WEIGHT),
     lexical=st.floats(0.001, LARGEST_WEIGHT),
 )
@@ -64,9 +63,10 @@ def test_what_an_old_version_does_not_name_has_its_default() -> None:
     assert from_json({"method": "rrf", "top_k": 5}) == ProfileSettings(method=SearchMethod.RRF, top_k=5)
 
 
-@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.bounds])
 def test_every_number_has_its_range(name: str) -> None:
-    low, high = RANGES[name]
+    assert SETTINGS[name].bounds is not None
+    low, high = SETTINGS[name].bounds
     for value in (low, high):
         # The depth goes along, so that no other rule is broken.
         settings = {"depth": 200, "top_k": 1, name: int(value) if value == int(value) else value}
@@ -80,7 +80,7 @@ def test_every_number_has_its_range(name: str) -> None:
 
 @pytest.mark.parametrize("name", [each.name for each in fields(ProfileSettings)])
 def test_only_some_settings_may_be_left_out_as_null(name: str) -> None:
-    if name in OPTIONAL:
+    if SETTINGS[name].when_empty:
         assert to_json(from_json({name: None}))[name] is None
     else:
         with pytest.raises(ImproperProfile) as raised:
@@ -145,7 +145,7 @@ def test_what_is_no_object_is_no_profile() -> None:
 
 def test_changes_name_what_differs_in_order() -> None:
     before = ProfileSettings(method=SearchMethod.ZSCORE)
-    code = {**before.class_weights, QueryClass.CODE: Weights(1, 0)}
+    code = {**before.class_weights, QueryClass.CODE: RetrieverWeights(1, 0)}
     after = ProfileSettings(method=SearchMethod.ADAPTIVE, class_weights=code, rerank_weight=None)
     assert [(one.name, one.before, one.after) for one in changes(before, after)] == [
         ("method", "zscore", "adaptive"),

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.search.assembly import LARGEST_BLOCKS, Place, assemble
-from retrieval.types import Hit, Passage
+from retrieval.search.trace import Hit
+from retrieval.types import Candidate, Passage
 
 TEXT = "".join(f"Sentence number {n} says what it says. " for n in range(400))
 SIZE = 200
@@ -36,7 +37,7 @@ def passage(document: int, ordinal: int, *, tokens: int = 50, content_hash: str 
 
 
 def hits(*passages: Passage) -> list[Hit]:
-    return [Hit(rank, 1.0 / rank, found, {}) for rank, found in enumerate(passages, start=1)]
+    return [Hit(rank, found, Candidate(found.chunk_id, 1.0 / rank)) for rank, found in enumerate(passages, start=1)]
 
 
 def neighbours(last: int = 40) -> object:

@@ -1,0 +1,67 @@
+"""What is kept of the search behind an answer, to be explained later: written with the answer, read by the panel.
+
+Pure Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from retrieval.dataclass_json import from_json
+from retrieval.search.trace import SearchTrace
+from retrieval.types import Passage
+
+PREVIEW_CHARACTERS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPassage:
+    """By what an engineer recognises a candidate whose passage may be gone by then."""
+
+    title: str
+    section: str
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTrace:
+    """What became of the sources on their way to the model; they are named by their markers."""
+
+    version: int | None = None
+    sources_left_out: tuple[int, ...] = ()
+    sources_with_instructions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTrace(SearchTrace):
+    """The explanation of a search, and what became of its result.
+
+    ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`; ``passages`` are by chunk id.
+    """
+
+    assembly: Mapping[str, int] = field(default_factory=dict)
+    prompt: PromptTrace = PromptTrace()
+    passages: Mapping[int, KnownPassage] = field(default_factory=dict)
+
+
+def answer_trace(
+    trace: SearchTrace, assembly: Mapping[str, int], prompt: PromptTrace, passages: Iterable[Passage]
+) -> AnswerTrace:
+    return AnswerTrace(
+        **{each.name: getattr(trace, each.name) for each in fields(SearchTrace)},
+        assembly=assembly,
+        prompt=prompt,
+        passages={
+            each.chunk_id: KnownPassage(
+                each.document_title, each.section, " ".join(each.content.split())[:PREVIEW_CHARACTERS]
+            )
+            for each in passages
+        },
+    )
+
+
+def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:
+    """The trace as an answer keeps it; None when nothing was searched."""
+    return from_json(AnswerTrace, stored) if stored else None

@@ -1,0 +1,70 @@
+"""Dataclasses as JSON and back: one form for the API, the command line and what is stored. Imports no Django.
+
+Fields hold JSON's own types, enums, tuples, mappings, dataclasses and None. A field is written under its
+own name unless :func:`json_name` gives it another.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping
+from dataclasses import Field, fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+# For the metadata of a field that is left out while it has its default.
+OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
+
+
+def json_name(name: str) -> Mapping[str, object]:
+    """For the metadata of a field that has another name in JSON."""
+    return {"name": name}
+
+
+def to_json(value: Any) -> Any:
+    """The value in JSON's types; a dataclass is an object of its fields."""
+    if is_dataclass(value):
+        return {
+            _name(each): to_json(content)
+            for each in fields(value)
+            if (content := getattr(value, each.name)) != each.default or not each.metadata.get("omit_default")
+        }
+    if isinstance(value, Mapping):
+        return {str(to_json(key)): to_json(content) for key, content in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_json(content) for content in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def from_json(kind: type[T], stored: Any) -> T:
+    """The dataclass that :func:`to_json` wrote. A field that is not stored has its default; an unknown one is ignored.
+
+    Raises: KeyError, TypeError or ValueError for what no such dataclass was written as.
+    """
+    read: T = _read(kind, stored)
+    return read
+
+
+def _read(kind: Any, stored: Any) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if stored is None else _read(next(each for each in arguments if each is not type(None)), stored)
+    if origin is tuple:
+        return tuple(_read(arguments[0], content) for content in stored)
+    if origin is not None and issubclass(origin, Mapping):
+        return {_read(arguments[0], key): _read(arguments[1], content) for key, content in stored.items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints, known = _hints(kind), {each.name: _name(each) for each in fields(kind)}
+        return kind(**{own: _read(hints[own], stored[name]) for own, name in known.items() if name in stored})
+    return kind(stored) if isinstance(kind, type) and issubclass(kind, (Enum, int)) else stored
+
+
+_hints = functools.cache(get_type_hints)
+
+
+def _name(each: Field[Any]) -> str:
+    return each.metadata.get("name") or each.name

@@ -1,0 +1,142 @@
+"""What a search returns: the passages, and the explanation of their order. Imports no Django.
+
+The trace is its own JSON (see :mod:`retrieval.dataclass_json`): one form for the API, the debug panel, the command line
+and the saved answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Self
+
+from retrieval.dataclass_json import OMIT_DEFAULT, json_name, to_json
+from retrieval.types import Candidate, Passage, QueryClass, Reformulation, Retriever, RetrieverWeights
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage in the result. ``rank`` starts at 1."""
+
+    rank: int
+    passage: Passage
+    candidate: Candidate
+
+    @property
+    def score(self) -> float:
+        return self.candidate.score
+
+
+class StageStatus(StrEnum):
+    """How a retriever, or the reranker, did. Only `ok` contributed to the result."""
+
+    OK = "ok"
+    OFF = "off"
+    FAILED = "failed"
+    LATE = "late"
+
+    @property
+    def is_failure(self) -> bool:
+        return self in (StageStatus.FAILED, StageStatus.LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverTrace:
+    """One retriever's part of a search. ``error`` is for engineers; ``expansions`` are its ranking's."""
+
+    retriever: Retriever = field(metadata=json_name("leg"))
+    status: StageStatus
+    returned: int = 0
+    milliseconds: float = 0.0
+    error: str = ""
+    expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RerankTrace:
+    """The reranker's part of a search, with the profile's weight and depth. ``error`` is for engineers.
+
+    ``note`` says why the words that met cannot be told any more.
+    """
+
+    reranker: str
+    status: StageStatus
+    judged: int
+    weight: float | None
+    depth: int
+    milliseconds: float
+    error: str = ""
+    note: str = field(default="", metadata=OMIT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTrace:
+    """The whole explanation of one search; debug panel, API and command line render the same one.
+
+    ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
+    and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
+    Errors are for engineers: see :meth:`without_errors`.
+    """
+
+    question: str
+    query: str
+    query_class: QueryClass
+    rule: str
+    search_method: str
+    profile: str
+    weights: RetrieverWeights
+    depth: int
+    top_k: int
+    rrf_k: int
+    score_threshold: float | None
+    retrievers: tuple[RetrieverTrace, ...] = field(metadata=json_name("legs"))
+    rerank: RerankTrace | None
+    reformulation: Reformulation | None
+    candidates: tuple[Candidate, ...]
+    timings_ms: Mapping[str, float]
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Retrievers that should have answered and did not, and `rerank` when the reranker did not."""
+        failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
+        return (*failed, "rerank") if self.rerank is not None and self.rerank.status.is_failure else tuple(failed)
+
+    def without_errors(self) -> Self:
+        """The same for readers who are not staff: it says that a retriever failed, not how."""
+        return replace(
+            self,
+            retrievers=tuple(replace(each, error="") for each in self.retrievers),
+            rerank=self.rerank and replace(self.rerank, error=""),
+            reformulation=self.reformulation and replace(self.reformulation, notice=""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Passages, best first, and the explanation of their order."""
+
+    hits: tuple[Hit, ...]
+    trace: SearchTrace
+
+
+def hit_as_json(hit: Hit) -> dict[str, Any]:
+    """A search result: the passage, its score, and what that is the sum of."""
+    passage = hit.passage
+    candidate = to_json(hit.candidate)
+    del candidate["dropped"]
+    return {
+        **candidate,
+        "rank": hit.rank,
+        "document": {
+            "id": passage.document_id,
+            "title": passage.document_title,
+            "url": passage.document_url,
+            "collection": passage.collection,
+        },
+        "section": passage.section,
+        "page": passage.page,
+        "content": passage.content,
+        "start": passage.start,
+        "end": passage.end,
+    }

@@ -1,0 +1,31 @@
+"""Traces of searches that never ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat.debugging.trace import AnswerTrace
+from retrieval.types import QueryClass, RetrieverWeights
+
+
+def example_trace(**parts: Any) -> AnswerTrace:
+    """The trace of a search that found nothing, with these parts."""
+    nothing: dict[str, Any] = {
+        "question": "What?",
+        "query": "what",
+        "query_class": QueryClass.CONCEPTUAL,
+        "rule": "a word in it",
+        "search_method": "adaptive",
+        "profile": "built-in",
+        "weights": RetrieverWeights(vector=0.65, lexical=0.35),
+        "depth": 50,
+        "top_k": 8,
+        "rrf_k": 60,
+        "score_threshold": None,
+        "retrievers": (),
+        "rerank": None,
+        "reformulation": None,
+        "candidates": (),
+        "timings_ms": {},
+    }
+    return AnswerTrace(**nothing | parts)

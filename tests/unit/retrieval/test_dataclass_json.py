@@ -1,0 +1,66 @@
+"""What is written of a search is what is read of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat.debugging.trace import AnswerTrace, KnownPassage, PromptTrace, read_trace
+from retrieval.dataclass_json import to_json
+from retrieval.search.trace import RerankTrace, RetrieverTrace
+from retrieval.types import (
+    BoostScore,
+    Candidate,
+    Reformulation,
+    RerankScore,
+    RetrieverScore,
+    RetrieverWeights,
+    WordMatch,
+)
+
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+st.register_type_strategy(
+    RetrieverWeights, st.builds(RetrieverWeights, vector=st.floats(0, 9), lexical=st.floats(0.1, 9))
+)
+# Hypothesis would leave every field that has a default as it is.
+for kind in (
+    *(RetrieverScore, BoostScore, RerankScore, WordMatch, Candidate, RetrieverTrace, RerankTrace, Reformulation),
+    *(KnownPassage, PromptTrace, AnswerTrace),
+):
+    st.register_type_strategy(kind, st.builds(kind, **{each.name: ... for each in fields(kind)}))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.from_type(AnswerTrace))
+def test_what_is_stored_comes_back(trace: AnswerTrace) -> None:
+    assert read_trace(json.loads(json.dumps(to_json(trace)))) == trace
+
+
+@given(st.from_type(AnswerTrace))
+@settings(max_examples=20, deadline=None)
+def test_readers_who_are_not_staff_see_no_error(trace: AnswerTrace) -> None:
+    visible = trace.without_errors()
+    assert not any(each.error for each in visible.retrievers)
+    assert visible.rerank is None or not visible.rerank.error
+    assert visible.reformulation is None or not visible.reformulation.notice
+    assert replace(visible, retrievers=(), rerank=None, reformulation=None) == replace(
+        trace, retrievers=(), rerank=None, reformulation=None
+    )
+
+
+@given(st.from_type(AnswerTrace))
+@settings(max_examples=20, deadline=None)
+def test_a_trace_of_another_release_is_read(trace: AnswerTrace) -> None:
+    stored = to_json(trace)
+    for name in ("assembly", "prompt", "passages"):
+        del stored[name]
+    read = read_trace({**stored, "unknown": 1})
+    assert read is not None
+    assert (read.question, read.assembly) == (trace.question, {})
+
+
+def test_nothing_was_searched() -> None:
+    assert read_trace({}) is None

@@ -1,0 +1,40 @@
+"""A search setting is declared once, and everything that shows settings follows."""
+
+from __future__ import annotations
+
+from chat.debugging.replay_form import ReplayForm
+from retrieval.admin.profile_form import FIELDSETS, SearchProfileForm
+from retrieval.ranking.profile import SETTINGS, ProfileSettings
+from retrieval.types import QueryClass, SearchMethod
+from tests.support import settings_table
+
+
+def test_the_manual_has_every_setting_as_it_is_declared() -> None:
+    page = settings_table.PAGE.read_text()
+    assert settings_table.table() in page, "run `python -m tests.support.settings_table`"
+
+
+def test_the_form_has_a_field_in_a_section_for_every_setting() -> None:
+    shown = [name for _title, options in FIELDSETS for name in options["fields"]]
+    assert sorted(shown) == sorted([*SETTINGS, "note"])
+    for name, setting in SETTINGS.items():
+        field = SearchProfileForm.base_fields[name]
+        assert (field.label, field.help_text) == (setting.label, setting.help_text)
+        if setting.bounds is not None:
+            assert (getattr(field, "min_value", None), getattr(field, "max_value", None)) == setting.bounds
+            assert field.required is not bool(setting.when_empty)
+
+
+def test_the_replay_offers_what_the_declaration_says() -> None:
+    form = ReplayForm(None, baseline=ProfileSettings(), query_class=QueryClass.CODE, prefix="replay")
+    offered = {name: setting.replay for name, setting in SETTINGS.items() if setting.replay}
+    assert {name: form.fields[name].label for name in offered} == offered
+    assert form.initial["neighbour_support"] == ProfileSettings().neighbour_support
+
+
+def test_a_method_asked_for_by_name_is_searched_without_what_was_tuned() -> None:
+    tuned = ProfileSettings(reranker="maxsim", score_threshold=1.0, rrf_k=5, top_k=3)
+    published = tuned.as_published(SearchMethod.RRF)
+    assert (published.method, published.rrf_k, published.score_threshold) == (SearchMethod.RRF, 60, None)
+    assert (published.is_reranked, published.neighbour_support, published.reformulate) == (False, 0.0, False)
+    assert published.top_k == 3
