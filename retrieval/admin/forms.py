@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import uploads
-from retrieval.ingest.extraction.detection import SUPPORTED
+from retrieval.ingest import formats, uploads
 from retrieval.models import Collection, Document
 from retrieval.search.metadata import validated_metadata
 
@@ -22,6 +22,9 @@ validate_language = RegexValidator(
 
 class FilesInput(forms.ClearableFileInput):
     allow_multiple_selected = True
+
+    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
+        return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
 
 
 class FilesField(forms.FileField):
@@ -39,7 +42,7 @@ class FilesField(forms.FileField):
 
 class UploadForm(forms.Form):
     collection = forms.ModelChoiceField(Collection.objects.all(), label=_("Collection"))
-    file = FilesField(label=_("Files"), help_text=SUPPORTED)
+    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)())
     language = forms.CharField(
         label=_("Language"),
         required=False,

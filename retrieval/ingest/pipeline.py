@@ -24,9 +24,8 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, RetrievalError
 from retrieval.ingest import chunking, turns
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.extraction.types import ExtractedText
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.fingerprint import recipe_of
 from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.turns import Turn, TurnPostponed

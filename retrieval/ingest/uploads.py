@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import submission
-from retrieval.ingest.extraction import detection
+from retrieval.ingest import formats, submission
 from retrieval.models import Document
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def read(upload: UploadedFile[Any], source: str) -> bytes:
     data: bytes = upload.read()
     if not data:
         raise DocumentRejected(f"{source} is empty: check the file and upload it again.")
-    detection.detect(data, source, upload.content_type or "")
+    formats.detect(data, source, upload.content_type or "")
     return data
 
 

@@ -12,7 +12,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import FileResponse, Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
-from retrieval.ingest.extraction.detection import PDF
+from retrieval.ingest.formats import PDF, View, view_of
 from retrieval.models import Document
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
@@ -33,7 +33,7 @@ def download(request: HttpRequest, document: Document) -> HttpResponseBase:
 
 def shown_pdf(request: HttpRequest, document: Document) -> HttpResponseBase:
     """A PDF file, to be shown by the browser. Raises: Http404 for all that is no PDF, and for a file that is gone."""
-    if document.media_type != PDF:
+    if view_of(document.media_type) is not View.PRINTED:
         raise Http404
     file = _opened(document)
     is_pdf = file.read(1024).lstrip().startswith(b"%PDF-")

@@ -16,8 +16,8 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
-from retrieval.ingest.extraction.detection import CSV, DOCX, HTML, JSON, JSON_LINES, MARKDOWN, PDF, PLAIN, RST, TSV
 from retrieval.ingest.extraction.markdown import front_matter
+from retrieval.ingest.formats import View, view_of
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import code, markdown, pdf_pages, plain_text
 from retrieval.viewer.highlighting import coloured_in_sandbox
@@ -25,11 +25,6 @@ from retrieval.viewer.plain_text import Section
 
 logger = logging.getLogger(__name__)
 
-# What extraction made of a web page or a Word file is Markdown too.
-_MARKDOWN = frozenset({MARKDOWN, HTML, DOCX})
-_TABULAR = frozenset({CSV, TSV, JSON, JSON_LINES})
-_PROSE = _MARKDOWN | {"", PLAIN, RST, PDF}
-_HARD_WRAPPED = frozenset({PDF, PLAIN})
 _OUTLINE_ENTRIES = 150
 # Half a second for each million characters of prose; what may be markup costs a hundred times as much.
 _RENDERED_CHARACTERS = 1_000_000
@@ -45,14 +40,14 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     """
     text = served.text
     passage = plain_text.passage(text, query.get("start"), query.get("end"))
-    kind = document.media_type
-    is_code = kind not in _PROSE and kind not in _TABULAR
+    view = view_of(document.media_type)
+    is_code = view is View.CODE
     sections = [Section(start, level, title) for start, level, title in served.sections]
     context: dict[str, Any] = {
         "has_text": True,
         "marked": passage,
         "is_code": is_code,
-        "is_tabular": kind in _TABULAR,
+        "is_tabular": view is View.RECORDS,
         "outline": _outline(sections, passage),
     }
     if passage:
@@ -61,19 +56,20 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
             "page": plain_text.page_of(served.pages, passage[0]),
             "first_line": plain_text.line_of(text, passage[0]) if is_code else None,
         }
-    if kind in _MARKDOWN:
-        context |= _markdown(document, text, passage, wants_text=query.get("view") == "text")
+    if view in (View.MARKDOWN, View.CONVERTED):
+        wants_text = query.get("view") == "text"
+        context |= _markdown(document, text, passage, is_converted=view is View.CONVERTED, wants_text=wants_text)
     if is_code:
         name = PurePath(document.source).name
         parts = code.numbered_lines(text, name, passage, _("Line {}"), coloured_in_sandbox)
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
     elif "rendered_parts" not in context:
-        if kind in _HARD_WRAPPED:
+        if view in (View.PROSE, View.PRINTED):
             text = plain_text.unwrapped(text, sections)
         context["parts"] = plain_text.parts(
             plain_text.pieces(text, pages=served.pages, sections=sections, marked=passage)
         )
-    if kind == PDF and served.pages:
+    if view is View.PRINTED and served.pages:
         context["printed"] = _printed_page(document, served, passage, query.get("page"))
     return context
 
@@ -101,7 +97,9 @@ def _query(passage: tuple[int, int] | None, **more: object) -> str:
 # Markdown ------------------------------------------------------------------------------------------------------------
 
 
-def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *, wants_text: bool) -> dict[str, Any]:
+def _markdown(
+    document: Document, text: str, passage: tuple[int, int] | None, *, is_converted: bool, wants_text: bool
+) -> dict[str, Any]:
     """The parts of the page, or the sentence why there are none, and the addresses of both views."""
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
@@ -120,11 +118,11 @@ def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *,
 
     page = markdown.rendered(
         text,
-        body_start=front_matter(text)[1] if document.media_type == MARKDOWN else 0,
+        body_start=0 if is_converted else front_matter(text)[1],
         passage=passage,
         source=document.source,
         hrefs=hrefs,
-        line_breaks=document.media_type != MARKDOWN,
+        line_breaks=is_converted,
     )
     if passage and not page.shows_passage:
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}

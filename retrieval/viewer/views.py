@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from retrieval.ingest.extraction.detection import PDF
+from retrieval.ingest.formats import View, view_of
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import originals, pdf_pages
 from retrieval.viewer.page import file_of, page_context, page_pictures
@@ -40,7 +40,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     context = {
         "document": found,
         "has_original": bool(found.file),
-        "is_pdf": found.media_type == PDF,
+        "is_pdf": view_of(found.media_type) is View.PRINTED,
         # Never an address that a browser would run.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
@@ -95,7 +95,7 @@ def _kept_picture(
         if (refusal := _refusal(request)) is not None:
             return refusal
         found = _readable(request, document_id)
-        if found.media_type != PDF:
+        if view_of(found.media_type) is not View.PRINTED:
             raise Http404
         data = pdf_pages.kept_picture(number, page_pictures(), found.content_hash)
         return _picture(data) if data is not None else (file_of(found), found.content_hash)

@@ -9,10 +9,9 @@ from lxml import etree
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical, decode
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.lines import plain_title, title_from
 from retrieval.ingest.extraction.markdown import first_title, structure
-from retrieval.ingest.extraction.types import ExtractedText
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 
 # A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
 _SMALL_PAGE_CHARS = 20_000

@@ -7,9 +7,8 @@ import re
 from markdown_it import MarkdownIt
 
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.lines import line_starts, plain_title, title_from
-from retrieval.ingest.extraction.types import ExtractedText, Section, Span
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
 _ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)

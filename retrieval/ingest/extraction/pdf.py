@@ -10,9 +10,8 @@ import pypdfium2.raw as pdfium_c
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
 from retrieval.ingest.extraction.lines import plain_title, title_from
-from retrieval.ingest.extraction.types import ExtractedText, Page, Section
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, too_much_text
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # pdfium writes U+FFFE or U+0002 where it recognised a hyphen at a line end.

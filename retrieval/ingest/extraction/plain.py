@@ -7,11 +7,10 @@ import re
 
 from retrieval.ingest.extraction import restructuredtext
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.detection import PLAIN, RST
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.lines import line_starts, plain_title, title_from
 from retrieval.ingest.extraction.markdown import first_title
-from retrieval.ingest.extraction.types import ExtractedText, Section
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section
+from retrieval.ingest.formats import PLAIN, RST
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _LEGAL = re.compile(

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 from retrieval import sandbox
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.extraction import detection, extract, printable_name, reader_module
-from retrieval.ingest.extraction.limits import ExtractionLimits
-from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
+from retrieval.ingest import formats
+from retrieval.ingest.extraction import extract, printable_name
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span
 from retrieval.metrics import FILES_BEYOND_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def extract_in_sandbox(
     JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
     """
     name = printable_name(filename)
-    preload = [reader_module(detection.detect(data, name, declared_media_type))] if data else []
+    preload = [formats.detect(data, name, declared_media_type).extractor_module] if data else []
     arguments = {"filename": filename, "declared_media_type": declared_media_type, "limits": asdict(limits)}
     try:
         head, text = sandbox.run(
@@ -126,7 +126,7 @@ def _rebuilt(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
             raise ValueError("a mark")
     _check_order([section.start for section in sections], len(text), "sections")
     _check_order([page.start for page in pages], len(text), "pages")
-    if _field(head["media_type"]) not in detection.BY_EXTENSION.values():
+    if formats.of_media_type(_field(head["media_type"])) is None:
         raise ValueError("the media type")
     return ExtractedText(
         text=text,

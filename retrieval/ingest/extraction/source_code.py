@@ -6,10 +6,9 @@ import itertools
 import re
 
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.detection import JSON, JSON_LINES
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.lines import line_starts
-from retrieval.ingest.extraction.types import ExtractedText, Section, Span
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
+from retrieval.ingest.formats import JSON, JSON_LINES
 
 # Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` what the section is called.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")

@@ -8,10 +8,9 @@ from collections import Counter
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.detection import TSV
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
 from retrieval.ingest.extraction.lines import title_from
-from retrieval.ingest.extraction.types import ExtractedText, Span
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Span, too_much_text
+from retrieval.ingest.formats import TSV
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50

@@ -18,9 +18,8 @@ from docx.text.paragraph import Paragraph
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.html import markdown_table
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
 from retrieval.ingest.extraction.lines import plain_title, title_from
-from retrieval.ingest.extraction.types import ExtractedText, Section, Span
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span, too_much_text
 
 _BLOCK_BYTES = 1 << 20
 _DOCTYPE = b"<!DOCTYPE"

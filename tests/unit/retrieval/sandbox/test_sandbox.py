@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from retrieval import sandbox
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import sandbox_limits
+from retrieval.ingest.extraction.types import ExtractionLimits
 from retrieval.sandbox import Limits
 
 ROOT = Path(__file__).resolve().parents[4]
