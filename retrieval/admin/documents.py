@@ -63,28 +63,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
     actions = ["delete_selected", "read_again"]
     form = DocumentForm
     change_form_template = "admin/retrieval/document/change_form.html"
-    fieldsets = [
-        (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
-        (
-            _("How far it is"),
-            {
-                "fields": [
-                    "state",
-                    "problem_in_full",
-                    "passages_link",
-                    "instructions",
-                    "attempts",
-                    "retry_at",
-                    "ingested_at",
-                ]
-            },
-        ),
-        (
-            _("The file"),
-            {"fields": ["collection", "source", "original", "media_type", "size", "content_hash", "created_at"]},
-        ),
-    ]
-    readonly_fields = [
+    progress_fields = [
         "state",
         "problem_in_full",
         "passages_link",
@@ -92,14 +71,14 @@ class DocumentAdmin(GuardedDeletionAdmin):
         "attempts",
         "retry_at",
         "ingested_at",
-        "collection",
-        "source",
-        "original",
-        "media_type",
-        "size",
-        "content_hash",
-        "created_at",
     ]
+    file_fields = ["collection", "source", "original", "media_type", "size", "content_hash", "created_at"]
+    fieldsets = [
+        (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
+        (_("How far it is"), {"fields": tuple(progress_fields)}),
+        (_("The file"), {"fields": tuple(file_fields)}),
+    ]
+    readonly_fields = [*progress_fields, *file_fields]
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from django.core.management.base import OutputWrapper
@@ -51,15 +51,7 @@ class Counts:
     failures: tuple[tuple[str, str], ...] = ()
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.added + other.added,
-            self.unchanged + other.unchanged,
-            self.failed + other.failed,
-            self.chunks + other.chunks,
-            self.seconds + other.seconds,
-            self.characters + other.characters,
-            self.failures + other.failures,
-        )
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
 
 def ingest_paths(paths: Sequence[Path], collection: Collection, output: OutputWrapper | None) -> Counts:

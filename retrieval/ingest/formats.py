@@ -24,6 +24,8 @@ _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
 _HTML_LOOKED_AT = 4096
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 
 
 class View(Enum):
@@ -71,7 +73,7 @@ class Content:
 Recogniser = Callable[[Content], bool]
 
 
-def _is_never_recognised(_content: Content) -> bool:
+def _never(_content: Content) -> bool:
     return False
 
 
@@ -92,8 +94,8 @@ class Format:
     label: str = ""
     extractor: str = ""
     view: View = View.TEXT
-    recognise: Recogniser = _is_never_recognised
-    recognise_text: Recogniser = _is_never_recognised
+    recognise: Recogniser = _never
+    recognise_text: Recogniser = _never
     needs_recognition: bool = False
     refusal: str = ""
 
@@ -200,7 +202,7 @@ def _is_pdf(content: Content) -> bool:
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
 
-def _begins_as_html(content: Content) -> bool:
+def _is_html(content: Content) -> bool:
     """Whether an HTML page begins here, after white space, an XML declaration and comments."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
@@ -256,52 +258,27 @@ _SOURCE_CODE = {
 }
 
 
-def _extractor(name: str) -> str:
-    return f"retrieval.ingest.extraction.{name}"
-
-
-_PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _extractor("plain:extract_plain"), View.PROSE)
-_TABLE, _SOURCE = _extractor("tabular:extract_table"), _extractor("source_code:extract_source")
+_IN = "retrieval.ingest.extraction."
+_TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
+_PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 register(
     Format(
-        "Markdown",
-        ("md", "markdown", "mdx"),
-        MARKDOWN,
-        "Markdown",
-        _extractor("markdown:extract_markdown"),
-        View.MARKDOWN,
+        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN
     ),
-    Format(
-        "HTML",
-        ("html", "htm", "xhtml"),
-        HTML,
-        "HTML",
-        _extractor("html:extract_html"),
-        View.CONVERTED,
-        recognise_text=_begins_as_html,
-    ),
-    Format(
-        "a PDF",
-        ("pdf",),
-        PDF,
-        "PDF",
-        _extractor("pdf:extract_pdf"),
-        View.PRINTED,
-        recognise=_is_pdf,
-        needs_recognition=True,
-    ),
+    Format("HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED, _never, _is_html),
+    Format("a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", View.PRINTED, _is_pdf, needs_recognition=True),
     Format(
         "a Word document",
         ("docx",),
         DOCX,
         "DOCX",
-        _extractor("word:extract_docx"),
+        _IN + "word:extract_docx",
         View.CONVERTED,
-        recognise=lambda content: "word/document.xml" in content.archive_names,
+        _archive_holds("word/document.xml"),
         needs_recognition=True,
     ),
     _PLAIN_TEXT,
-    Format("text", ("rst", "rest"), RST, "reStructuredText", _extractor("plain:extract_plain")),
+    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain"),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.RECORDS),
     Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.RECORDS),
     Format("JSON", ("json",), JSON, "JSON", _SOURCE, View.RECORDS),
@@ -316,14 +293,12 @@ register(
     Format("an EPUB book", ("epub",), recognise=_archive_holds("META-INF/container.xml")),
     Format("an OpenDocument text", ("odt",)),
     Format("an OpenDocument spreadsheet", ("ods",)),
-    Format("an OpenDocument file", recognise=lambda content: "content.xml" in content.archive_names),
+    Format("an OpenDocument file", recognise=_archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
     Format("a ZIP archive", ("zip",), recognise=_begins_with(b"PK\x03\x04", b"PK\x05\x06")),
     Format(
         "a protected Office file",
-        recognise=lambda content: (
-            content.data.startswith(_OLE) and "EncryptedPackage".encode("utf-16-le") in content.data
-        ),
+        recognise=lambda content: content.data.startswith(_OLE) and _ENCRYPTED in content.data,
         refusal="password-protected: remove the password in Word and upload it again.",
     ),
     Format("an old Office file (.doc, .xls, .ppt or .msg)", recognise=_begins_with(_OLE)),
@@ -334,11 +309,7 @@ register(
     Format("a JPEG image", ("jpg", "jpeg"), recognise=_begins_with(b"\xff\xd8\xff")),
     Format("a GIF image", ("gif",), recognise=_begins_with(b"GIF87a", b"GIF89a")),
     Format("a TIFF image", ("tif", "tiff"), recognise=_begins_with(b"II*\x00", b"MM\x00*")),
-    Format(
-        "a WebP image",
-        ("webp",),
-        recognise=lambda content: content.data[:4] == b"RIFF" and content.data[8:12] == b"WEBP",
-    ),
+    Format("a WebP image", ("webp",), recognise=lambda content: bool(_WEBP.match(content.data))),
     Format("a bitmap image", recognise=_begins_with(b"BM\x00")),
     Format("a gzip archive", recognise=_begins_with(b"\x1f\x8b")),
     Format("a 7-Zip archive", recognise=_begins_with(b"7z\xbc\xaf\x27\x1c")),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from retrieval.exceptions import ModelFailed
 from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.language_models.chat_model import ChatModel
-from retrieval.language_models.marking import marked, new_mark
+from retrieval.language_models.marking import mark_sentences, new_mark
 from retrieval.metrics import QUESTION_FAILURES
 from retrieval.text.instructions import rule_of, without_instructions
 from retrieval.text.language import detect_language
@@ -94,7 +94,7 @@ def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dic
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
     mark = new_mark([passage])
-    passage = marked(without_instructions(passage, "[…]"), mark)
+    passage = mark_sentences(without_instructions(passage, "[…]"), mark)
     system = _SYSTEM.format(
         count=MAX_QUESTIONS, language=_LANGUAGES.get(language, "the language of the passage"), fence=fence, mark=mark
     )

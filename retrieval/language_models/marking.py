@@ -22,7 +22,7 @@ def new_mark(texts: Iterable[str]) -> str:
     return mark
 
 
-def marked(text: str, mark: str) -> str:
+def mark_sentences(text: str, mark: str) -> str:
     """The text with the mark and a space in front of every sentence and every line that holds something."""
     begins = [start for start, _end, _break in spans(text, 0, len(text))]
     marked_lines = []

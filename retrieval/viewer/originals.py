@@ -28,32 +28,32 @@ _VIEWER_POLICY = (
 def download(request: HttpRequest, document: Document) -> HttpResponseBase:
     """The file, to be saved and never shown: it could hold anything. Raises: Http404 when it is gone."""
     media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
-    return _sent(request, document, _opened(document), media_type, as_attachment=True)
+    return _send(request, document, _open(document), media_type, as_attachment=True)
 
 
-def shown_pdf(request: HttpRequest, document: Document) -> HttpResponseBase:
+def show_pdf(request: HttpRequest, document: Document) -> HttpResponseBase:
     """A PDF file, to be shown by the browser. Raises: Http404 for all that is no PDF, and for a file that is gone."""
     if view_of(document.media_type) is not View.PRINTED:
         raise Http404
-    file = _opened(document)
+    file = _open(document)
     is_pdf = file.read(1024).lstrip().startswith(b"%PDF-")
     file.seek(0)
     if not is_pdf:
         file.close()
         raise Http404
-    response = _sent(request, document, file, PDF, as_attachment=False)
+    response = _send(request, document, file, PDF, as_attachment=False)
     response["Content-Security-Policy"] = _VIEWER_POLICY
     return response
 
 
-def _opened(document: Document) -> BinaryIO:
+def _open(document: Document) -> BinaryIO:
     try:
         return document.file.open("rb")  # type: ignore[return-value]
     except (ValueError, FileNotFoundError) as error:
         raise Http404 from error
 
 
-def _sent(
+def _send(
     request: HttpRequest, document: Document, file: BinaryIO, media_type: str, *, as_attachment: bool
 ) -> HttpResponseBase:
     name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"

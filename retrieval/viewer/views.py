@@ -34,9 +34,9 @@ _NO_PICTURE = (
 @never_cache
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """The text that is being served, with ``?start=&end=`` marked. 404 for what the visitor may not read."""
-    if (refusal := _refusal(request)) is not None:
+    if (refusal := _refuse_anonymous(request)) is not None:
         return refusal
-    found = _readable(request, document_id)
+    found = _get_document(request, document_id)
     context = {
         "document": found,
         "has_original": bool(found.file),
@@ -54,16 +54,16 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
 @never_cache
 def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """The file as it was added, to be saved."""
-    refusal = _refusal(request)
-    return refusal if refusal is not None else originals.download(request, _readable(request, document_id))
+    refusal = _refuse_anonymous(request)
+    return refusal if refusal is not None else originals.download(request, _get_document(request, document_id))
 
 
 @require_GET
 @never_cache
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """A PDF file in the browser's own viewer, which opens the page that ``#page=`` names."""
-    refusal = _refusal(request)
-    return refusal if refusal is not None else originals.shown_pdf(request, _readable(request, document_id))
+    refusal = _refuse_anonymous(request)
+    return refusal if refusal is not None else originals.show_pdf(request, _get_document(request, document_id))
 
 
 @require_GET
@@ -72,39 +72,39 @@ async def page_picture(request: HttpRequest, document_id: int, number: int) -> H
     Retry-After when too many pages are being drawn. When the visitor leaves, so does the wish to have it drawn.
     """
     try:
-        found = await sync_to_async(_kept_picture)(request, document_id, number)
+        found = await sync_to_async(_find_picture)(request, document_id, number)
         if isinstance(found, HttpResponseBase):
             return found
         source, content_hash = found
-        with pdf_pages.drawn_picture(source, number, page_pictures(), content_hash) as drawing:
-            return _picture(await asyncio.shield(asyncio.wrap_future(drawing)))
+        with pdf_pages.draw_picture(source, number, page_pictures(), content_hash) as drawing:
+            return _picture_response(await asyncio.shield(asyncio.wrap_future(drawing)))
     except pdf_pages.PageBusy:
-        response = _no_picture(_("Many pages are being drawn. Try again in a moment."), 503)
+        response = _placeholder_response(_("Many pages are being drawn. Try again in a moment."), 503)
         response["Retry-After"] = str(_BUSY_SECONDS)
         return response
     except pdf_pages.PageNotDrawn as error:
         logger.warning("page not drawn", extra={"document": document_id, "page": number, "reason": str(error)})
-        return _no_picture(_("This page cannot be shown as a picture."), 422)
+        return _placeholder_response(_("This page cannot be shown as a picture."), 422)
 
 
-def _kept_picture(
+def _find_picture(
     request: HttpRequest, document_id: int, number: int
 ) -> HttpResponseBase | tuple[pdf_pages.Source, str]:
     """The picture if it was drawn before, or what it is to be drawn from. Raises: Http404, PageNotDrawn."""
     try:
-        if (refusal := _refusal(request)) is not None:
+        if (refusal := _refuse_anonymous(request)) is not None:
             return refusal
-        found = _readable(request, document_id)
+        found = _get_document(request, document_id)
         if view_of(found.media_type) is not View.PRINTED:
             raise Http404
-        data = pdf_pages.kept_picture(number, page_pictures(), found.content_hash)
-        return _picture(data) if data is not None else (file_of(found), found.content_hash)
+        data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
+        return _picture_response(data) if data is not None else (file_of(found), found.content_hash)
     finally:
         # Whoever waits for a picture holds no connection: with a pool, others need it.
         connection.close_if_unusable_or_obsolete()
 
 
-def _picture(data: bytes) -> HttpResponse:
+def _picture_response(data: bytes) -> HttpResponse:
     response = HttpResponse(data, content_type="image/webp")
     # The address changes with the file; whoever loses the right to read keeps what was seen for an hour at most.
     response["Cache-Control"] = "private, max-age=3600"
@@ -112,18 +112,18 @@ def _picture(data: bytes) -> HttpResponse:
     return response
 
 
-def _no_picture(sentence: str, status: int) -> HttpResponse:
+def _placeholder_response(sentence: str, status: int) -> HttpResponse:
     response = HttpResponse(_NO_PICTURE.format(escape(sentence)), content_type="image/svg+xml", status=status)
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _refusal(request: HttpRequest) -> HttpResponse | None:
+def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
     return None
 
 
-def _readable(request: HttpRequest, document_id: int) -> Document:
+def _get_document(request: HttpRequest, document_id: int) -> Document:
     readable = Document.objects.readable_by(request.user).select_related("collection")
     return get_object_or_404(readable, pk=document_id)
