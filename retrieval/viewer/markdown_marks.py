@@ -23,6 +23,7 @@ from markdown_it.rules_core import inline as parse_inlines
 from markdown_it.rules_inline import fragments_join
 from markdown_it.token import Token
 
+from retrieval.text.sentences import strip_range
 from retrieval.viewer.markdown_places import (
     LocatingState,
     MarkedSpan,
@@ -114,11 +115,7 @@ class _Marks:
 def _fit_mark(mark: Mark, text: str) -> Mark:
     """The mark without blanks at its ends, at the offsets that hold after the parser has made all line ends one
     character."""
-    start, end = max(mark.start, 0), min(mark.end, len(text))
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
+    start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
     return Mark(start, max(start, end), mark.attributes, mark.id, mark.tag)
 

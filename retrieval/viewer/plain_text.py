@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from retrieval.text.sentences import strip_range
+
 # A browser lays out what is near the window only when the text comes in parts.
 _PART_CHARACTERS = 12_000
 _SHORTEST_WRAPPED_LINE = 40
@@ -53,12 +55,8 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
     """The passage that two query parameters name, without blanks at its ends; None when they name no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    first, last = int(start), min(int(end), len(text))
     # The page scrolls to the first character, which had better be one that can be seen.
-    while first < last and text[first].isspace():
-        first += 1
-    while first < last and text[last - 1].isspace():
-        last -= 1
+    first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 
 
