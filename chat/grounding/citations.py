@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from chat.grounding.code_spans import PIECE_BREAK, blank, code_in, context, settled, without, without_code
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 # No source has the number 0: what counts from there is somebody's code.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
@@ -215,7 +215,11 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     prose = without(prose, [group.span() for group in _MARKERS.finditer(markers)])
     paragraphs: list[_Paragraph] = []
     for start, end in _pieces(text):
-        found = [_without_sign(prose, *span[:2]) for span in spans(prose, start, end) if _WORD.search(prose, *span[:2])]
+        found = [
+            _without_sign(prose, *span[:2])
+            for span in split_sentences(prose, start, end)
+            if _WORD.search(prose, *span[:2])
+        ]
         if found:
             paragraphs.append(_Paragraph(found))
         for group in _MARKERS.finditer(markers, start, end):

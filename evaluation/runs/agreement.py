@@ -15,7 +15,7 @@ from chat.grounding.support.scorer import Statement, SupportScorer
 from chat.grounding.support.scoring import THRESHOLD
 from evaluation.runs.answer_metrics import holds_answer
 from retrieval.text.language import detect_language
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from chat.grounding.support.similarity import EncodeAll
@@ -88,7 +88,7 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: Encod
     wanted = detect_language(expected)
     if written and wanted and written != wanted:
         return None
-    sentences = [expected[start:end] for start, end, _ in spans(expected, 0, len(expected))]
+    sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     judged = SupportScorer(passages, encode).judge([Statement(sentence) for sentence in sentences])
     # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]

@@ -26,7 +26,7 @@ from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.drafts.editing import changing, draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
-from retrieval.ingest.uploads import accept
+from retrieval.ingest.uploads import submit_upload
 from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import originals
 
@@ -230,7 +230,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
                 if file.name in seen:
                     raise DocumentRejected(_t("%s was sent twice: give the files different names.") % file.name)
                 seen.add(file.name)
-                stored = accept(
+                stored = submit_upload(
                     form.cleaned_data["collection"],
                     file,
                     language=form.cleaned_data["language"],

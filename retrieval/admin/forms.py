@@ -94,7 +94,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
         if not upload:
             return None
         try:
-            return uploads.read(upload, self.instance.source)
+            return uploads.read_upload(upload, self.instance.source)
         except DocumentRejected as error:
             raise forms.ValidationError(str(error)) from error
 

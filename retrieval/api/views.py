@@ -32,7 +32,7 @@ from retrieval.api.serializers import (
 )
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
-from retrieval.ingest.uploads import accept
+from retrieval.ingest.uploads import submit_upload
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
 from retrieval.search.explanation import hit_as_json, timings_as_json, trace_as_json, without_errors
@@ -159,7 +159,7 @@ class DocumentViewSet(
                 if name in seen:
                     raise DocumentRejected(f"{name} was sent twice: give the files different names.")
                 seen.add(name)
-                submission = accept(
+                submission = submit_upload(
                     collection,
                     file,
                     source=fields.get("source", ""),

@@ -15,7 +15,7 @@ from math import ceil
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.outline import Region, find_regions
 from retrieval.ingest.packing import Unit, divide, pack
-from retrieval.text.sentences import Break, spans
+from retrieval.text.sentences import Break, split_sentences
 
 CHUNKER_VERSION = "2"
 
@@ -174,7 +174,7 @@ def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator
     introduces = False
     for span in extracted.protected[region.first_span : region.last_span]:
         start, end = max(span.start, at), min(span.end, region.end)
-        for piece in spans(text, at, start):
+        for piece in split_sentences(text, at, start):
             yield (*piece[:2], Break.NONE if introduces and piece[2] is Break.SENTENCE else piece[2], True)
             introduces = text[piece[1] - 1] == ":"
         while start < end and text[start] == "\n":
@@ -184,7 +184,7 @@ def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator
             yield start, start + len(block), Break.NONE if introduces else Break.PARAGRAPH, False
             introduces = False
         at = max(at, end)
-    for piece in spans(text, at, region.end):
+    for piece in split_sentences(text, at, region.end):
         yield (*piece, True)
 
 

@@ -18,7 +18,7 @@ from retrieval.language_models.chat_model import ChatModel
 from retrieval.language_models.marking import mark_sentences, new_mark
 from retrieval.metrics import QUESTION_FAILURES
 from retrieval.resilience.breaker import Breaker, Open
-from retrieval.text.instructions import rule_of, without_instructions
+from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ def _is_usable(question: str, language: str) -> bool:
         and len(question) <= LONGEST_QUESTION_CHARACTERS
         # Neither an address nor an order to a model becomes part of the index.
         and "://" not in question
-        and not rule_of(question)
+        and not match_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)
         and (not language or detect_language(question) in ("", language))
     )

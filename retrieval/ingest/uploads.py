@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from retrieval.models import Collection
 
 
-def read(upload: UploadedFile[Any], source: str) -> bytes:
+def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
     """The file's bytes, if it can be a document at all.
 
     What can be told without reading the text is told now, while the person is there; the rest stands on the document
@@ -29,7 +29,7 @@ def read(upload: UploadedFile[Any], source: str) -> bytes:
     return data
 
 
-def accept(
+def submit_upload(
     collection: Collection,
     upload: UploadedFile[Any],
     *,
@@ -47,5 +47,5 @@ def accept(
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():
         raise DocumentRejected(f"{source} is there already, and your account may not change documents.")
-    data = read(upload, source)
+    data = read_upload(upload, source)
     return submission.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)

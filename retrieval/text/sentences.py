@@ -30,7 +30,7 @@ _ABBREVIATION = re.compile(
 )
 
 
-def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
+def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
     """The sentences, list items and paragraphs of ``text[start:end]`` in order, each with the break before it.
 
     They hold every non-space character, never overlap, and neither begin nor end with white space. The first one's

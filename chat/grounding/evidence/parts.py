@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from chat.types import Source
@@ -136,7 +136,7 @@ def _cut(content: str, region: _Region) -> Iterator[tuple[int, int, PartKind, st
     elif region.kind is PartKind.ROW:
         yield from _rows(content, region)
     else:
-        for start, end, _break in spans(content, region.start, region.end):
+        for start, end, _break in split_sentences(content, region.start, region.end):
             yield start, min(end, start + LONGEST_PART), region.kind, ""
 
 

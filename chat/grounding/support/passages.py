@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from chat.grounding.support.numbers import numbers_held
 from chat.grounding.support.words import pairs, words_of
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 PHRASE_REACH = 2
 """Two words stand together when at most one other that carries meaning is between them."""
@@ -65,7 +65,7 @@ class EvidencePassage:
 
 def passage_of(marker: int, text: str, title: str = "") -> EvidencePassage:
     """A passage of bare text; its sentences' offsets are the text's."""
-    cut = tuple(EvidenceSentence(text[start:end], start, end) for start, end, _ in spans(text, 0, len(text)))
+    cut = tuple(EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text)))
     return EvidencePassage(marker, text, cut, title)
 
 
