@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import wraps
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.utils import timezone
@@ -25,6 +25,7 @@ from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
+from retrieval.resilience.timeouts import statements_within
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
 
@@ -44,7 +45,7 @@ REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 BROKER_TIMEOUT_SECONDS = 3
 # Of one statement of a check; less than the deadline of all of them.
-STATEMENT_TIMEOUT_MS = 1200
+STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
 def database() -> Finding:
@@ -72,11 +73,11 @@ def pgvector() -> Finding:
     if row is None:
         return Finding(Health.FAILED, "The extension vector is not installed: run `manage.py migrate`.")
     version = tuple(int(part) for part in row[0].split(".") if part.isdecimal())
-    wanted = ".".join(map(str, PGVECTOR_WANTED))
+    recommended = ".".join(map(str, PGVECTOR_WANTED))
     if version < PGVECTOR_NEEDED:
-        return Finding(Health.FAILED, f"pgvector {row[0]} is too old: install {wanted} or newer.")
+        return Finding(Health.FAILED, f"pgvector {row[0]} is too old: install {recommended} or newer.")
     if version < PGVECTOR_WANTED:
-        return Finding(Health.DEGRADED, f"pgvector {row[0]} has known faults: install {wanted} or newer.")
+        return Finding(Health.DEGRADED, f"pgvector {row[0]} has known faults: install {recommended} or newer.")
     return Finding(detail=row[0])
 
 
@@ -86,9 +87,9 @@ _VECTORS_ALONE = threading.Event()
 
 def _searches_vectors_alone() -> bool:
     """Whether nothing answers without the embedder."""
-    alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
-    (_VECTORS_ALONE.set if alone else _VECTORS_ALONE.clear)()
-    return alone
+    is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
+    (_VECTORS_ALONE.set if is_alone else _VECTORS_ALONE.clear)()
+    return is_alone
 
 
 def embedder() -> Finding:
@@ -161,10 +162,12 @@ def documents_by_status() -> dict[str, int]:
 
 def queue() -> Finding:
     """Whether work waits longer than it should, although somebody may be busy with it."""
-    late = [waiting for waiting in queues() if waiting.is_late]
+    late = [each for each in queues() if each.is_late]
     if late:
-        told = "; ".join(f"{one.length} {one.name}, the oldest for {one.oldest_seconds / 60:.0f} min" for one in late)
-        return Finding(Health.DEGRADED, f"Work waits for too long: {told}.")
+        lengths = "; ".join(
+            f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min" for line in late
+        )
+        return Finding(Health.DEGRADED, f"Work waits for too long: {lengths}.")
     return Finding()
 
 
@@ -194,9 +197,9 @@ def scheduler() -> Finding:
 
 def breakers() -> Finding:
     """Which servers this process leaves alone, because they failed repeatedly."""
-    alone = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
-    if alone:
-        return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(alone)}.")
+    failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
+    if failing:
+        return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")
     return Finding()
 
 
@@ -237,27 +240,25 @@ class Remembered:
             return self.finding
 
 
-def asked_in_database(check: Check) -> Check:
+def ask_in_database(check: Check) -> Check:
     """``check`` in a transaction whose statements PostgreSQL itself ends soon."""
 
     @wraps(check)
-    def asked() -> Finding:
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{STATEMENT_TIMEOUT_MS}ms"])
+    def check_with_timeout() -> Finding:
+        with statements_within(STATEMENT_TIMEOUT_SECONDS):
             return check()
 
-    return asked
+    return check_with_timeout
 
 
 CHECKS: dict[str, Check] = {
     "database": database,
-    "migrations": Remembered(asked_in_database(migrations)),
-    "pgvector": asked_in_database(pgvector),
-    "search_profile": asked_in_database(search_profile),
-    "worker": asked_in_database(worker),
-    "queue": asked_in_database(queue),
-    "indexes": asked_in_database(indexes),
+    "migrations": Remembered(ask_in_database(migrations)),
+    "pgvector": ask_in_database(pgvector),
+    "search_profile": ask_in_database(search_profile),
+    "worker": ask_in_database(worker),
+    "queue": ask_in_database(queue),
+    "indexes": ask_in_database(indexes),
     "embedder": Remembered(embedder),
     "broker": Remembered(broker),
     "disk": disk_space,

@@ -133,7 +133,7 @@ class CheckGroup:
         return found
 
 
-def findings_of(groups: Sequence[CheckGroup]) -> dict[str, Finding]:
+def collect_findings(groups: Sequence[CheckGroup]) -> dict[str, Finding]:
     """What all checks found, at the latest after DEADLINE_SECONDS."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     rounds = [group.begin() for group in groups]

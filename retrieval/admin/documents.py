@@ -28,7 +28,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
 from retrieval.ingest.uploads import submit_upload
 from retrieval.models import Collection, Document, DocumentText
-from retrieval.viewer import originals
+from retrieval.viewer.views import download
 
 ERROR_EXCERPT = 160
 # What a page of the list can ask about at once.
@@ -291,7 +291,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
         document = Document.objects.filter(pk=document_id).first()
         if document is None or not document.file:
             raise Http404
-        return originals.download(request, document)
+        return download(request, document)
 
 
 def _where_they_are(request: HttpRequest, collection: Collection) -> str:

@@ -92,8 +92,8 @@ class ChunkAdmin(GuardedAdmin):
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
 
     def get_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[Any]:
-        asked = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
-        return [*self.made_fields, asked, *self.record_fields]
+        questions_field = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
+        return [*self.made_fields, questions_field, *self.record_fields]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -107,8 +107,8 @@ class ChunkAdmin(GuardedAdmin):
         try:
             return super().change_view(request, object_id, form_url, extra_context)
         except ObjectDoesNotExist:
-            told = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
-            messages.error(request, told)
+            message = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
+            messages.error(request, message)
             return redirect("admin:retrieval_chunk_changelist")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:

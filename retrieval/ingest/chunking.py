@@ -150,10 +150,10 @@ class _Budgets(dict[tuple[str, ...], int]):
         self.budget = budget
 
     def prepare(self, paths: Iterable[tuple[str, ...]]) -> None:
-        wanted = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
-        costs = self._cost_of([heading_context(self._title, path) for path in wanted])
+        known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
+        costs = self._cost_of([heading_context(self._title, path) for path in known_paths])
         floor = max(1, self.budget // 4)
-        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(wanted, costs, strict=True))
+        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(known_paths, costs, strict=True))
 
 
 def _measure_regions(text: str, extracted: ExtractedText, outline: list[Region], cost_of: _Costs) -> list[_Group]:

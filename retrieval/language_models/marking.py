@@ -16,8 +16,8 @@ from retrieval.text.sentences import split_sentences
 
 def new_mark(texts: Iterable[str]) -> str:
     """A mark that stands in none of the texts."""
-    held = "\n".join(texts)
-    while (mark := f"^{secrets.token_hex(2)}^") in held:
+    written = "\n".join(texts)
+    while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass
     return mark
 

@@ -1,4 +1,4 @@
-"""Markdown rendered with ranges of its source marked. Imports no Django.
+"""Markdown rendered with ranges of its source marked. PURE.
 
 The source is parsed as it is, and the marks are put between the tokens: what a reader sees is the same with and without
 them, an element is never crossed, and no sign in a document can be taken for one.

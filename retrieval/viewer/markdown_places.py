@@ -1,4 +1,4 @@
-"""Where the visible text of Markdown stands in its source. Imports no Django.
+"""Where the visible text of Markdown stands in its source. PURE.
 
 The parser keeps lines for blocks and nothing for what is inside them; here it is watched while it works, so what it
 finds stays what it would have found.

@@ -107,7 +107,7 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
     Only letters and digits count, in one case and form, because the text of a document is written otherwise than its
     file: words are joined at line ends, ligatures taken apart.
     """
-    wanted = keep_letters(words)
+    letters = keep_letters(words)
     page: list[str] = []
     origins: list[int] = []
     for index, character in enumerate(characters):
@@ -116,13 +116,13 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
             origins.append(index)
     text = "".join(page)
     best = None
-    at = text.find(wanted) if wanted else -1
+    at = text.find(letters) if letters else -1
     while at >= 0 and (best is None or abs(at - expected) < abs(best - expected)):
         best = at
-        at = text.find(wanted, at + 1)
+        at = text.find(letters, at + 1)
     if best is None:
         return None
-    return origins[best], origins[best + len(wanted) - 1] + 1
+    return origins[best], origins[best + len(letters) - 1] + 1
 
 
 def keep_letters(text: str) -> str:

@@ -1,6 +1,6 @@
 """A document's canonical text cut into pieces for reading: pages, headings, and the passage that is pointed at.
 
-Imports no Django. Joined, the pieces are the text.
+PURE. Joined, the pieces are the text.
 """
 
 from __future__ import annotations
