@@ -20,7 +20,6 @@ if env.flag("RAGSITE_DOTENV", True):
 
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 
-
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 DEBUG = env.flag("DEBUG", False)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -91,7 +90,6 @@ DATABASE_URL = env.text("DATABASE_URL")
 EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
 _database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 0)
-
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {

@@ -20,11 +20,15 @@ validate_language = RegexValidator(
 )
 
 
-class FilesInput(forms.ClearableFileInput):
-    allow_multiple_selected = True
+class DocumentFileInput(forms.ClearableFileInput):
+    """Offers the files that can be read."""
 
     def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
         return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
+
+
+class FilesInput(DocumentFileInput):
+    allow_multiple_selected = True
 
 
 class FilesField(forms.FileField):
@@ -66,6 +70,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
     replacement = forms.FileField(
         label=_("New version of the file"),
         required=False,
+        widget=DocumentFileInput,
         help_text=_("Takes the place of the present one; until it has been read, the present one is searched."),
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.admin.forms import UploadForm
+from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import ExtractionLimits, extract
@@ -48,6 +48,7 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
 
     field = UploadForm()["file"]
     assert ".toy" in str(field)
+    assert ".toy" in str(DocumentForm()["replacement"])
     assert str(field.help_text).startswith("TOY, Markdown, HTML")
     with pytest.raises(DocumentRejected, match="a.xlsx is an Excel workbook; supported are TOY, Markdown"):
         formats.detect(b"words", "a.xlsx")
