@@ -9,7 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -288,10 +289,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
         """The file as it was uploaded; as a download only, because a browser would run what an HTML file holds."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        document = Document.objects.filter(pk=document_id).first()
-        if document is None or not document.file:
-            raise Http404
-        return download(request, document)
+        return download(request, get_object_or_404(Document, pk=document_id))
 
 
 def _where_they_are(request: HttpRequest, collection: Collection) -> str:

@@ -56,10 +56,8 @@ def derive_title(filename: str) -> str:
     """A readable title from a file's name: no extension, no number that orders files, spaces for underscores and
     hyphens.
     """
-    stem = (
-        _ORDERING.sub("", PurePosixPath(filename).stem, count=1)
-        if _ORDERING.match(filename)
-        else PurePosixPath(filename).stem
-    )
+    stem = PurePosixPath(filename).stem
+    if _ORDERING.match(filename):
+        stem = _ORDERING.sub("", stem, count=1)
     title = " ".join(re.split(r"[\s_-]+", stem)).strip()
     return (title[0].upper() + title[1:] if title.islower() else title) or filename

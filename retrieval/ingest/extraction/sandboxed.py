@@ -40,7 +40,6 @@ def sandbox_limits(
 def extract_in_sandbox(
     data: bytes,
     filename: str,
-    declared_media_type: str = "",
     *,
     limits: ExtractionLimits,
     within: sandbox.JobLimits,
@@ -52,8 +51,8 @@ def extract_in_sandbox(
     JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
     """
     name = printable_name(filename)
-    preload = [formats.detect(data, name, declared_media_type).extractor_module] if data else []
-    arguments = {"filename": filename, "declared_media_type": declared_media_type, "limits": asdict(limits)}
+    preload = [formats.detect(data, name).extractor_module] if data else []
+    arguments = {"filename": filename, "limits": asdict(limits)}
     try:
         head, text = sandbox.run(
             f"{__name__}:read", data, arguments, within, preload=preload, still_wanted=still_wanted
@@ -85,11 +84,9 @@ def _describe_excess(error: sandbox.LimitExceeded) -> str:
 # In the sandbox ------------------------------------------------------------------------------------------------------
 
 
-def read(
-    file: BinaryIO, filename: str, declared_media_type: str, limits: dict[str, int]
-) -> tuple[dict[str, Any], bytes]:
+def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[str, Any], bytes]:
     """The extracted text as values that JSON can hold, and the text itself in UTF-8."""
-    found = extract(file.read(), filename, declared_media_type, limits=ExtractionLimits(**limits))
+    found = extract(file.read(), filename, limits=ExtractionLimits(**limits))
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(
             f"{printable_name(filename)} holds more than {_MOST_MARKS:,} blocks: split it into smaller files."
