@@ -3,7 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig, apps
+from django.conf import settings
+from django.db import connection, transaction
 from django.db.models.signals import post_migrate
+
+# Any number: what matters is that every process of the site asks for the same lock.
+_INSTALL_LOCK = 7_263_514
 
 
 class RagsiteConfig(AppConfig):
@@ -11,12 +16,20 @@ class RagsiteConfig(AppConfig):
 
     def ready(self) -> None:
         # The queue's first users are documents: it follows their tables.
-        post_migrate.connect(install_broker, sender=apps.get_app_config("retrieval"))
+        post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
 
 
-def install_broker(using: str, **_: Any) -> None:
-    """The queue's schema belongs to the database as the tables do: whoever migrates has both."""
-    from ragsite import broker
+def install_queue(using: str, **_: Any) -> None:
+    """Create the schema of the task queue inside PostgreSQL, where it is used and is not there yet.
 
-    if using == "default":
-        broker.install()
+    It belongs to the database as the tables do: whoever migrates has both.
+    """
+    from pgmq.install import get_embedded_install_sql
+
+    if using != "default" or not settings.CELERY_BROKER_URL.startswith("pgmq:"):
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_INSTALL_LOCK])
+        cursor.execute("SELECT to_regclass('pgmq.meta') IS NOT NULL")
+        if not cursor.fetchone()[0]:
+            cursor.execute(get_embedded_install_sql())

@@ -19,7 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 django.setup(set_prefix=False)
 
 from ragsite.errors import problem  # noqa: E402  # these need the settings
-from ragsite.request_bodies import BodyTooLong, Receive, limited, with_length  # noqa: E402
+from ragsite.request_bodies import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -32,7 +32,7 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 
 class _Handler(ASGIHandler):
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
-        return super().create_request(with_length(scope, body_file), body_file)
+        return super().create_request(add_content_length(scope, body_file), body_file)
 
 
 _django = _Handler()
@@ -48,7 +48,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await _refuse(scope, send, 400, "The charset in the Content-Type is not one of text.")
     else:
         try:
-            await _django(scope, limited(scope["headers"], receive), send)
+            await _django(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
             # Django reads the whole body before it sends anything.
             await _refuse(scope, send, 413, str(error))

@@ -11,20 +11,21 @@ from datetime import timedelta
 from functools import wraps
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.utils import timezone
 
 from ragsite import scheduling
 from ragsite.celery import app as celery_app
-from ragsite.probes import Check, Finding, Group, State
+from ragsite.probes import Check, CheckGroup, Finding, Health
 from ragsite.queues import queues
 from retrieval import conf, sandbox
 from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
+from retrieval.resilience.timeouts import statements_within
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
 
@@ -44,7 +45,7 @@ REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 BROKER_TIMEOUT_SECONDS = 3
 # Of one statement of a check; less than the deadline of all of them.
-STATEMENT_TIMEOUT_MS = 1200
+STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
 def database() -> Finding:
@@ -53,7 +54,7 @@ def database() -> Finding:
             cursor.execute("SELECT 1")
     except DatabaseError:
         logger.exception("The database does not answer.")
-        return Finding(State.FAILED, "The database does not answer; the log says why.")
+        return Finding(Health.FAILED, "The database does not answer; the log says why.")
     return Finding()
 
 
@@ -61,7 +62,7 @@ def migrations() -> Finding:
     executor = MigrationExecutor(connection)
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if waiting:
-        return Finding(State.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
+        return Finding(Health.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
     return Finding()
 
 
@@ -70,13 +71,13 @@ def pgvector() -> Finding:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         row = cursor.fetchone()
     if row is None:
-        return Finding(State.FAILED, "The extension vector is not installed: run `manage.py migrate`.")
+        return Finding(Health.FAILED, "The extension vector is not installed: run `manage.py migrate`.")
     version = tuple(int(part) for part in row[0].split(".") if part.isdecimal())
-    wanted = ".".join(map(str, PGVECTOR_WANTED))
+    recommended = ".".join(map(str, PGVECTOR_WANTED))
     if version < PGVECTOR_NEEDED:
-        return Finding(State.FAILED, f"pgvector {row[0]} is too old: install {wanted} or newer.")
+        return Finding(Health.FAILED, f"pgvector {row[0]} is too old: install {recommended} or newer.")
     if version < PGVECTOR_WANTED:
-        return Finding(State.DEGRADED, f"pgvector {row[0]} has known faults: install {wanted} or newer.")
+        return Finding(Health.DEGRADED, f"pgvector {row[0]} has known faults: install {recommended} or newer.")
     return Finding(detail=row[0])
 
 
@@ -86,14 +87,14 @@ _VECTORS_ALONE = threading.Event()
 
 def _searches_vectors_alone() -> bool:
     """Whether nothing answers without the embedder."""
-    alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
-    (_VECTORS_ALONE.set if alone else _VECTORS_ALONE.clear)()
-    return alone
+    is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
+    (_VECTORS_ALONE.set if is_alone else _VECTORS_ALONE.clear)()
+    return is_alone
 
 
 def embedder() -> Finding:
     """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
-    state = State.FAILED if _searches_vectors_alone() else State.DEGRADED
+    state = Health.FAILED if _searches_vectors_alone() else Health.DEGRADED
     try:
         configured = conf.embedder()
         configured.embed_query("ready")
@@ -111,7 +112,7 @@ def search_profile() -> Finding:
     profile = active_profile()
     if profile.error:
         return Finding(
-            State.DEGRADED, "The published search profile cannot be read, the built-in one is used; the log says why."
+            Health.DEGRADED, "The published search profile cannot be read, the built-in one is used; the log says why."
         )
     if not settings.RETRIEVAL_HYBRID_ENABLED:
         return Finding(detail=f"{profile}, by vectors alone: RETRIEVAL_HYBRID_ENABLED is false.")
@@ -131,7 +132,7 @@ def broker() -> Finding:
                 raise
     except Exception:  # each transport has its own errors
         logger.exception("The broker does not answer.")
-        return Finding(State.DEGRADED, "The broker does not answer: new documents wait until it does.")
+        return Finding(Health.DEGRADED, "The broker does not answer: new documents wait until it does.")
     return Finding()
 
 
@@ -145,11 +146,11 @@ def worker() -> Finding:
     ).exists()
     busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - HEARTBEAT_LOST_AFTER)
     if stale and not busy.exists():
-        return Finding(State.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
+        return Finding(Health.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
     if stuck := busy.filter(updated_at__lt=now - STUCK_AFTER).count():
         minutes = STUCK_AFTER.total_seconds() / 60
         return Finding(
-            State.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
+            Health.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
         )
     return Finding(counts=counts)
 
@@ -161,10 +162,12 @@ def documents_by_status() -> dict[str, int]:
 
 def queue() -> Finding:
     """Whether work waits longer than it should, although somebody may be busy with it."""
-    late = [waiting for waiting in queues() if waiting.is_late]
+    late = [each for each in queues() if each.is_late]
     if late:
-        told = "; ".join(f"{one.length} {one.name}, the oldest for {one.oldest_seconds / 60:.0f} min" for one in late)
-        return Finding(State.DEGRADED, f"Work waits for too long: {told}.")
+        lengths = "; ".join(
+            f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min" for line in late
+        )
+        return Finding(Health.DEGRADED, f"Work waits for too long: {lengths}.")
     return Finding()
 
 
@@ -176,9 +179,9 @@ def disk_space() -> Finding:
     free = f"{short.free_bytes // 2**20} MiB are free"
     if short.free_bytes < settings.DISK_RESERVE_BYTES:
         reserve = f"{free}, less than DISK_RESERVE_MIB"
-        return Finding(State.DEGRADED, f"The disk is full ({reserve}): nothing is saved until there is room.")
+        return Finding(Health.DEGRADED, f"The disk is full ({reserve}): nothing is saved until there is room.")
     if short.free_bytes < 2 * settings.DISK_RESERVE_BYTES:
-        return Finding(State.DEGRADED, f"The disk is nearly full ({free}): make room.")
+        return Finding(Health.DEGRADED, f"The disk is nearly full ({free}): make room.")
     return Finding(detail=f"{free}.")
 
 
@@ -187,16 +190,16 @@ def scheduler() -> Finding:
     silent = scheduling.seconds_since_last_look()
     if silent is not None and silent > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
-            State.DEGRADED, "The scheduler does not run: what was interrupted is not resumed. Start `celery beat`."
+            Health.DEGRADED, "The scheduler does not run: what was interrupted is not resumed. Start `celery beat`."
         )
     return Finding()
 
 
 def breakers() -> Finding:
     """Which servers this process leaves alone, because they failed repeatedly."""
-    alone = [part for part, state in breaker.states().items() if state != breaker.State.CLOSED]
-    if alone:
-        return Finding(State.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(alone)}.")
+    failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
+    if failing:
+        return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")
     return Finding()
 
 
@@ -204,7 +207,7 @@ def file_sandbox() -> Finding:
     """Whether the processes that read files and draw pages can be started, and what this machine cannot offer them."""
     state = sandbox.state()
     if state.failure:
-        return Finding(State.DEGRADED, "The process that reads files could not be started; the log says why.")
+        return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
     if state.missing_guards:
         return Finding(detail=f"Without these guards, which this machine lacks: {', '.join(state.missing_guards)}.")
     return Finding()
@@ -213,7 +216,7 @@ def file_sandbox() -> Finding:
 def indexes() -> Finding:
     """Whether passages, vectors and statistics agreed when they were last checked."""
     if sum(last_counts().values()):
-        return Finding(State.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
+        return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()
 
 
@@ -232,32 +235,30 @@ class Remembered:
         with self.lock:
             if self.finding is None or time.monotonic() >= self.until:
                 self.finding = self.check()
-                holds = REMEMBERED_SECONDS if self.finding.state is State.OK else FAILURE_REMEMBERED_SECONDS
+                holds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
                 self.until = time.monotonic() + holds
             return self.finding
 
 
-def asked_in_database(check: Check) -> Check:
+def ask_in_database(check: Check) -> Check:
     """``check`` in a transaction whose statements PostgreSQL itself ends soon."""
 
     @wraps(check)
-    def asked() -> Finding:
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{STATEMENT_TIMEOUT_MS}ms"])
+    def check_with_timeout() -> Finding:
+        with statements_within(STATEMENT_TIMEOUT_SECONDS):
             return check()
 
-    return asked
+    return check_with_timeout
 
 
 CHECKS: dict[str, Check] = {
     "database": database,
-    "migrations": Remembered(asked_in_database(migrations)),
-    "pgvector": asked_in_database(pgvector),
-    "search_profile": asked_in_database(search_profile),
-    "worker": asked_in_database(worker),
-    "queue": asked_in_database(queue),
-    "indexes": asked_in_database(indexes),
+    "migrations": Remembered(ask_in_database(migrations)),
+    "pgvector": ask_in_database(pgvector),
+    "search_profile": ask_in_database(search_profile),
+    "worker": ask_in_database(worker),
+    "queue": ask_in_database(queue),
+    "indexes": ask_in_database(indexes),
     "embedder": Remembered(embedder),
     "broker": Remembered(broker),
     "disk": disk_space,
@@ -267,8 +268,8 @@ CHECKS: dict[str, Check] = {
 }
 # Each group may hang without keeping the others from answering.
 GROUPS = [
-    Group(CHECKS, ("database", "migrations", "pgvector", "search_profile", "worker", "queue", "indexes")),
-    Group(CHECKS, ("embedder",), hung=lambda: State.FAILED if _VECTORS_ALONE.is_set() else State.DEGRADED),
-    Group(CHECKS, ("broker",), hung=lambda: State.DEGRADED),
-    Group(CHECKS, ("disk", "scheduler", "breakers", "sandbox"), hung=lambda: State.DEGRADED),
+    CheckGroup(CHECKS, ("database", "migrations", "pgvector", "search_profile", "worker", "queue", "indexes")),
+    CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
+    CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
+    CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "sandbox"), hung=lambda: Health.DEGRADED),
 ]

@@ -28,8 +28,7 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
     counts = Counts()
     for slug, (name, configuration, description) in COLLECTIONS.items():
         collection, _ = Collection.objects.get_or_create(
-            slug=slug,
-            defaults={"name": name, "text_search_configuration": configuration, "description": description},
+            slug=slug, defaults={"name": name, "text_search_configuration": configuration, "description": description}
         )
         counts += ingest_paths([folder / slug], collection, output)
     marker.touch()

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 from django.views import defaults
+from django_htmx.http import reswap, retarget
 
 from chat.openai_api.errors import error as openai_error
 from chat.openai_api.errors import kind_of
@@ -75,6 +76,4 @@ def _disk_full_page(request: HttpRequest, sentence: str) -> HttpResponse:
     if not request.headers.get("HX-Request"):
         return render(request, "507.html", {"message": sentence}, status=INSUFFICIENT_STORAGE)
     response = render(request, "chat/_question_error.html", {"error": sentence}, status=INSUFFICIENT_STORAGE)
-    response["HX-Retarget"] = "#question-error"
-    response["HX-Reswap"] = "outerHTML"
-    return response
+    return reswap(retarget(response, "#question-error"), "outerHTML")

@@ -21,7 +21,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite import checks
-from ragsite.probes import Finding, Group, State, findings_of
+from ragsite.probes import CheckGroup, Finding, Health, collect_findings
 from ragsite.processes import restarts
 from ragsite.queues import queues
 from retrieval.reconciliation.runs import last_counts
@@ -38,9 +38,7 @@ JUDGEMENTS = Gauge("ragsite_judgements", "Judgements of answers, by judge and st
 DISK_FREE = Gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
 DATABASE_UP = Gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
 RESTARTS = Gauge(
-    "ragsite_process_restarts",
-    "How often `serve` started a process again, and why.",
-    ["process", "reason"],
+    "ragsite_process_restarts", "How often `serve` started a process again, and why.", ["process", "reason"]
 )
 QUEUE_LENGTH = Gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
 QUEUE_AGE = Gauge("ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"])
@@ -57,9 +55,9 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when questions can be answered, 503 otherwise."""
-    findings = findings_of(checks.GROUPS)
-    ready = all(finding.state is not State.FAILED for finding in findings.values())
-    degraded = [name for name, finding in findings.items() if finding.state is not State.OK]
+    findings = collect_findings(checks.GROUPS)
+    ready = all(finding.state is not Health.FAILED for finding in findings.values())
+    degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
     body: dict[str, Any] = {
         "status": ("degraded" if degraded else "ready") if ready else "unavailable",
         "degraded": degraded,
@@ -74,13 +72,16 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Counters of this web process (each has its own) for Prometheus."""
-    if not (getattr(settings, "METRICS_PUBLIC", False) or _from_this_machine(request) or _is_staff(request)):
+    # The user is looked at last: that asks the database, which may be down.
+    if not (
+        settings.METRICS_PUBLIC or _is_from_this_machine(request) or (request.user.is_active and request.user.is_staff)
+    ):
         return HttpResponse(
             "Metrics are shown to staff and to this machine; METRICS_PUBLIC shows them to all.\n",
             status=403,
             content_type="text/plain",
         )
-    DATABASE_UP.set(findings_of([_FIGURES])["figures"].state is State.OK)
+    DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
     for process, by_reason in restarts(settings.DATA_DIR).items():
         for reason in ("died", "hung"):
             RESTARTS.labels(process=process, reason=reason).set(by_reason.get(reason, 0))
@@ -104,7 +105,7 @@ def _count_rows() -> Finding:
     return Finding()
 
 
-_FIGURES = Group({"figures": checks.asked_in_database(_count_rows)}, ("figures",))
+_FIGURES = CheckGroup({"figures": checks.ask_in_database(_count_rows)}, ("figures",))
 
 
 def _judgements() -> dict[tuple[str, str], int]:
@@ -114,7 +115,7 @@ def _judgements() -> dict[tuple[str, str], int]:
     return {pair: counted.get(pair, 0) for pair in product(Judgement.Judge.values, Judgement.Status.values)}
 
 
-def _from_this_machine(request: HttpRequest) -> bool:
+def _is_from_this_machine(request: HttpRequest) -> bool:
     """Whether the request comes from this machine itself; what a proxy on this machine passes on does not."""
     if any(header in request.headers for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP")):
         return False
@@ -122,7 +123,3 @@ def _from_this_machine(request: HttpRequest) -> bool:
         return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
     except ValueError:
         return False
-
-
-def _is_staff(request: HttpRequest) -> bool:
-    return request.user.is_authenticated and request.user.is_active and request.user.is_staff

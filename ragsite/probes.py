@@ -30,7 +30,7 @@ CONNECT_TIMEOUT_SECONDS = 2
 ABANDONED_SECONDS = 10.0
 
 
-class State(StrEnum):
+class Health(StrEnum):
     OK = "ok"
     DEGRADED = "degraded"
     FAILED = "failed"
@@ -40,7 +40,7 @@ class State(StrEnum):
 class Finding:
     """What a check found; FAILED means that no question can be answered. ``counts`` is what it counted on the way."""
 
-    state: State = State.OK
+    state: Health = Health.OK
     detail: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -63,14 +63,14 @@ class Round:
         self.connection = connections["default"] = dedicated_connection()
         try:
             for name, check in self.checks.items():
-                if self.findings.get("database", Finding()).state is State.FAILED:
-                    self.findings[name] = Finding(State.FAILED, "Not looked at: the database does not answer.")
+                if self.findings.get("database", Finding()).state is Health.FAILED:
+                    self.findings[name] = Finding(Health.FAILED, "Not looked at: the database does not answer.")
                     continue
                 try:
                     self.findings[name] = check()
                 except Exception:  # a probe tells what is wrong instead of going wrong
                     logger.exception("The readiness check %s failed.", name)
-                    self.findings[name] = Finding(State.FAILED, "This check failed; the log says why.")
+                    self.findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
         finally:
             with self.lock:
                 connections.close_all()
@@ -91,14 +91,14 @@ class Round:
                 logger.warning("The connection of a readiness check could not be cut: %s", error)
 
 
-class Group:
+class CheckGroup:
     """Checks that run one after another, in one thread at a time; ``hung`` is how bad it is when one does not answer.
 
     The checks are looked up in ``known`` each time, by name.
     """
 
     def __init__(
-        self, known: Mapping[str, Check], names: Sequence[str], *, hung: Callable[[], State] = lambda: State.FAILED
+        self, known: Mapping[str, Check], names: Sequence[str], *, hung: Callable[[], Health] = lambda: Health.FAILED
     ) -> None:
         self._known = known
         self._names = names
@@ -133,7 +133,7 @@ class Group:
         return found
 
 
-def findings_of(groups: Sequence[Group]) -> dict[str, Finding]:
+def collect_findings(groups: Sequence[CheckGroup]) -> dict[str, Finding]:
     """What all checks found, at the latest after DEADLINE_SECONDS."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     rounds = [group.begin() for group in groups]

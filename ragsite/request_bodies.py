@@ -1,4 +1,4 @@
-"""The size of request bodies, known and limited before Django stores them.
+"""The size of request bodies, known and limit_body before Django stores them.
 
 Django writes a whole body to a temporary file before any view decides, and takes one without `Content-Length` (sent in
 chunks) for empty.
@@ -32,7 +32,7 @@ def limit_for(headers: Iterable[Header]) -> int:
     return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
-def limited(headers: Iterable[Header], receive: Receive) -> Receive:
+def limit_body(headers: Iterable[Header], receive: Receive) -> Receive:
     """``receive``, which stops a body that becomes too long.
 
     Raises: BodyTooLong, at once when `Content-Length` says so, otherwise from the returned function.
@@ -55,7 +55,7 @@ def limited(headers: Iterable[Header], receive: Receive) -> Receive:
     return receive_within_limit
 
 
-def with_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
+def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
     """``scope`` with the length of ``body`` among its headers, when it came in chunks and therefore named none."""
     if not _value(scope["headers"], b"transfer-encoding"):
         return scope

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +20,7 @@ if env.flag("RAGSITE_DOTENV", True):
 
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 
-
-def _secret_key() -> str:
-    """The key from the environment, or one made at first use and kept in the data directory."""
-    if key := env.text("SECRET_KEY"):
-        return key
-    path = DATA_DIR / "secret_key"
-    if not path.exists():
-        DATA_DIR.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".secret_key.{os.getpid()}")
-        fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_urlsafe(50))
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)  # fails when another process was first, whose key then counts
-        fresh.unlink()
-    return path.read_text()
-
-
-SECRET_KEY = _secret_key()
+SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 DEBUG = env.flag("DEBUG", False)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
@@ -75,9 +55,9 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "ragsite.sign_in.middleware.SignInMiddleware",
-    "ragsite.static_files.StaticFilesMiddleware",
+    "ragsite.middleware.StaticFilesMiddleware",
     # Behind the static files, which are public and stay cacheable.
-    "ragsite.caching.private_responses",
+    "ragsite.middleware.private_responses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -99,7 +79,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
     }
 ]
@@ -111,33 +91,18 @@ EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
 _database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 0)
 
-
-def _conninfo(url: str) -> dict[str, Any]:
-    return {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
-
-
-def _database(url: str) -> dict[str, Any]:
-    """Django's description of the database at a libpq URL, options such as sslmode included."""
-    parts = _conninfo(url)
-    database: dict[str, Any] = {
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
         "ENGINE": "django.db.backends.postgresql" if DATABASE_URL else "ragsite.postgres_backend",
-        "NAME": parts.pop("dbname", "ragsite"),
-        "USER": parts.pop("user", ""),
-        "PASSWORD": parts.pop("password", ""),
-        "HOST": parts.pop("host", ""),
-        "PORT": str(parts.pop("port", "")),
-        "OPTIONS": parts,
+        **env.database_parameters(_database_url),
         "CONN_HEALTH_CHECKS": True,
     }
-    if DATABASE_POOL_SIZE:
-        # Streams give their connection back while they wait for a model; a pool makes taking it again cheap.
-        parts["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
-    else:
-        database["CONN_MAX_AGE"] = None
-    return database
-
-
-DATABASES = {"default": _database(_database_url)}
+}
+if DATABASE_POOL_SIZE:
+    # Streams give their connection back while they wait for a model; a pool makes taking it again cheap.
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = None
 
 CACHE_URL = env.text("CACHE_URL")
 CACHES = {
@@ -153,12 +118,12 @@ CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
     # Longer than any task may run, or the broker hands a running task to a second worker.
-    "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60,
+    "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         # As keywords, because pgmq finds no socket in a URL.
-        "conn_string": make_conninfo(**_conninfo(_database_url)),
+        "conn_string": make_conninfo("", **conninfo_to_dict(_database_url)),
         "init_extension": False,
         "wait_time_seconds": 1,
         "polling_interval": 0.2,
@@ -287,10 +252,7 @@ REST_FRAMEWORK = {
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.ScopedRateThrottle"],
-    "DEFAULT_THROTTLE_RATES": {
-        "search": env.text("SEARCH_RATE", "120/min"),
-        "ask": env.text("ASK_RATE", "60/min"),
-    },
+    "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Ragsite API",
@@ -312,28 +274,29 @@ SPECTACULAR_SETTINGS = {
 
 # Retrieval -----------------------------------------------------------------------------------------------------------
 
+
+def _backend(path: str, **options: Any) -> dict[str, Any]:
+    """The class that does a part of the work, and its arguments."""
+    return {"BACKEND": path, "OPTIONS": options}
+
+
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
-EMBEDDER: dict[str, Any] = (
-    {
-        "BACKEND": "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
-        "OPTIONS": {
-            "base_url": EMBEDDING_BASE_URL,
-            "api_key": env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
-            "model": env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
-            "dimension": env.integer("EMBEDDING_DIMENSION", 1536),
-            "query_timeout_seconds": env.number("EMBEDDING_QUERY_TIMEOUT_SECONDS", 2.5),
-        },
-    }
-    if EMBEDDING_BASE_URL
-    else {
-        "BACKEND": "retrieval.dense.onnx_embedder.OnnxMiniLM",
-        "OPTIONS": {
-            "cache_dir": DATA_DIR / "models",
-            "precision": env.text("EMBEDDING_PRECISION", "int8"),
-            "threads": env.integer("EMBEDDING_THREADS", 2),
-        },
-    }
-)
+if EMBEDDING_BASE_URL:
+    EMBEDDER = _backend(
+        "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+        base_url=EMBEDDING_BASE_URL,
+        api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
+        model=env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
+        dimension=env.integer("EMBEDDING_DIMENSION", 1536),
+        query_timeout_seconds=env.number("EMBEDDING_QUERY_TIMEOUT_SECONDS", 2.5),
+    )
+else:
+    EMBEDDER = _backend(
+        "retrieval.dense.onnx_embedder.OnnxMiniLM",
+        cache_dir=DATA_DIR / "models",
+        precision=env.text("EMBEDDING_PRECISION", "int8"),
+        threads=env.integer("EMBEDDING_THREADS", 2),
+    )
 # A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
@@ -346,43 +309,36 @@ OPENAI_PRICE_PROMPT = env.number("OPENAI_PRICE_PROMPT", 0.0)
 OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 _HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
-QUERY_REFORMULATOR: dict[str, Any] = (
-    {
-        "BACKEND": "retrieval.reformulation.llm.ModelReformulator",
-        "OPTIONS": {**_MODEL, "timeout_seconds": env.number("REFORMULATE_TIMEOUT_SECONDS", 4.0)},
-    }
-    if _HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True)
-    else {"BACKEND": "retrieval.reformulation.rules.RuleBasedReformulator", "OPTIONS": {}}
-)
+QUERY_REFORMULATOR = _backend("retrieval.reformulation.rules.RuleBasedReformulator")
+if _HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
+    QUERY_REFORMULATOR = _backend(
+        "retrieval.reformulation.llm.ModelReformulator",
+        **_MODEL,
+        timeout_seconds=env.number("REFORMULATE_TIMEOUT_SECONDS", 4.0),
+    )
+QUESTION_GENERATOR = _backend("retrieval.ingest.questions.RuleBasedQuestions")
 # Off unless asked for: each passage of every document costs a call.
-QUESTION_GENERATOR: dict[str, Any] = (
-    {"BACKEND": "retrieval.ingest.llm_questions.ModelQuestions", "OPTIONS": _MODEL}
-    if _HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False)
-    else {"BACKEND": "retrieval.ingest.questions.RuleBasedQuestions", "OPTIONS": {}}
-)
+if _HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
+    QUESTION_GENERATOR = _backend("retrieval.ingest.llm_questions.ModelQuestions", **_MODEL)
 
 # By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
-RERANKERS: dict[str, dict[str, Any]] = {"maxsim": {"BACKEND": "retrieval.rerank.maxsim.MaxSim"}}
+RERANKERS = {"maxsim": _backend("retrieval.rerank.maxsim.MaxSim")}
 if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
-    RERANKERS["cross_encoder"] = {
-        "BACKEND": "retrieval.rerank.cross_encoder.CrossEncoder",
-        "OPTIONS": {
-            "model": CROSS_ENCODER_MODEL,
-            "cache_dir": DATA_DIR / "models",
-            "precision": env.text("CROSS_ENCODER_PRECISION", "int8"),
-            "threads": env.integer("CROSS_ENCODER_THREADS", 2),
-        },
-    }
+    RERANKERS["cross_encoder"] = _backend(
+        "retrieval.rerank.cross_encoder.CrossEncoder",
+        model=CROSS_ENCODER_MODEL,
+        cache_dir=DATA_DIR / "models",
+        precision=env.text("CROSS_ENCODER_PRECISION", "int8"),
+        threads=env.integer("CROSS_ENCODER_THREADS", 2),
+    )
 if RERANK_URL := env.text("RERANK_URL"):
-    RERANKERS["http"] = {
-        "BACKEND": "retrieval.rerank.http.HttpReranker",
-        "OPTIONS": {
-            "url": RERANK_URL,
-            "api_key": env.text("RERANK_API_KEY"),
-            "model": env.text("RERANK_MODEL"),
-            "api": env.text("RERANK_API", "auto"),
-        },
-    }
+    RERANKERS["http"] = _backend(
+        "retrieval.rerank.http.HttpReranker",
+        url=RERANK_URL,
+        api_key=env.text("RERANK_API_KEY"),
+        model=env.text("RERANK_MODEL"),
+        api=env.text("RERANK_API", "auto"),
+    )
 # What searches without a published profile use.
 RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "contrast")
 RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)

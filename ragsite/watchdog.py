@@ -76,14 +76,17 @@ class Watchdog:
             self.ask()
 
 
-def answers(host: str, port: int, headers: Mapping[str, str], timeout_seconds: float = PROBE_TIMEOUT_SECONDS) -> bool:
-    """Whether the web server answers at all; what it says is for `/readyz`."""
-    asked = http.client.HTTPConnection(host, port, timeout=timeout_seconds)
+def ask_status(
+    host: str, port: int, path: str, headers: Mapping[str, str], timeout_seconds: float = PROBE_TIMEOUT_SECONDS
+) -> int | None:
+    """The status of the web server's answer; None when it does not answer."""
+    link = http.client.HTTPConnection(host, port, timeout=timeout_seconds)
     try:
-        asked.request("GET", "/healthz", headers=dict(headers))
-        asked.getresponse().read()
+        link.request("GET", path, headers=dict(headers))
+        response = link.getresponse()
+        response.read()
     except (OSError, http.client.HTTPException):
-        return False
+        return None
     finally:
-        asked.close()
-    return True
+        link.close()
+    return response.status

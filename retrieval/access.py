@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection
+from retrieval.models.collection import CollectionQuerySet
 from retrieval.types import DateRange, SearchFilters
 
 # The document's own dates, by the names that a filter gives them.
@@ -38,17 +39,17 @@ def filters_for(user: object, collection: str = "", **wanted: object) -> SearchF
     Raises: InvalidQuery when the named collection does not exist or may not be read (which of the two is not told).
     """
     readable = Collection.objects.readable_by(user)
-    readable = readable.filter(slug=collection) if collection else readable.in_service()
-    ids = tuple(readable.order_by("pk").values_list("pk", flat=True))
-    if collection and not ids:
-        raise InvalidQuery(_("There is no collection named %r.") % collection)
-    return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
+    return _filters_in(readable, collection, wanted)
 
 
 def everything(collection: str = "", **wanted: object) -> SearchFilters:
     """As :func:`filters_for`, for whoever runs commands, and so may read every collection. Raises: InvalidQuery."""
-    rows = Collection.objects.filter(slug=collection) if collection else Collection.objects.in_service()
-    ids = tuple(rows.order_by("pk").values_list("pk", flat=True))
+    return _filters_in(Collection.objects.all(), collection, wanted)
+
+
+def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
+    collections = collections.filter(slug=collection) if collection else collections.in_service()
+    ids = tuple(collections.order_by("pk").values_list("pk", flat=True))
     if collection and not ids:
         raise InvalidQuery(_("There is no collection named %r.") % collection)
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]

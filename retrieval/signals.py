@@ -25,7 +25,7 @@ def remove_file_with_document(instance: Document, **_: Any) -> None:
     if instance.file:
         forget_file(instance.file.storage, str(instance.file.name))
         if not Document.objects.filter(content_hash=instance.content_hash).exists():
-            transaction.on_commit(lambda: pdf_pages.forget(page_pictures(), instance.content_hash))
+            transaction.on_commit(lambda: pdf_pages.forget_pictures(page_pictures(), instance.content_hash))
 
 
 @receiver(post_delete, sender=Draft)

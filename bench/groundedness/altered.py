@@ -23,7 +23,7 @@ from chat.grounding.passages import cut_passage
 from chat.grounding.support import Statement, SupportScorer
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.metrics import auroc
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from chat.grounding.similarity import EncodeAll
@@ -172,7 +172,7 @@ def _retold(sentence: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    return [text[start:end] for start, end, _ in spans(text, 0, len(text))]
+    return [text[start:end] for start, end, _ in split_sentences(text, 0, len(text))]
 
 
 def _answers(path: Path) -> Mapping[str, str]:

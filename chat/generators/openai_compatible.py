@@ -28,7 +28,7 @@ from chat.protocols import PartialAnswer
 from chat.types import Source, Usage
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
-from retrieval.resilience.breaker import Breaker, Open, State
+from retrieval.resilience.breaker import Breaker, BreakerState, Open
 from retrieval.types import Turn
 
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
@@ -166,7 +166,7 @@ class OpenAICompatibleGenerator:
         try:
             async with aclosing(self._attempted(messages)) as received:
                 async for delta in received:
-                    if not has_begun and breaker.state is not State.CLOSED:
+                    if not has_begun and breaker.state is not BreakerState.CLOSED:
                         # Its first sign lets the others in; a trial may be as long as an answer.
                         breaker.succeeded()
                     has_begun = True

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from chat.grounding.citations import NUMBERS_IN_BRACKETS, quoted
 from chat.output.disclosure import LONGEST_SHARED
-from retrieval.language_models.marking import marked, new_mark
+from retrieval.language_models.marking import mark_sentences, new_mark
 from retrieval.text.instructions import without_instructions
 from retrieval.text.language import detect_language
 
@@ -144,7 +144,7 @@ def _conversation(history: Sequence[Turn], fence: str, mark: str) -> str:
         lines.append(f"Asked: {_one_line(turn.question)}")
         if turn.answer:
             answer = _one_line(NUMBERS_IN_BRACKETS.sub("", turn.answer))[:REMEMBERED_CHARACTERS]
-            lines.append(f"Answered: {marked(answer, mark)}")
+            lines.append(f"Answered: {mark_sentences(answer, mark)}")
     return "\n".join([*lines, f"{fence} END OF CONVERSATION"])
 
 
@@ -153,7 +153,7 @@ def _quoted(source: Source, fence: str, mark: str, largest_bytes: int | None = N
     place = ", ".join(filter(None, [best.document_title, best.section, f"page {best.page}" if best.page else ""]))
     head = f"{fence} SOURCE [{source.marker}]\nFrom: {quoted(_one_line(place))}\n\n"
     tail = f"\n{fence} END OF SOURCE [{source.marker}]"
-    content = marked(quoted(without_instructions(source.block.content, _LEFT_OUT)), mark)
+    content = mark_sentences(quoted(without_instructions(source.block.content, _LEFT_OUT)), mark)
     if largest_bytes is not None:
         room = max(0, largest_bytes - len((head + tail).encode()))
         content = content.encode()[:room].decode(errors="ignore")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from chat.types import Source
@@ -128,7 +128,7 @@ def _cut(content: str, region: _Region) -> Iterator[tuple[int, int, str]]:
     if region.kind is BlockKind.CODE:
         yield region.start, region.end, ""
     elif region.kind is BlockKind.SENTENCE:
-        yield from ((start, end, "") for start, end, _break in spans(content, region.start, region.end))
+        yield from ((start, end, "") for start, end, _break in split_sentences(content, region.start, region.end))
     else:
         rows = [match.span() for match in _LINE.finditer(content, region.start, region.end)]
         head = ""

@@ -14,7 +14,7 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 
 from chat.grounding.code_spans import PIECE_BREAK, blank, blank_code, context, find_code, settled, without
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 # No source has the number 0: what counts from there is somebody's code.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
@@ -233,7 +233,7 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     for piece in _pieces(text):
         sentences = [
             CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
-            for start, end, _break in spans(prose, *piece)
+            for start, end, _break in split_sentences(prose, *piece)
             if _WORD.search(prose, start, end)
         ]
         if sentences:

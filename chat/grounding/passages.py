@@ -9,7 +9,7 @@ from functools import cached_property
 
 from chat.grounding.assertions import Assertion
 from chat.grounding.words import numbers_held, pairs, split_words
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 PHRASE_REACH = 2
 """Two words stand together when at most one other that carries meaning is between them."""
@@ -81,7 +81,9 @@ class EvidencePassage:
 
 def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
     """A passage of bare text; its sentences' offsets are the text's."""
-    sentences = tuple(EvidenceSentence(text[start:end], start, end) for start, end, _ in spans(text, 0, len(text)))
+    sentences = tuple(
+        EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
+    )
     return EvidencePassage(marker, text, sentences, title)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from chat.injection.orders import COMPILED_ANYWHERE, COMPILED_ORDERS
 from chat.injection.rules import COMPILED, Rules
-from retrieval.text.instructions import instructions_in
+from retrieval.text.instructions import find_instructions
 
 # Grows with the rules.
 INJECTION_VERSION = 2
@@ -65,7 +65,7 @@ def find_instruction(text: str) -> str:
 def holds_instructions(text: str) -> bool:
     """Whether a document's text holds something that sets instructions aside or asks for them, open or disguised."""
     plain = _plain(text)
-    return bool(_rule(plain, _IN_DOCUMENTS)) or _hides(text, plain, _IN_DOCUMENTS) or bool(instructions_in(plain))
+    return bool(_rule(plain, _IN_DOCUMENTS)) or _hides(text, plain, _IN_DOCUMENTS) or bool(find_instructions(plain))
 
 
 def _plain(text: str) -> str:

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
-from django_htmx.http import push_url
+from django_htmx.http import push_url, reswap, retarget
 
 from chat import asking
 from chat.pages.turns import build_turn
@@ -65,9 +65,7 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | None, status: int = 422) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         response = render(request, "chat/_question_error.html", {"error": message}, status=status)
-        response["HX-Retarget"] = "#question-error"
-        response["HX-Reswap"] = "outerHTML"
-        return response
+        return reswap(retarget(response, "#question-error"), "outerHTML")
     try:
         found = own_conversation(request, conversation_id) if conversation_id else None
     except Http404:

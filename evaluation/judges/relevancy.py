@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.grounding.words import stems
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +45,7 @@ def relevancies(question: str, texts: Sequence[tuple[str, str]], embed: Embed) -
     sentences = [
         (number, heading, text[start:end])
         for number, (heading, text) in enumerate(texts)
-        for start, end, _break in spans(text, 0, len(text))
+        for start, end, _break in split_sentences(text, 0, len(text))
     ]
     best = [Relevancy("", 0.0, 0.0, 0.0) for _ in texts]
     if not sentences:

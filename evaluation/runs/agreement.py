@@ -14,7 +14,7 @@ from chat.grounding.passages import EvidencePassage, cut_passage
 from chat.grounding.support import THRESHOLD, Statement, SupportScorer
 from evaluation.runs.answer_metrics import holds_answer
 from retrieval.text.language import detect_language
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from chat.grounding.similarity import EncodeAll
@@ -87,7 +87,7 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: Encod
     wanted = detect_language(expected)
     if written and wanted and written != wanted:
         return None
-    sentences = [expected[start:end] for start, end, _ in spans(expected, 0, len(expected))]
+    sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     judged = SupportScorer(passages, encode).score([Statement(sentence) for sentence in sentences])
     # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]

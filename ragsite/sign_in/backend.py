@@ -20,7 +20,7 @@ from ragsite.sign_in import hashing, limits
 BUSY_SECONDS = 2
 
 
-class Busy(Throttled):
+class SignInBusy(Throttled):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     default_code = "busy"
 
@@ -41,16 +41,16 @@ class LimitedBackend(ModelBackend):
             return None
         caller = limits.caller_of(request, username) if request is not None else None
         if caller is not None:
-            _refuse(request, limits.password_standing(caller).wait_seconds, "failures")
+            _refuse(request, limits.password_allowance(caller).wait_seconds, "failures")
             _refuse(request, limits.account_wait(caller), "account")
         is_clean = True
         try:
             with hashing.slot():
                 if caller is not None:
                     # Those who waited here for the hash before theirs may be over the limit by now.
-                    standing = limits.password_standing(caller)
-                    _refuse(request, standing.wait_seconds, "failures")
-                    is_clean = standing.is_clean
+                    allowance = limits.password_allowance(caller)
+                    _refuse(request, allowance.wait_seconds, "failures")
+                    is_clean = allowance.is_clean
                 user = super().authenticate(request, username=username, password=password)
                 if caller is not None and user is None:
                     limits.count_failure(caller)
@@ -69,7 +69,7 @@ class LimitedBackend(ModelBackend):
         return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
 
 
-def too_many(wait_seconds: int) -> str:
+def describe_wait(wait_seconds: int) -> str:
     minutes = math.ceil(wait_seconds / 60)
     sentence = ngettext(
         "Too many failed attempts to sign in. Please try again in %(minutes)d minute.",
@@ -87,13 +87,13 @@ def _refuse(request: Any, wait_seconds: int, reason: str) -> None:
         raise Throttled(wait_seconds, _("Too many failed attempts to sign in."))
     # The form shows the sentence, and the middleware gives the page its status.
     request.sign_in_refusal = (status.HTTP_429_TOO_MANY_REQUESTS, wait_seconds)
-    raise ValidationError(too_many(wait_seconds))
+    raise ValidationError(describe_wait(wait_seconds))
 
 
 def _raise_busy(request: Any) -> NoReturn:
     sentence = _("Too many people are signing in at this moment. Please try again.")
     if isinstance(request, Request):
-        raise Busy(BUSY_SECONDS, sentence)
+        raise SignInBusy(BUSY_SECONDS, sentence)
     if request is not None:
         request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, BUSY_SECONDS)
     raise ValidationError(sentence)

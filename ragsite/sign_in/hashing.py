@@ -18,9 +18,9 @@ class HashingBusy(Exception):
 
 
 @contextmanager
-def slot(wait_seconds: float | None = None) -> Iterator[None]:
+def slot() -> Iterator[None]:
     """The right to compute a hash. Raises: HashingBusy when none comes free in time."""
-    if not _slots.acquire(timeout=WAIT_SECONDS if wait_seconds is None else wait_seconds):
+    if not _slots.acquire(timeout=WAIT_SECONDS):
         raise HashingBusy
     try:
         yield

@@ -66,7 +66,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Allowance:
     """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_clean`` says that a success
     would change nothing: there are no failures to forget, and the place is known.
     """
@@ -92,15 +92,15 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
     return Caller(address_of(request), secret.casefold() if is_name else secret)
 
 
-def password_standing(caller: Caller) -> Standing:
+def password_allowance(caller: Caller) -> Allowance:
     """Whether the caller may try a password. Costs one query and no hash."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES}
-    return _standing(caller, limits, exempt_when_known={Kind.ADDRESS})
+    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS})
 
 
-def token_standing(caller: Caller) -> Standing:
+def token_allowance(caller: Caller) -> Allowance:
     """Whether the caller may try a token: one that was right here before always may."""
-    return _standing(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
+    return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def account_wait(caller: Caller) -> int:
@@ -144,7 +144,7 @@ def forget_old() -> int:
     return SignInCount.objects.filter(old).delete()[0]
 
 
-def _standing(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Standing:
+def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Allowance:
     now = timezone.now()
     kinds = {caller.key(kind): kind for kind in (*limits, Kind.KNOWN)}
     counted = {kinds[row.key]: row for row in SignInCount.objects.filter(key__in=kinds)}
@@ -159,7 +159,7 @@ def _standing(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set
         and not (is_known and kind in exempt_when_known)
     ]
     is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
-    return Standing(max(waits, default=0), is_clean)
+    return Allowance(max(waits, default=0), is_clean)
 
 
 def _is_known(caller: Caller, now: datetime) -> bool:

@@ -9,7 +9,7 @@ from rest_framework.authtoken.models import Token
 
 from ragsite.errors import problem
 from ragsite.sign_in import limits
-from ragsite.sign_in.backend import too_many
+from ragsite.sign_in.backend import describe_wait
 
 _PREFIXES = ("/api/", "/v1/")
 
@@ -30,22 +30,22 @@ class SignInMiddleware:
         if self.is_async:
             return self._acall(request)
         caller = _caller(request)
-        standing = limits.token_standing(caller) if caller is not None else None
-        if standing is not None and standing.wait_seconds:
-            return _refusal(request, standing.wait_seconds)
+        allowance = limits.token_allowance(caller) if caller is not None else None
+        if allowance is not None and allowance.wait_seconds:
+            return _refusal(request, allowance.wait_seconds)
         response = self.get_response(request)
-        if caller is not None and standing is not None:
-            _count(request, response, caller, standing)
+        if caller is not None and allowance is not None:
+            _count(request, response, caller, allowance)
         return _with_status(request, response)
 
     async def _acall(self, request: HttpRequest) -> HttpResponseBase:
         caller = _caller(request)
-        standing = await sync_to_async(limits.token_standing)(caller) if caller is not None else None
-        if standing is not None and standing.wait_seconds:
-            return _refusal(request, standing.wait_seconds)
+        allowance = await sync_to_async(limits.token_allowance)(caller) if caller is not None else None
+        if allowance is not None and allowance.wait_seconds:
+            return _refusal(request, allowance.wait_seconds)
         response: HttpResponseBase = await self.get_response(request)
-        if caller is not None and standing is not None:
-            await sync_to_async(_count)(request, response, caller, standing)
+        if caller is not None and allowance is not None:
+            await sync_to_async(_count)(request, response, caller, allowance)
         return _with_status(request, response)
 
 
@@ -60,7 +60,7 @@ def _caller(request: HttpRequest) -> limits.Caller | None:
 def _refusal(request: HttpRequest, wait_seconds: int) -> HttpResponseBase:
     """In the form of the API that was called."""
     limits.REFUSALS.labels(reason="tokens").inc()
-    sentence = too_many(wait_seconds)
+    sentence = describe_wait(wait_seconds)
     # Only callers of the APIs send tokens: for them there always is a body.
     body = problem(request.path, status.HTTP_429_TOO_MANY_REQUESTS, sentence, "rate_limit_exceeded")
     response = JsonResponse(body, status=status.HTTP_429_TOO_MANY_REQUESTS)
@@ -68,10 +68,12 @@ def _refusal(request: HttpRequest, wait_seconds: int) -> HttpResponseBase:
     return response
 
 
-def _count(request: HttpRequest, response: HttpResponseBase, caller: limits.Caller, standing: limits.Standing) -> None:
+def _count(
+    request: HttpRequest, response: HttpResponseBase, caller: limits.Caller, allowance: limits.Allowance
+) -> None:
     if response.status_code == status.HTTP_401_UNAUTHORIZED:
         limits.count_token_failure(caller)
-    elif not standing.is_clean and isinstance(getattr(request, "auth", None), Token):
+    elif not allowance.is_clean and isinstance(getattr(request, "auth", None), Token):
         limits.count_success(caller, with_failures=False)
 
 

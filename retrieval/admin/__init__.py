@@ -1,8 +1,1 @@
-from retrieval.admin import (  # noqa: F401  (they register themselves)
-    collections,
-    documents,
-    drafts,
-    index_checks,
-    passages,
-    profiles,
-)
+from retrieval.admin import collections, documents, drafts, index_checks, passages, profiles  # noqa: F401  (they register themselves)

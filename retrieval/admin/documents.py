@@ -9,7 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -26,9 +27,9 @@ from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.drafts.editing import changing, draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
-from retrieval.ingest.uploads import accept
+from retrieval.ingest.uploads import submit_upload
 from retrieval.models import Collection, Document, DocumentText
-from retrieval.viewer import originals
+from retrieval.viewer.views import download
 
 ERROR_EXCERPT = 160
 # What a page of the list can ask about at once.
@@ -63,28 +64,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
     actions = ["delete_selected", "read_again"]
     form = DocumentForm
     change_form_template = "admin/retrieval/document/change_form.html"
-    fieldsets = [
-        (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
-        (
-            _("How far it is"),
-            {
-                "fields": [
-                    "state",
-                    "problem_in_full",
-                    "passages_link",
-                    "instructions",
-                    "attempts",
-                    "retry_at",
-                    "ingested_at",
-                ]
-            },
-        ),
-        (
-            _("The file"),
-            {"fields": ["collection", "source", "original", "media_type", "size", "content_hash", "created_at"]},
-        ),
-    ]
-    readonly_fields = [
+    progress_fields = [
         "state",
         "problem_in_full",
         "passages_link",
@@ -92,14 +72,14 @@ class DocumentAdmin(GuardedDeletionAdmin):
         "attempts",
         "retry_at",
         "ingested_at",
-        "collection",
-        "source",
-        "original",
-        "media_type",
-        "size",
-        "content_hash",
-        "created_at",
     ]
+    file_fields = ["collection", "source", "original", "media_type", "size", "content_hash", "created_at"]
+    fieldsets = [
+        (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
+        (_("How far it is"), {"fields": tuple(progress_fields)}),
+        (_("The file"), {"fields": tuple(file_fields)}),
+    ]
+    readonly_fields = [*progress_fields, *file_fields]
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
@@ -251,7 +231,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
                 if file.name in seen:
                     raise DocumentRejected(_t("%s was sent twice: give the files different names.") % file.name)
                 seen.add(file.name)
-                stored = accept(
+                stored = submit_upload(
                     form.cleaned_data["collection"],
                     file,
                     language=form.cleaned_data["language"],
@@ -309,10 +289,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
         """The file as it was uploaded; as a download only, because a browser would run what an HTML file holds."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        document = Document.objects.filter(pk=document_id).first()
-        if document is None or not document.file:
-            raise Http404
-        return originals.download(request, document)
+        return download(request, get_object_or_404(Document, pk=document_id))
 
 
 def _where_they_are(request: HttpRequest, collection: Collection) -> str:

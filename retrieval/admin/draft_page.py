@@ -68,25 +68,25 @@ class DraftPage:
 
 
 def draft_page(draft: Draft) -> DraftPage:
-    state = badge_of(draft)
+    state = render_badge(draft)
     if not draft.is_open or draft.status == Draft.Status.COPYING:
-        return DraftPage(state, draft.status == Draft.Status.COPYING, groups_of(draft))
+        return DraftPage(state, draft.status == Draft.Status.COPYING, list_groups(draft))
     failed = Document.objects.filter(collection=draft.working_copy_id, status=Document.Status.FAILED).order_by("source")
     unread = Document.objects.filter(collection=draft.working_copy_id, status__in=_UNREAD).count()
-    groups = groups_of(draft)
+    groups = list_groups(draft)
     may_be_published = draft.status == Draft.Status.OPEN and bool(groups) and not unread
     return DraftPage(
         state,
         is_live=draft.status == Draft.Status.PUBLISHING or unread > 0,
         groups=groups,
-        failed=_failed(failed),
+        failed=_name_failed(failed),
         unread=unread,
         objections=gates.objections_to_draft(draft) if may_be_published else (),
         may_be_published=may_be_published,
     )
 
 
-def badge_of(draft: Draft) -> SafeString:
+def render_badge(draft: Draft) -> SafeString:
     """The status and, while documents are copied, how far that is."""
     label: str = draft.get_status_display()
     if draft.status == Draft.Status.COPYING:
@@ -101,49 +101,49 @@ def badge_of(draft: Draft) -> SafeString:
     return badge(_COLOURS[Draft.Status(draft.status)], label)
 
 
-def changes_of(draft: Draft) -> Changes:
+def find_changes(draft: Draft) -> Changes:
     """What the draft changes or, once it is published, has changed; nothing while it is copied or is discarded."""
     if draft.status in (Draft.Status.OPEN, Draft.Status.PUBLISHING):
         return lifecycle.changes(draft)
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
-def groups_of(draft: Draft) -> list[Group]:
+def list_groups(draft: Draft) -> list[Group]:
     """Of added, changed and removed documents, those groups that are not empty."""
-    changes = changes_of(draft)
+    changes = find_changes(draft)
     is_published = draft.status == Draft.Status.PUBLISHED
     there = draft.collection_id if is_published else draft.working_copy_id
     groups = [
-        _group("added", _("Added"), changes.added, there),
-        _group("changed", _("Changed"), changes.changed, there),
-        _group("removed", _("Removed"), changes.removed, None if is_published else draft.collection_id),
+        _name_documents("added", _("Added"), changes.added, there),
+        _name_documents("changed", _("Changed"), changes.changed, there),
+        _name_documents("removed", _("Removed"), changes.removed, None if is_published else draft.collection_id),
     ]
     return [group for group in groups if group.number]
 
 
-def summary(changes: Changes) -> str:
+def summarise(changes: Changes) -> str:
     """How many documents are added, changed and removed, in words; a dash when none is."""
-    told = [
+    counts = [
         _t("%d added") % len(changes.added) if changes.added else "",
         _t("%d changed") % len(changes.changed) if changes.changed else "",
         _t("%d removed") % len(changes.removed) if changes.removed else "",
     ]
-    return ", ".join(filter(None, told)) or "–"
+    return ", ".join(filter(None, counts)) or "–"
 
 
-def _group(key: str, label: str | Promise, sources: Sequence[str], collection_id: int | None) -> Group:
+def _name_documents(key: str, label: str | Promise, sources: Sequence[str], collection_id: int | None) -> Group:
     first = sources[:MOST_NAMED]
     found = Document.objects.filter(collection=collection_id, source__in=first) if collection_id else []
     documents = {document.source: document for document in found}
-    return Group(key, label, len(sources), [_named(source, documents.get(source)) for source in first])
+    return Group(key, label, len(sources), [_name_document(source, documents.get(source)) for source in first])
 
 
-def _failed(documents: QuerySet[Document]) -> Group | None:
-    named = [_named(document.source, document) for document in documents[:MOST_NAMED]]
+def _name_failed(documents: QuerySet[Document]) -> Group | None:
+    named = [_name_document(document.source, document) for document in documents[:MOST_NAMED]]
     return Group("failed", _("Could not be read"), documents.count(), named) if named else None
 
 
-def _named(source: str, document: Document | None) -> NamedDocument:
+def _name_document(source: str, document: Document | None) -> NamedDocument:
     if document is None:
         return NamedDocument(source, "")
     is_ready = document.status == Document.Status.READY

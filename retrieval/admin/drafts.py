@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import ReadOnlyAdmin
-from retrieval.admin.draft_page import badge_of, changes_of, draft_page, summary
+from retrieval.admin.draft_page import draft_page, find_changes, render_badge, summarise
 from retrieval.drafts import lifecycle
 from retrieval.drafts.lifecycle import DraftRefused
 from retrieval.gates import PublicationRefused
@@ -45,19 +45,19 @@ class DraftAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, draft: Draft) -> SafeString:
-        return badge_of(draft)
+        return render_badge(draft)
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        return summary(changes_of(draft))
+        return summarise(find_changes(draft))
 
     @admin.display(description=_("begun"), ordering="created_at")
     def begun(self, draft: Draft) -> str:
-        return _when_and_by(draft.created_at, draft.created_by)
+        return _describe_event(draft.created_at, draft.created_by)
 
     @admin.display(description=_("published"), ordering="published_at")
     def published(self, draft: Draft) -> str:
-        return _when_and_by(draft.published_at, draft.published_by)
+        return _describe_event(draft.published_at, draft.published_by)
 
     def changeform_view(
         self,
@@ -104,11 +104,11 @@ class DraftAdmin(ReadOnlyAdmin):
         self.log_addition(request, draft, [{"added": {}}])
         self.message_user(request, _t("Begun: %s. Its documents are copied now.") % draft, messages.SUCCESS)
         if self.has_view_permission(request):
-            return _to_page(draft)
+            return _redirect_to_page(draft)
         return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = _asked(request, pk)
+        draft = _get_posted_draft(request, pk)
         if isinstance(draft, HttpResponse):
             return draft
         may_override = request.user.has_perm("retrieval.override_gate")
@@ -130,15 +130,15 @@ class DraftAdmin(ReadOnlyAdmin):
             }
             return TemplateResponse(request, "admin/retrieval/draft/refused.html", context, status=409)
         else:
-            told = _t("Published.")
+            message = _t("Published.")
             if draft.override:
-                told = _t("Published against objections, because: %s") % draft.override
-            self.log_change(request, draft, told)
+                message = _t("Published against objections, because: %s") % draft.override
+            self.log_change(request, draft, message)
             self.message_user(request, _t("Being published: %s.") % draft, messages.SUCCESS)
-        return _to_page(draft)
+        return _redirect_to_page(draft)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = _asked(request, pk)
+        draft = _get_posted_draft(request, pk)
         if isinstance(draft, HttpResponse):
             return draft
         try:
@@ -148,25 +148,25 @@ class DraftAdmin(ReadOnlyAdmin):
         else:
             self.log_change(request, draft, _t("Discarded."))
             self.message_user(request, _t("Discarded: %s.") % draft, messages.SUCCESS)
-        return _to_page(draft)
+        return _redirect_to_page(draft)
 
 
 def may_begin(request: HttpRequest) -> bool:
     return request.user.has_perm("retrieval.add_draft")
 
 
-def _when_and_by(moment: datetime | None, user: AbstractBaseUser | None) -> str:
+def _describe_event(moment: datetime | None, user: AbstractBaseUser | None) -> str:
     if moment is None:
         return "–"
-    told = date_format(localtime(moment), "SHORT_DATETIME_FORMAT")
-    return f"{told}, {user}" if user is not None else told
+    message = date_format(localtime(moment), "SHORT_DATETIME_FORMAT")
+    return f"{message}, {user}" if user is not None else message
 
 
 def _may_publish(request: HttpRequest) -> bool:
     return request.user.has_perm("retrieval.change_draft")
 
 
-def _asked(request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
+def _get_posted_draft(request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
     """The draft that a button was pressed for. Raises: PermissionDenied, Http404."""
     if not _may_publish(request):
         raise PermissionDenied
@@ -175,5 +175,5 @@ def _asked(request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
     return get_object_or_404(Draft.objects.select_related("collection"), pk=pk)
 
 
-def _to_page(draft: Draft) -> HttpResponseRedirect:
+def _redirect_to_page(draft: Draft) -> HttpResponseRedirect:
     return HttpResponseRedirect(reverse("admin:retrieval_draft_change", args=[draft.pk]))

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import uploads
-from retrieval.ingest.extraction.detection import SUPPORTED
+from retrieval.ingest import formats, uploads
 from retrieval.models import Collection, Document
 from retrieval.search.metadata import validated_metadata
 
@@ -20,7 +20,14 @@ validate_language = RegexValidator(
 )
 
 
-class FilesInput(forms.ClearableFileInput):
+class DocumentFileInput(forms.ClearableFileInput):
+    """Offers the files that can be read."""
+
+    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
+        return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
+
+
+class FilesInput(DocumentFileInput):
     allow_multiple_selected = True
 
 
@@ -39,7 +46,7 @@ class FilesField(forms.FileField):
 
 class UploadForm(forms.Form):
     collection = forms.ModelChoiceField(Collection.objects.all(), label=_("Collection"))
-    file = FilesField(label=_("Files"), help_text=SUPPORTED)
+    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)())
     language = forms.CharField(
         label=_("Language"),
         required=False,
@@ -63,6 +70,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
     replacement = forms.FileField(
         label=_("New version of the file"),
         required=False,
+        widget=DocumentFileInput,
         help_text=_("Takes the place of the present one; until it has been read, the present one is searched."),
     )
 
@@ -91,7 +99,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
         if not upload:
             return None
         try:
-            return uploads.read(upload, self.instance.source)
+            return uploads.read_upload(upload, self.instance.source)
         except DocumentRejected as error:
             raise forms.ValidationError(str(error)) from error
 

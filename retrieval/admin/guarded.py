@@ -21,7 +21,7 @@ from retrieval.models import Chunk, Document, Draft
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ChangeRights:
     """Why a document may not be changed where it is (empty: it may), and the draft that has to do with it.
 
     The document is part of ``draft`` or, with ``instead``, to be changed there; ``counterpart`` is then the address of
@@ -42,7 +42,7 @@ class GuardedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        return self.may_change(request, obj) and (obj is None or not standing_of(request, obj).reason)
+        return self.may_change(request, obj) and (obj is None or not find_change_rights(request, obj).reason)
 
     def changeform_view(
         self,
@@ -54,7 +54,7 @@ class GuardedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         found = self.get_object(request, object_id) if object_id else None
         if found is None or not self.has_view_permission(request, found):
             return super().changeform_view(request, object_id, form_url, extra_context)
-        standing = standing_of(request, found)
+        standing = find_change_rights(request, found)
         if request.method == "POST" and standing.reason and self.may_change(request, found):
             return self._refused(request, standing.reason)
         context = {"standing": standing, "has_drafts": request.user.has_perm("retrieval.view_draft")}
@@ -74,7 +74,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Document | None = None) -> bool:
         may = super().has_delete_permission(request, obj)
-        return may and (obj is None or not standing_of(request, obj).reason)
+        return may and (obj is None or not find_change_rights(request, obj).reason)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -112,21 +112,21 @@ class GuardedDeletionAdmin(GuardedAdmin):
         return [str(document) for document in documents], counts, missing, []
 
 
-def standing_of(request: HttpRequest, found: Document | Chunk) -> Standing:
+def find_change_rights(request: HttpRequest, found: Document | Chunk) -> ChangeRights:
     """Looked up once a request, however often the admin asks for permission."""
     document = found.document if isinstance(found, Chunk) else found
-    known: dict[int, Standing] = request.__dict__.setdefault("standing_of_documents", {})
+    known: dict[int, ChangeRights] = request.__dict__.setdefault("standing_of_documents", {})
     if document.pk not in known:
-        known[document.pk] = _standing(document)
+        known[document.pk] = _load_change_rights(document)
     return known[document.pk]
 
 
-def _standing(document: Document) -> Standing:
+def _load_change_rights(document: Document) -> ChangeRights:
     reason = reason_not_to_change(document.collection)
     if (draft := draft_of(document.collection)) is not None:
-        return Standing(reason, draft)
+        return ChangeRights(reason, draft)
     if (draft := document.collection.drafts.open().first()) is None:
-        return Standing(reason)
+        return ChangeRights(reason)
     there = Document.objects.filter(collection=draft.working_copy_id, source=document.source).first()
     address = reverse("admin:retrieval_document_change", args=[there.pk]) if there else ""
-    return Standing(reason, draft, instead=True, counterpart=address)
+    return ChangeRights(reason, draft, instead=True, counterpart=address)

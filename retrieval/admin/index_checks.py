@@ -26,7 +26,7 @@ class IndexCheckAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("result"))
     def state(self, check: IndexCheck) -> SafeString:
-        if all(one["repaired"] for one in check.inconsistencies):
+        if all(found["repaired"] for found in check.inconsistencies):
             return badge("ready", _t("mended") if check.inconsistencies else _t("everything agrees"))
         return badge("failed", _t("needs mending: manage.py reconcile --repair"))
 
@@ -34,8 +34,8 @@ class IndexCheckAdmin(ReadOnlyAdmin):
     def findings(self, check: IndexCheck) -> SafeString:
         described = {kind: _t(description) for kind, description in DESCRIPTIONS.items()}
         lines = (
-            (one["count"], described[Kind(one["kind"])], one["collection"] or "-", ", ".join(one["examples"]))
-            for one in check.inconsistencies
+            (found["count"], described[Kind(found["kind"])], found["collection"] or "-", ", ".join(found["examples"]))
+            for found in check.inconsistencies
         )
         return format_html_join(mark_safe("<br>"), "{} {} ({}): {}", lines) or mark_safe("-")
 

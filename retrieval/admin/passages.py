@@ -84,28 +84,16 @@ class ChunkAdmin(GuardedAdmin):
     show_full_result_count = False
     search_fields = ["content"]
     ordering = ["document_id", "ordinal"]
-    readonly_fields = [
-        "document",
-        "ordinal",
-        "section",
-        "page",
-        "token_count",
-        "text",
-        "questions_edited",
-        "start",
-        "end",
-        "content_hash",
-    ]
+    made_fields = ["document", "ordinal", "section", "page", "token_count", "text"]
+    record_fields = ["questions_edited", "start", "end", "content_hash"]
+    readonly_fields = [*made_fields, "questions", *record_fields]
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
 
     def get_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[Any]:
-        asked = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
-        return [*self.readonly_fields[:6], asked, *self.readonly_fields[6:]]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Chunk | None = None) -> list[str]:
-        return [*self.readonly_fields, "questions"]
+        questions_field = "canonical_questions" if self.has_change_permission(request, obj) else "questions"
+        return [*self.made_fields, questions_field, *self.record_fields]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -119,8 +107,8 @@ class ChunkAdmin(GuardedAdmin):
         try:
             return super().change_view(request, object_id, form_url, extra_context)
         except ObjectDoesNotExist:
-            told = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
-            messages.error(request, told)
+            message = _("The document has been read again meanwhile and this passage is gone: nothing was saved.")
+            messages.error(request, message)
             return redirect("admin:retrieval_chunk_changelist")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:

@@ -33,7 +33,7 @@ from retrieval.api.serializers import (
 from retrieval.dataclass_json import to_json
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
-from retrieval.ingest.uploads import accept
+from retrieval.ingest.uploads import submit_upload
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
 from retrieval.search.pipeline import search
@@ -155,7 +155,7 @@ class DocumentViewSet(
                 if name in seen:
                     raise DocumentRejected(f"{name} was sent twice: give the files different names.")
                 seen.add(name)
-                submission = accept(
+                submission = submit_upload(
                     collection,
                     file,
                     source=fields.get("source", ""),

@@ -13,9 +13,9 @@ from itertools import accumulate
 from math import ceil
 
 from retrieval.ingest.extraction.types import ExtractedText
-from retrieval.ingest.outline import Region, regions
-from retrieval.ingest.packing import Unit, divided, packed
-from retrieval.text.sentences import Break, spans
+from retrieval.ingest.outline import Region, find_regions
+from retrieval.ingest.packing import Unit, divide, pack
+from retrieval.text.sentences import Break, split_sentences
 
 CHUNKER_VERSION = "2"
 
@@ -76,17 +76,17 @@ def chunk(
         )
     text = extracted.text
     cost_of = _Costs(count_tokens)
-    outline = regions(extracted)
-    limits = _Limits(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
+    outline = find_regions(extracted)
+    limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
     limits.prepare({region.path for region in outline})
-    groups = _grouped(_measured(text, extracted, outline, cost_of), limits)
+    groups = _group_regions(_measure_regions(text, extracted, outline, cost_of), limits)
     if extracted.holds_records:
-        groups = _one_record_each(groups)
+        groups = _separate_records(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
     _split_large(text, groups, limits, cost_of)
     for group in groups:
-        stretches.extend((start, end, group.path) for start, end in packed(group.units, limits[group.path], overlap))
-    stretches = _held_to_limits(text, stretches, limits, cost_of)
+        stretches.extend((start, end, group.path) for start, end in pack(group.units, limits[group.path], overlap))
+    stretches = _enforce_limits(text, stretches, limits, cost_of)
     return [
         TextChunk(ordinal, start, end, path, extracted.page_at(start), text[start:end])
         for ordinal, (start, end, path) in enumerate(stretches)
@@ -141,7 +141,7 @@ class _Costs:
         return costs
 
 
-class _Limits(dict[tuple[str, ...], int]):
+class _Budgets(dict[tuple[str, ...], int]):
     """How much a passage under a heading path may cost."""
 
     def __init__(self, cost_of: _Costs, title: str, budget: int) -> None:
@@ -150,15 +150,15 @@ class _Limits(dict[tuple[str, ...], int]):
         self.budget = budget
 
     def prepare(self, paths: Iterable[tuple[str, ...]]) -> None:
-        wanted = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
-        costs = self._cost_of([heading_context(self._title, path) for path in wanted])
+        known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)} | {()})
+        costs = self._cost_of([heading_context(self._title, path) for path in known_paths])
         floor = max(1, self.budget // 4)
-        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(wanted, costs, strict=True))
+        self.update((path, max(self.budget - cost, floor)) for path, cost in zip(known_paths, costs, strict=True))
 
 
-def _measured(text: str, extracted: ExtractedText, outline: list[Region], cost_of: _Costs) -> list[_Group]:
+def _measure_regions(text: str, extracted: ExtractedText, outline: list[Region], cost_of: _Costs) -> list[_Group]:
     """Each region with its units."""
-    pieces = [list(_pieces(text, extracted, region)) for region in outline]
+    pieces = [list(_cut_region(text, extracted, region)) for region in outline]
     costs = iter(cost_of([text[start:end] for region in pieces for start, end, _, _ in region]))
     groups = []
     for region, region_pieces in zip(outline, pieces, strict=True):
@@ -168,13 +168,13 @@ def _measured(text: str, extracted: ExtractedText, outline: list[Region], cost_o
     return groups
 
 
-def _pieces(text: str, extracted: ExtractedText, region: Region) -> Iterator[tuple[int, int, Break, bool]]:
+def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator[tuple[int, int, Break, bool]]:
     """Start, end, cut before it, and whether it is prose, of each block and sentence of a region."""
     at = region.start
     introduces = False
     for span in extracted.protected[region.first_span : region.last_span]:
         start, end = max(span.start, at), min(span.end, region.end)
-        for piece in spans(text, at, start):
+        for piece in split_sentences(text, at, start):
             yield (*piece[:2], Break.NONE if introduces and piece[2] is Break.SENTENCE else piece[2], True)
             introduces = text[piece[1] - 1] == ":"
         while start < end and text[start] == "\n":
@@ -184,11 +184,11 @@ def _pieces(text: str, extracted: ExtractedText, region: Region) -> Iterator[tup
             yield start, start + len(block), Break.NONE if introduces else Break.PARAGRAPH, False
             introduces = False
         at = max(at, end)
-    for piece in spans(text, at, region.end):
+    for piece in split_sentences(text, at, region.end):
         yield (*piece, True)
 
 
-def _grouped(sections: list[_Group], limits: _Limits) -> list[_Group]:
+def _group_regions(sections: list[_Group], limits: _Budgets) -> list[_Group]:
     """Neighbours joined where one is too small to stand alone, and heads without a body with what they head."""
     groups: list[_Group] = []
     for group in sections:
@@ -199,7 +199,7 @@ def _grouped(sections: list[_Group], limits: _Limits) -> list[_Group]:
             last.path, last.leads = group.path, group.leads
             last.units += group.units
             last.cost += group.cost
-        elif (shared := _shared(last, group, limits)) is not None:
+        elif (shared := _find_shared_path(last, group, limits)) is not None:
             last.path = shared
             last.leads = False
             last.units += group.units
@@ -209,7 +209,7 @@ def _grouped(sections: list[_Group], limits: _Limits) -> list[_Group]:
     return groups
 
 
-def _one_record_each(groups: list[_Group]) -> list[_Group]:
+def _separate_records(groups: list[_Group]) -> list[_Group]:
     """Each unit alone, where units are long enough to mean something alone.
 
     A vector of ten parts is near to none of them; a row of three short numbers is near to everything.
@@ -220,7 +220,7 @@ def _one_record_each(groups: list[_Group]) -> list[_Group]:
     return [_Group(group.path, [unit], unit.cost, False) for group in groups for unit in group.units]
 
 
-def _shared(last: _Group, group: _Group, limits: _Limits) -> tuple[str, ...] | None:
+def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
     """The path of both joined; None when they had better stand alone."""
     depth = len(group.path) - 1
     # Only siblings, and a section with its first subsection, and nothing that comes up from deeper in.
@@ -233,7 +233,7 @@ def _shared(last: _Group, group: _Group, limits: _Limits) -> tuple[str, ...] | N
     return shared
 
 
-def _split_large(text: str, groups: list[_Group], limits: _Limits, cost_of: _Costs) -> None:
+def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: _Costs) -> None:
     """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least."""
     by_line = True
     while True:
@@ -245,7 +245,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Limits, cost_of: _Cos
         ]
         if not found:
             return
-        cuts = [list(divided(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
+        cuts = [list(divide(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
         costs = iter(cost_of([text[start:end] for pieces in cuts for start, end, _ in pieces]))
         replaced = {
             (unit.start, unit.end): [Unit(start, end, next(costs), cut, False) for start, end, cut in pieces]
@@ -257,8 +257,8 @@ def _split_large(text: str, groups: list[_Group], limits: _Limits, cost_of: _Cos
         by_line = False
 
 
-def _held_to_limits(
-    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Limits, cost_of: _Costs
+def _enforce_limits(
+    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: _Costs
 ) -> list[tuple[int, int, tuple[str, ...]]]:
     """``stretches``, those halved that cost more than the sum of their units: a tokenizer need not be additive."""
     while True:
@@ -274,7 +274,7 @@ def _held_to_limits(
         for at, (start, end, path) in enumerate(stretches):
             if at in over:
                 unit = Unit(start, end, costs[at], Break.NONE, False)
-                halved += [(begin, stop, path) for begin, stop, _ in divided(text, unit, limits[path], by_line=False)]
+                halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
             else:
                 halved.append((start, end, path))
         # A part can lie within the overlap that the next passage already has.

@@ -12,7 +12,7 @@ from retrieval.models import Document, DocumentText, Embedder
 from retrieval.text.terms import ANALYSIS_VERSION
 
 
-def recipe_of(document: Document, title: str, embedder: Embedder) -> str:
+def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
     """Fingerprint of all that shapes a passage beside its own text: passages of another recipe are made anew."""
     parts = (
         chunking.CHUNKER_VERSION,
@@ -33,5 +33,7 @@ def is_current(document: Document) -> bool:
     if embedder is None:
         return False
     return DocumentText.objects.filter(
-        pk=document.pk, content_hash=document.content_hash, recipe=recipe_of(document, document.title, embedder)
+        pk=document.pk,
+        content_hash=document.content_hash,
+        recipe=compute_fingerprint(document, document.title, embedder),
     ).exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from django.core.management.base import OutputWrapper
@@ -15,8 +15,8 @@ from retrieval.ingest import pipeline
 from retrieval.ingest.submission import check_size, submit
 from retrieval.ingest.writing import reweigh, settle
 from retrieval.models import Collection, Document
+from retrieval.progress import ProgressBar
 
-BAR_WIDTH = 24
 # Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
@@ -51,15 +51,7 @@ class Counts:
     failures: tuple[tuple[str, str], ...] = ()
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.added + other.added,
-            self.unchanged + other.unchanged,
-            self.failed + other.failed,
-            self.chunks + other.chunks,
-            self.seconds + other.seconds,
-            self.characters + other.characters,
-            self.failures + other.failures,
-        )
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
 
 def ingest_paths(paths: Sequence[Path], collection: Collection, output: OutputWrapper | None) -> Counts:
@@ -76,9 +68,9 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
     started = time.monotonic()
     added = unchanged = chunks = characters = 0
     failures: list[tuple[str, str]] = []
-    bar = _Bar(output, len(files))
+    bar = ProgressBar(output)
     for number, file in enumerate(files):
-        bar.show(number, file.source)
+        bar.show(file.source[:60], number, len(files))
         try:
             data = file.read()
             submission = submit(collection, file.source, data, title=file.title, enqueue=False)
@@ -87,7 +79,7 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
                 continue
 
             def progress(done: int, total: int, number: int = number, source: str = file.source) -> None:
-                bar.show(number, f"{source} ({done} of {total} passages)")
+                bar.show(f"{source[:60]} ({done} of {total} passages)", number, len(files))
 
             document = pipeline.ingest(submission.document.pk, progress)
         except (DocumentRejected, OSError) as error:
@@ -104,7 +96,7 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
     reweigh(collection)
     if added:
         settle()
-    bar.done()
+    bar.clear()
     return Counts(added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures))
 
 
@@ -147,30 +139,3 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield from _walk(entry)
         elif entry.is_file():
             yield entry
-
-
-class _Bar:
-    """A progress bar on one line of a terminal; elsewhere a line now and then."""
-
-    def __init__(self, output: OutputWrapper | None, total: int) -> None:
-        self._output = output
-        self._total = total
-        self._is_terminal = output is not None and output.isatty()
-        self._last = 0.0
-
-    def show(self, done: int, what: str) -> None:
-        if self._output is None or not self._total:
-            return
-        now = time.monotonic()
-        if now - self._last < (0.1 if self._is_terminal else 10.0):
-            return
-        self._last = now
-        filled = BAR_WIDTH * done // self._total
-        bar = "#" * filled + "." * (BAR_WIDTH - filled)
-        line = f"[{bar}] {done} of {self._total}  {what[:60]}"
-        self._output.write(f"\r{line:<110}" if self._is_terminal else line, ending="" if self._is_terminal else "\n")
-        self._output.flush()
-
-    def done(self) -> None:
-        if self._output is not None and self._is_terminal:
-            self._output.write("\r" + " " * 110 + "\r", ending="")

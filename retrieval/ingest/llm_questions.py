@@ -10,15 +10,15 @@ import json
 import logging
 import re
 import secrets
-import time
 from collections.abc import Sequence
 
 from retrieval.exceptions import ModelFailed
 from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.language_models.chat_model import ChatModel
-from retrieval.language_models.marking import marked, new_mark
+from retrieval.language_models.marking import mark_sentences, new_mark
 from retrieval.metrics import QUESTION_FAILURES
-from retrieval.text.instructions import rule_of, without_instructions
+from retrieval.resilience.breaker import Breaker, Open
+from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
@@ -61,30 +61,18 @@ class ModelQuestions:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
         self.name = model
         self._rules = RuleBasedQuestions()
-        self._failures = 0
-        self._paused_until = 0.0
+        self._breaker = Breaker("question generator", failures=FAILURES_IN_A_ROW, seconds=PAUSE_SECONDS)
 
     def generate(self, text: str, heading_path: Sequence[str], language: str = "") -> list[str]:
-        if time.monotonic() < self._paused_until:
-            return self._fall_back(text, heading_path, language)
         language = language or detect_language(text)
         try:
-            answer = self._model.complete(_messages(text, heading_path, language), response_format=_SCHEMA)
-        except ModelFailed as error:
-            self._failures += 1
-            logger.warning("%s wrote no questions for a passage, the rules do: %s", self.name, error)
-            if self._failures >= FAILURES_IN_A_ROW:
-                self._paused_until = time.monotonic() + PAUSE_SECONDS
-                logger.warning("It is not asked again for %g s.", PAUSE_SECONDS)
-            return self._fall_back(text, heading_path, language)
-        self._failures = 0
-        try:
-            return _questions(answer, language)
+            with self._breaker.call(ModelFailed):
+                answer = self._model.complete(_messages(text, heading_path, language), response_format=_SCHEMA)
+            return _parse_questions(answer, language)
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage, the rules do: %s", self.name, error)
-            return self._fall_back(text, heading_path, language)
-
-    def _fall_back(self, text: str, heading_path: Sequence[str], language: str) -> list[str]:
+        except Open:
+            logger.debug("%s is not asked for questions.", self.name)  # the breaker logged why
         QUESTION_FAILURES.inc()
         return self._rules.generate(text, heading_path, language)
 
@@ -94,14 +82,14 @@ def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dic
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
     mark = new_mark([passage])
-    passage = marked(without_instructions(passage, "[…]"), mark)
+    passage = mark_sentences(without_instructions(passage, "[…]"), mark)
     system = _SYSTEM.format(
         count=MAX_QUESTIONS, language=_LANGUAGES.get(language, "the language of the passage"), fence=fence, mark=mark
     )
     return [{"role": "system", "content": system}, {"role": "user", "content": f"{fence}\n{passage}\n{fence}"}]
 
 
-def _questions(answer: str, language: str) -> list[str]:
+def _parse_questions(answer: str, language: str) -> list[str]:
     """The usable questions of the model's answer; empty when it says that there are none.
 
     One that is no question, too long, or in another language is left out. Raises: ModelFailed when none of those given
@@ -129,7 +117,7 @@ def _is_usable(question: str, language: str) -> bool:
         and len(question) <= LONGEST_QUESTION_CHARACTERS
         # Neither an address nor an order to a model becomes part of the index.
         and "://" not in question
-        and not rule_of(question)
+        and not match_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)
         and (not language or detect_language(question) in ("", language))
     )

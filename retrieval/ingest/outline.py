@@ -29,7 +29,7 @@ class Region:
     last_span: int
 
 
-def regions(extracted: ExtractedText) -> list[Region]:
+def find_regions(extracted: ExtractedText) -> list[Region]:
     """The regions of ``extracted`` in order; they tile its text."""
     text, sections = extracted.text, extracted.sections
     marks = [(0, ())] if not sections or sections[0].start > 0 else []

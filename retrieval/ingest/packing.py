@@ -20,7 +20,7 @@ class Unit:
     is_prose: bool
 
 
-def divided(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
+def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
     """Stretches of ``unit`` that hold its every non-space character: its lines, or some of about the size of the
     limit.
     """
@@ -36,7 +36,7 @@ def divided(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tup
     size = max(1, int((unit.end - unit.start) * limit / unit.cost * 0.9))
     size = min(size, max(1, (unit.end - unit.start) // 2))
     while at < unit.end:
-        end = _kind_cut(text, at, min(at + size, unit.end), unit.end)
+        end = _find_cut(text, at, min(at + size, unit.end), unit.end)
         stretch = text[at:end]
         if stretch.strip():
             start = at + len(stretch) - len(stretch.lstrip())
@@ -45,7 +45,7 @@ def divided(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tup
         at = end
 
 
-def _kind_cut(text: str, start: int, end: int, stop: int) -> int:
+def _find_cut(text: str, start: int, end: int, stop: int) -> int:
     """The best place to cut in the last third before ``end``: after a line, a clause, a word; ``end`` itself if there
     is none.
     """
@@ -59,7 +59,7 @@ def _kind_cut(text: str, start: int, end: int, stop: int) -> int:
     return end
 
 
-def packed(units: list[Unit], limit: int, overlap: float) -> Iterator[tuple[int, int]]:
+def pack(units: list[Unit], limit: int, overlap: float) -> Iterator[tuple[int, int]]:
     """Runs of units within ``limit``, of about the same size, each but the first beginning with the end of the one
     before.
     """
@@ -75,7 +75,7 @@ def packed(units: list[Unit], limit: int, overlap: float) -> Iterator[tuple[int,
             used += units[stop].cost
             stop += 1
         if stop < len(units):
-            stop = _best_stop(units, first, max(done + 1, first + 1), stop, used)
+            stop = _find_best_stop(units, first, max(done + 1, first + 1), stop, used)
         yield units[first].start, units[stop - 1].end
         if stop == len(units):
             return
@@ -91,7 +91,7 @@ def packed(units: list[Unit], limit: int, overlap: float) -> Iterator[tuple[int,
             left += units[first].cost
 
 
-def _best_stop(units: list[Unit], first: int, earliest: int, stop: int, used: int) -> int:
+def _find_best_stop(units: list[Unit], first: int, earliest: int, stop: int, used: int) -> int:
     """The best cut that leaves at least two thirds of what was gathered; the last of equals."""
     best, left = stop, used
     for at in range(stop, earliest - 1, -1):

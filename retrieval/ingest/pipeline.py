@@ -24,10 +24,9 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, RetrievalError
 from retrieval.ingest import chunking, turns
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.extraction.types import ExtractedText
-from retrieval.ingest.fingerprint import recipe_of
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
+from retrieval.ingest.fingerprint import compute_fingerprint
 from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.turns import Turn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
@@ -36,7 +35,7 @@ from retrieval.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
 from retrieval.resilience import disk
 from retrieval.sandbox import JobCancelled
-from retrieval.text.instructions import as_rows, instructions_in
+from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
@@ -175,7 +174,7 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
             f"{document.source} would be cut into {len(pieces):,} passages, and {settings.DOCUMENT_MAX_PASSAGES:,} is"
             " the most: split it into smaller files, or raise DOCUMENT_MAX_PASSAGES."
         )
-    recipe = recipe_of(document, title, embedder_row)
+    recipe = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
     hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
     reusable = _reusable_hashes(document, embedder_row) if keep else Counter[str]()
@@ -208,7 +207,7 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
         )
         for index, piece in enumerate(pieces)
     ]
-    instructions = instructions_in(extracted.text)
+    instructions = find_instructions(extracted.text)
     INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
         held = _held(document).select_for_update().first()
@@ -225,7 +224,7 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
                 "text": extracted.text,
                 "pages": [[page.number, page.start, page.end] for page in extracted.pages],
                 "sections": [[section.start, section.level, section.title] for section in extracted.sections],
-                "instructions": as_rows(instructions),
+                "instructions": to_rows(instructions),
             },
         )
         held.status = Document.Status.READY

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import submission
-from retrieval.ingest.extraction import detection
+from retrieval.ingest import formats, submission
 from retrieval.models import Document
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from retrieval.models import Collection
 
 
-def read(upload: UploadedFile[Any], source: str) -> bytes:
+def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
     """The file's bytes, if it can be a document at all.
 
     What can be told without reading the text is told now, while the person is there; the rest stands on the document
@@ -26,11 +25,11 @@ def read(upload: UploadedFile[Any], source: str) -> bytes:
     data: bytes = upload.read()
     if not data:
         raise DocumentRejected(f"{source} is empty: check the file and upload it again.")
-    detection.detect(data, source, upload.content_type or "")
+    formats.detect(data, source, upload.content_type or "")
     return data
 
 
-def accept(
+def submit_upload(
     collection: Collection,
     upload: UploadedFile[Any],
     *,
@@ -48,5 +47,5 @@ def accept(
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():
         raise DocumentRejected(f"{source} is there already, and your account may not change documents.")
-    data = read(upload, source)
+    data = read_upload(upload, source)
     return submission.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)

@@ -109,19 +109,8 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
             Document.objects.select_for_update(of=("self",)).select_related("collection").get(pk=chunk.document_id)
         )
         statistics = lock_statistics(document.collection_id)
-        held = document.chunks.get(pk=chunk.pk)
-        now = NewChunk(
-            start=held.start,
-            end=held.end,
-            page=held.page,
-            heading_path=tuple(held.heading_path),
-            content=held.content,
-            content_hash=held.content_hash,
-            token_count=held.token_count,
-            questions=tuple(questions),
-            encoding=None,
-        )
-        count_lexemes([held.pk], sign=-1)
+        stored = document.chunks.get(pk=chunk.pk)
+        count_lexemes([stored.pk], sign=-1)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
@@ -135,18 +124,12 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 WHERE id = %(id)s
                 RETURNING length
                 """,
-                _terms(document, [(held.ordinal, now)])
-                | {
-                    "id": held.pk,
-                    "asked": list(questions),
-                    "k1": settings.BM25_K1,
-                    "b": settings.BM25_B,
-                    "reference_length": statistics.reference_length,
-                },
+                _terms(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
+                | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length},
             )
             length = cursor.fetchone()[0]
-        count_lexemes([held.pk], sign=1)
-        statistics.total_length += length - held.length
+        count_lexemes([stored.pk], sign=1)
+        statistics.total_length += length - stored.length
         statistics.version += 1
         statistics.save()
 
@@ -211,15 +194,23 @@ _VECTORS = """
 """
 
 
-def _terms(document: Document, added: Sequence[tuple[int, NewChunk]]) -> dict[str, Any]:
+def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
+    return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
+
+
+def _terms(document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]]) -> dict[str, Any]:
+    """The parameters of ``_VECTORS`` and of the weights, of (ordinal, headings, questions, content) rows."""
+    ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": document.collection.text_search_configuration,
         "title": expand_identifiers(document.title),
-        "headings": [expand_identifiers("\n".join(new.heading_path)) for _, new in added],
-        "questions": [expand_identifiers("\n".join(new.questions)) for _, new in added],
-        "contents": [expand_identifiers(new.content) for _, new in added],
-        "ordinals": [ordinal for ordinal, _ in added],
+        "headings": [expand_identifiers("\n".join(path)) for path in headings],
+        "questions": [expand_identifiers("\n".join(asked)) for asked in questions],
+        "contents": [expand_identifiers(content) for content in contents],
+        "ordinals": list(ordinals),
         "boosts": FIELD_BOOSTS,
+        "k1": settings.BM25_K1,
+        "b": settings.BM25_B,
     }
 
 
@@ -227,7 +218,7 @@ def _mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> f
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({_VECTORS}) AS fresh",
-            _terms(document, added),
+            _terms(document, _text_fields(added)),
         )
         return max(cursor.fetchone()[0] or 0.0, 1.0)
 
@@ -237,11 +228,9 @@ def _add(
 ) -> None:
     if not added:
         return
-    parameters = _terms(document, added) | {
+    parameters = _terms(document, _text_fields(added)) | {
         "document": document.pk,
         "collection": document.collection_id,
-        "k1": settings.BM25_K1,
-        "b": settings.BM25_B,
         "reference_length": statistics.reference_length,
         "starts": [new.start for _, new in added],
         "ends": [new.end for _, new in added],

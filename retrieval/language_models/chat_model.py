@@ -16,6 +16,7 @@ from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
 
 LARGEST_RESPONSE_BYTES = 256 * 1024
+MAX_TOKENS = 200
 
 
 class ChatModel:
@@ -34,18 +35,14 @@ class ChatModel:
         self._client: tuple[int, httpx2.Client] | None = None
 
     def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int = 200,
-        response_format: Mapping[str, Any] | None = None,
+        self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
     ) -> str:
         """What the model says, whole. Raises: ModelFailed, with a sentence for the operator."""
         body: dict[str, Any] = {
             "model": self.name,
             "messages": list(messages),
             "temperature": 0,
-            "max_tokens": max_tokens,
+            "max_tokens": MAX_TOKENS,
             "stream": False,
         }
         if response_format is not None:

@@ -11,20 +11,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 
 def new_mark(texts: Iterable[str]) -> str:
     """A mark that stands in none of the texts."""
-    held = "\n".join(texts)
-    while (mark := f"^{secrets.token_hex(2)}^") in held:
+    written = "\n".join(texts)
+    while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass
     return mark
 
 
-def marked(text: str, mark: str) -> str:
+def mark_sentences(text: str, mark: str) -> str:
     """The text with the mark and a space in front of every sentence and every line that holds something."""
-    begins = [start for start, _end, _break in spans(text, 0, len(text))]
+    begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
     marked_lines = []
     at = 0
     for line in text.split("\n"):

@@ -28,7 +28,7 @@ OPEN_SECONDS = 30.0
 TRIAL_SECONDS = 120.0
 
 
-class State(StrEnum):
+class BreakerState(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     TRYING = "trying"
@@ -61,11 +61,11 @@ class Breaker:
         BREAKER_OPEN.labels(part=part).set(0)
 
     @property
-    def state(self) -> State:
+    def state(self) -> BreakerState:
         with self._lock:
             if self._opened_at is None:
-                return State.CLOSED
-            return State.OPEN if self._clock() < self._opened_at + self._seconds else State.TRYING
+                return BreakerState.CLOSED
+            return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
         """Ask for a call; whoever may make it tells how it ended. Raises: Open."""
@@ -130,6 +130,6 @@ class Breaker:
 _BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
 
 
-def states() -> dict[str, State]:
+def states() -> dict[str, BreakerState]:
     """The state of each part that this process has a breaker for; a part that was never configured is missing."""
     return {part: breaker.state for part, breaker in sorted(_BREAKERS.items())}

@@ -34,7 +34,6 @@ class Room:
 
     path: Path
     free_bytes: int
-    total_bytes: int
 
 
 def rooms() -> list[Room]:
@@ -50,7 +49,7 @@ def rooms() -> list[Room]:
             continue  # made in the data directory by whoever writes there first
         if device not in found:
             free = os.statvfs(path)
-            found[device] = Room(path, free.f_bavail * free.f_frsize, free.f_blocks * free.f_frsize)
+            found[device] = Room(path, free.f_bavail * free.f_frsize)
     return list(found.values())
 
 

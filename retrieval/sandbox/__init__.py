@@ -3,8 +3,8 @@
 :func:`run` runs one function on one file; :func:`state` says how the sandbox of this process is doing.
 """
 
-from retrieval.sandbox.client import Source, State, StillWanted, run, state
-from retrieval.sandbox.confinement import Limits
+from retrieval.sandbox.client import SandboxState, Source, StillWanted, run, state
+from retrieval.sandbox.confinement import JobLimits
 from retrieval.sandbox.errors import (
     JobCancelled,
     JobCrashed,
@@ -18,12 +18,12 @@ __all__ = [
     "JobCancelled",
     "JobCrashed",
     "JobFailed",
+    "JobLimits",
     "LimitExceeded",
-    "Limits",
     "SandboxError",
+    "SandboxState",
     "SandboxUnavailable",
     "Source",
-    "State",
     "StillWanted",
     "run",
     "state",

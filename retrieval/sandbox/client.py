@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from retrieval.sandbox.confinement import Limits, missing_guards
+from retrieval.sandbox.confinement import JobLimits, missing_guards
 from retrieval.sandbox.errors import (
     JobCancelled,
     JobCrashed,
@@ -51,7 +51,7 @@ _GRACE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class State:
+class SandboxState:
     """What this process knows of its sandbox, for health checks and metrics."""
 
     missing_guards: tuple[str, ...] = ()
@@ -65,28 +65,28 @@ class State:
     """Why the last process could not be started, until one could be."""
 
 
-class _Template:
+class _TemplateProcess:
     """The template process of this process. Threads may share it; a fork of this process has its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self.state = State()
+        self.state = SandboxState()
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
         """Raises: SandboxUnavailable."""
         with self._lock:
             for _attempt in range(2):
                 try:
-                    socket.send_fds(self._started(), [message], descriptors)
+                    socket.send_fds(self._start(), [message], descriptors)
                     return
                 except OSError as error:
                     self.state.failure = str(error)
                     self._end()
             raise SandboxUnavailable(f"The process that reads files could not be started: {self.state.failure}")
 
-    def _started(self) -> socket.socket:
+    def _start(self) -> socket.socket:
         if self._control is not None and self._process is not None and self._process.poll() is None:
             return self._control
         if self._process is not None:
@@ -142,15 +142,15 @@ class _Template:
             self._process.returncode = 0  # not a child of this process: nothing to wait for
         self._lock = threading.Lock()
         self._control = self._process = None
-        self.state = State()
+        self.state = SandboxState()
 
 
-_template = _Template()
+_template = _TemplateProcess()
 os.register_at_fork(after_in_child=_template.forget)
 atexit.register(_template.end)
 
 
-def state() -> State:
+def state() -> SandboxState:
     """The state of this process's sandbox. Starts nothing."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
@@ -161,7 +161,7 @@ def run(
     target: str,
     source: Source,
     arguments: Mapping[str, Any],
-    limits: Limits,
+    limits: JobLimits,
     *,
     preload: Sequence[str] = (),
     still_wanted: StillWanted = lambda _elapsed: True,
@@ -185,7 +185,7 @@ def run(
     state.jobs += 1
     state.running += 1
     try:
-        with _opened(source) as data:
+        with _open(source) as data:
             return _run(message, data, limits, still_wanted)
     except LimitExceeded:
         state.limits_exceeded += 1
@@ -197,11 +197,11 @@ def run(
         state.running -= 1
 
 
-def _run(message: bytes, data: int, limits: Limits, still_wanted: StillWanted) -> tuple[Any, bytes]:
+def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[Any, bytes]:
     for is_last in (False, True):
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            result, result_end = _pipe(ours, theirs)
-            status, status_end = _pipe(ours, theirs)
+            result, result_end = _open_pipe(ours, theirs)
+            status, status_end = _open_pipe(ours, theirs)
             _template.send(message, [data, result_end, status_end])
             theirs.close()
             # Leaving this block closes our ends: whatever still runs is then killed.
@@ -212,11 +212,11 @@ def _run(message: bytes, data: int, limits: Limits, still_wanted: StillWanted) -
                 if is_last:
                     raise
                 continue
-            return _unpacked(frame, ended, limits)
+            return _unpack(frame, ended, limits)
     raise AssertionError("unreachable")
 
 
-def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+def _open_pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
     readable, writable = os.pipe()
     ours.callback(os.close, readable)
     theirs.callback(os.close, writable)
@@ -225,25 +225,25 @@ def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int
 
 
 @contextlib.contextmanager
-def _opened(source: Source) -> Iterator[int]:
+def _open(source: Source) -> Iterator[int]:
     """A descriptor of the file, at its beginning."""
     if isinstance(source, Path):
         with source.open("rb") as file:
             yield file.fileno()
         return
-    with _in_memory() as file:
+    with _open_in_memory() as file:
         file.write(source)
         file.seek(0)
         yield file.fileno()
 
 
-def _in_memory() -> Any:
+def _open_in_memory() -> Any:
     if hasattr(os, "memfd_create"):
         return open(os.memfd_create("document"), "w+b", buffering=0)
     return tempfile.TemporaryFile("w+b", buffering=0)
 
 
-def _collect(result: int, status: int, limits: Limits, still_wanted: StillWanted) -> tuple[bytes, dict[str, Any]]:
+def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, dict[str, Any]]:
     """What the job wrote, and how it ended."""
     started = time.monotonic()
     poll = select.poll()
@@ -255,7 +255,7 @@ def _collect(result: int, status: int, limits: Limits, still_wanted: StillWanted
     while unfinished:
         elapsed = time.monotonic() - started
         if elapsed > limits.seconds + (0 if result in unfinished else _GRACE_SECONDS):
-            raise _too_slow(limits)
+            raise _time_exceeded(limits)
         if not still_wanted(elapsed):
             raise JobCancelled("Nobody waits for it any more.")
         for descriptor, _ in poll.poll(1000 * min(_TICK_SECONDS, max(0.001, limits.seconds - elapsed))):
@@ -276,11 +276,11 @@ def _collect(result: int, status: int, limits: Limits, still_wanted: StillWanted
     return pieces[result].getvalue(), ended
 
 
-def _too_slow(limits: Limits) -> LimitExceeded:
+def _time_exceeded(limits: JobLimits) -> LimitExceeded:
     return LimitExceeded("time", f"took longer than {limits.seconds:g} s")
 
 
-def _unpacked(frame: bytes, ended: dict[str, Any], limits: Limits) -> tuple[Any, bytes]:
+def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any, bytes]:
     code = ended["code"]
     memory = LimitExceeded("memory", f"needed more than {limits.memory_mib:,} MiB of memory")
     if frame == OUT_OF_MEMORY:
@@ -288,7 +288,7 @@ def _unpacked(frame: bytes, ended: dict[str, Any], limits: Limits) -> tuple[Any,
     if code == -signal.SIGXCPU and limits.processor_seconds is not None:
         raise LimitExceeded("time", f"needed more than {limits.processor_seconds:g} s of processor time")
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
-        raise _too_slow(limits)
+        raise _time_exceeded(limits)
     if code == -signal.SIGKILL:
         # Nobody here killed it: the machine ran out of memory.
         raise memory

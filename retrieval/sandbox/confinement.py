@@ -139,7 +139,7 @@ _REFUSE = 0x00050000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JobLimits:
     """What one job may use. ``seconds`` is wall time; ``processor_seconds`` is as much, unless given."""
 
     memory_mib: int
@@ -148,7 +148,7 @@ class Limits:
     processor_seconds: float | None = None
 
 
-def confine(limits: Limits, parent: int) -> list[str]:
+def confine(limits: JobLimits, parent: int) -> list[str]:
     """Gives up everything the job does not need; the names of the guards that are in force.
 
     Raises: OSError when a limit cannot be set.
@@ -263,13 +263,7 @@ def _program(which: int, architecture: int) -> bytes:
         for numbers in calls.values():
             if (number := numbers[which]) is not None:
                 code += [(_EQUAL, 0, 1, number), answer]
-    code += [
-        (_EQUAL, 0, 4, _CLONE[which]),
-        (_LOAD, 0, 0, 16),
-        (_ANY_BIT, 0, 1, _CLONE_THREAD),
-        allow,
-        refuse,
-    ]
+    code += [(_EQUAL, 0, 4, _CLONE[which]), (_LOAD, 0, 0, 16), (_ANY_BIT, 0, 1, _CLONE_THREAD), allow, refuse]
     for call in (_OPEN[which], _OPENAT[which]):
         if call is not None:
             number, argument = call

@@ -20,7 +20,7 @@ import socket
 import sys
 from typing import Any
 
-from retrieval.sandbox.confinement import Limits, confine
+from retrieval.sandbox.confinement import JobLimits, confine
 
 LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
@@ -34,10 +34,10 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.dont_write_bytecode = True
     with socket.socket(fileno=descriptor) as control:
-        _Template(control).serve()
+        _JobServer(control).serve()
 
 
-class _Template:
+class _JobServer:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._poll = select.poll()
@@ -132,7 +132,7 @@ def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _keep_only(data, result)
-        guards = confine(Limits(**job["limits"]), parent)
+        guards = confine(JobLimits(**job["limits"]), parent)
         try:
             head, body = _call(job, guards)
         except MemoryError:

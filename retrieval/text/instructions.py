@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from retrieval.text.instruction_rules import RULES, SUSPECT
-from retrieval.text.sentences import spans
+from retrieval.text.sentences import split_sentences
 
 # Grows with the rules.
 INSTRUCTION_RULES_VERSION = 1
@@ -29,17 +29,17 @@ class Instruction:
     rule: str
 
 
-def instructions_in(text: str) -> list[Instruction]:
+def find_instructions(text: str) -> list[Instruction]:
     """The sentences, list items and lines of the text that instruct a model, in order."""
-    return [Instruction(start, end, rule) for start, end in _pieces(text) if (rule := rule_of(text[start:end]))]
+    return [Instruction(start, end, rule) for start, end in _pieces(text) if (rule := match_rule(text[start:end]))]
 
 
-def as_rows(found: Sequence[Instruction]) -> list[list[int | str]]:
+def to_rows(found: Sequence[Instruction]) -> list[list[int | str]]:
     """The first of them as they are stored: [start, end, rule]."""
     return [[each.start, each.end, each.rule] for each in found[:MOST_SHOWN]]
 
 
-def rule_of(sentence: str) -> str:
+def match_rule(sentence: str) -> str:
     """The rule by which a sentence instructs a model; empty for none."""
     if not SUSPECT.search(sentence):
         return ""
@@ -50,13 +50,13 @@ def without_instructions(text: str, replacement: str) -> str:
     """The text with ``replacement`` in place of each sentence that instructs a model."""
     kept = []
     begin = 0
-    for found in instructions_in(text):
+    for found in find_instructions(text):
         kept += [text[begin : found.start], replacement]
         begin = found.end
     return "".join([*kept, text[begin:]])
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    for start, end, _break in spans(text, 0, len(text)):
+    for start, end, _break in split_sentences(text, 0, len(text)):
         for begin in range(start, end, _LONGEST):
             yield begin, min(end, begin + _LONGEST)

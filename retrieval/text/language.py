@@ -15,14 +15,17 @@ _COMMON = {
     "en": _words(
         """
         the and of to that this with for are you your not from have has be by as it its can will would should which
-        when how what does do did if but they there their been were or at these those than then
+        when how what does do did if but they there their been were or at these those than then who why many much his
+        her she he more most some any about after into between during such only my our could while both other where
+        whose
         """
     ),
     "nl": _words(
         """
         het een van niet zijn voor met ook aan wordt worden deze dit maar naar bij kan kunnen heeft hebben je jij u
         uw ik wij jullie dan dat deze door om te wat welke waar wanneer hoe geen uit moet mag zich onze ons de zo
-        nog wel er
+        nog wel er wie waarom hoeveel waren werd werden toen haar hun hij zij ze bij tot tussen tegen tijdens zonder
+        volgens andere meer veel alle mijn op daar hier zou zouden iemand iets wil moeten mogen waarvan waarin
         """
     ),
 }

@@ -30,7 +30,7 @@ _ABBREVIATION = re.compile(
 )
 
 
-def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
+def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
     """The sentences, list items and paragraphs of ``text[start:end]`` in order, each with the break before it.
 
     They hold every non-space character, never overlap, and neither begin nor end with white space. The first one's
@@ -41,15 +41,15 @@ def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
         cut = match.start() if match["space"] is None else match.start("space")
         if match["space"] is not None and _is_abbreviation(text, begin, cut):
             continue
-        stripped = _stripped(text, begin, cut)
-        if stripped:
-            yield (*stripped, kind)
+        first, last = strip_range(text, begin, cut)
+        if first < last:
+            yield first, last, kind
             kind = Break.NONE
         kind = max(kind, Break.PARAGRAPH if match["paragraph"] is not None else Break.SENTENCE)
         begin = match.end()
-    stripped = _stripped(text, begin, end)
-    if stripped:
-        yield (*stripped, kind)
+    first, last = strip_range(text, begin, end)
+    if first < last:
+        yield first, last, kind
 
 
 def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
@@ -60,9 +60,10 @@ def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
     return bool(_ABBREVIATION.search(text[max(begin, cut - 12) : cut - 1]))
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
+def strip_range(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range without the white space at its ends; of length 0 when it holds nothing else."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
-    return (start, end) if start < end else None
+    return start, end

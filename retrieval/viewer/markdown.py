@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from retrieval.ingest.extraction.lines import line_starts
+from retrieval.ingest.extraction.lines import find_line_starts
 from retrieval.viewer.markdown_marks import Mark, parse
 from retrieval.viewer.safe_markdown import SafeRenderer, is_web_or_mail_address, safe_markdown
 
@@ -34,7 +34,7 @@ class RenderedMarkdown:
     shows_passage: bool
 
 
-def rendered(
+def render_document(
     text: str,
     *,
     body_start: int = 0,
@@ -50,23 +50,23 @@ def rendered(
     ``source``, if ``hrefs`` knows it; links to nowhere become plain words, images their descriptions. With
     ``line_breaks`` each line end in a paragraph is one on the page.
     """
-    front = _front_matter(text[:body_start], passage)
+    front = _render_front_matter(text[:body_start], passage)
     body = text[body_start:]
     marks = []
     if passage and passage[1] > body_start:
         marks = [Mark(passage[0] - body_start, passage[1] - body_start, id="" if "<mark" in front else "passage")]
     env: dict[str, object] = {_LINE_BREAKS: line_breaks}
     tokens = parse(_MARKDOWN, body, marks, env)
-    starts = line_starts(body)
+    starts = find_line_starts(body)
     sections = _name_headings(tokens, starts, body_start)
-    _lead_links(tokens, source, sections, hrefs)
+    _resolve_links(tokens, source, sections, hrefs)
     parts = [front] if front else []
-    for group in _groups(tokens, starts):
+    for group in _group_tokens(tokens, starts):
         parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
     return RenderedMarkdown(tuple(parts), any("<mark" in part for part in parts))
 
 
-def _front_matter(text: str, passage: tuple[int, int] | None) -> str:
+def _render_front_matter(text: str, passage: tuple[int, int] | None) -> str:
     if not text:
         return ""
     start, end = passage or (0, 0)
@@ -93,13 +93,13 @@ def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: i
     return anchors
 
 
-def _lead_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
+def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
     """Gives links the addresses that a reader can follow; the words of others stay."""
     inlines = [token for token in tokens if token.type == "inline" and token.children]
     written = {
         str(child.attrs["href"]) for token in inlines for child in token.children or () if child.type == "link_open"
     }
-    beside = {href: path for href in written if (path := _source_of(href, source))}
+    beside = {href: path for href in written if (path := _find_source(href, source))}
     known = hrefs(set(beside.values())) if beside else {}
     for token in inlines:
         kept: list[Token] = []
@@ -123,7 +123,7 @@ def _lead_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str
         token.children = kept
 
 
-def _source_of(href: str, source: str) -> str:
+def _find_source(href: str, source: str) -> str:
     """The source that a relative link names, seen from the document with ``source``; empty for other links."""
     try:
         parts = urlsplit(href)
@@ -138,7 +138,7 @@ def _source_of(href: str, source: str) -> str:
 # HTML ----------------------------------------------------------------------------------------------------------------
 
 
-class _Renderer(SafeRenderer):
+class _DocumentRenderer(SafeRenderer):
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
             return super().link_open(tokens, idx, options, env)
@@ -157,7 +157,7 @@ class _Renderer(SafeRenderer):
         return html.replace("<pre ", f'<pre data-language="{escape(language[0])}" ', 1) if language else html
 
 
-def _groups(tokens: Sequence[Token], starts: Sequence[int]) -> list[list[Token]]:
+def _group_tokens(tokens: Sequence[Token], starts: Sequence[int]) -> list[list[Token]]:
     groups: list[list[Token]] = [[]]
     size = 0
     for token in tokens:
@@ -171,6 +171,6 @@ def _groups(tokens: Sequence[Token], starts: Sequence[int]) -> list[list[Token]]
     return groups if groups[0] else []
 
 
-_MARKDOWN = safe_markdown(top_heading=2, renderer=_Renderer).enable("image")
+_MARKDOWN = safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
 # Where a link may lead is decided when all of them are known.
 _MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

@@ -1,9 +1,9 @@
-"""Markdown rendered with ranges of its source marked. Imports no Django.
+"""Markdown rendered with ranges of its source marked. PURE.
 
 The source is parsed as it is, and the marks are put between the tokens: what a reader sees is the same with and without
 them, an element is never crossed, and no sign in a document can be taken for one.
 
-    markdown.use(marked_ranges)
+    markdown.use(mark_ranges)
     render(markdown, text, [Mark(120, 180, id="passage")])
 """
 
@@ -23,14 +23,15 @@ from markdown_it.rules_core import inline as parse_inlines
 from markdown_it.rules_inline import fragments_join
 from markdown_it.token import Token
 
+from retrieval.text.sentences import strip_range
 from retrieval.viewer.markdown_places import (
-    Place,
-    PlacedState,
-    Span,
-    cell_places,
-    line_places,
-    overlaps,
-    without_blank_gaps,
+    LocatingState,
+    MarkedSpan,
+    SourcePlace,
+    find_overlaps,
+    join_over_blanks,
+    locate_cell,
+    locate_lines,
 )
 
 _MARKS = "marks"
@@ -61,7 +62,7 @@ def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableM
 
     A mark that reaches beyond the text is cut; one on signs alone, which nobody sees, leaves none. Marks may overlap:
     those given first are the outer ones. Code is not marked where ``markdown`` has a highlighter of its own.
-    Raises: ValueError when ``markdown`` does not use :func:`marked_ranges`.
+    Raises: ValueError when ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
@@ -69,20 +70,20 @@ def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableM
 
 def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any]) -> list[Token]:
     """The tokens that :func:`render` renders."""
-    env[_MARKS] = _Marks([_fitted(mark, text) for mark in marks])
+    env[_MARKS] = _Marks([_fit_mark(mark, text) for mark in marks])
     tokens = markdown.parse(text, env)
     if env.pop(_MARKS, None) is not None:
-        raise ValueError("This MarkdownIt does not use marked_ranges.")
+        raise ValueError("This MarkdownIt does not use mark_ranges.")
     return tokens
 
 
-def marked_ranges(markdown: MarkdownIt) -> None:
+def mark_ranges(markdown: MarkdownIt) -> None:
     """A markdown-it plugin: lets :func:`render` mark what ``markdown`` renders. Without marks it changes nothing."""
     markdown.core.ruler.at("inline", _parse_inlines)
     renderer = markdown.renderer
     assert isinstance(renderer, RendererHTML)
     for name in _CODE:
-        renderer.rules[name] = _with_marks(renderer.rules[name])  # type: ignore[assignment]
+        renderer.rules[name] = _wrap_code_rule(renderer.rules[name])  # type: ignore[assignment]
 
 
 # Marks ---------------------------------------------------------------------------------------------------------------
@@ -94,7 +95,9 @@ class _Marks:
     def __init__(self, marks: Sequence[Mark]) -> None:
         self._marks = marks
         self._opened: set[int] = set()
-        self.spans = [Span(mark.start, mark.end, number) for number, mark in enumerate(marks) if mark.start < mark.end]
+        self.spans = [
+            MarkedSpan(mark.start, mark.end, number) for number, mark in enumerate(marks) if mark.start < mark.end
+        ]
 
     def opening(self, number: int) -> Token:
         mark = self._marks[number]
@@ -110,19 +113,15 @@ class _Marks:
         return Token("range_close", self._marks[number].tag, -1)
 
 
-def _fitted(mark: Mark, text: str) -> Mark:
+def _fit_mark(mark: Mark, text: str) -> Mark:
     """The mark without blanks at its ends, at the offsets that hold after the parser has made all line ends one
     character."""
-    start, end = max(mark.start, 0), min(mark.end, len(text))
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
+    start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
     return Mark(start, max(start, end), mark.attributes, mark.id, mark.tag)
 
 
-def _runs(length: int, spans: Sequence[Span]) -> list[tuple[int, int, tuple[int, ...]]]:
+def _cut_at_marks(length: int, spans: Sequence[MarkedSpan]) -> list[tuple[int, int, tuple[int, ...]]]:
     """The text in pieces, each with the numbers of the marks that cover it."""
     cuts = sorted({0, length, *(cut for span in spans for cut in (span.start, span.end) if 0 <= cut <= length)})
     return [
@@ -146,14 +145,14 @@ def _parse_inlines(state: StateCore) -> None:
         if token.type != "inline":
             if touching and token.map:
                 first = token.map[0] + (token.type == "fence")
-                places = line_places(token.content, lines.between(first, token.map[1]))
-                spans = without_blank_gaps(token.content, overlaps(places, touching))
-                token.meta[_MARKS] = _in_code(token.content, spans, marks)
+                places = locate_lines(token.content, lines.between(first, token.map[1]))
+                spans = join_over_blanks(token.content, find_overlaps(places, touching))
+                token.meta[_MARKS] = _render_code(token.content, spans, marks)
             continue
         spans = []
         if touching:
             places = lines.places(token, state.tokens[at - 1])
-            spans = without_blank_gaps(token.content, overlaps(places, touching))
+            spans = join_over_blanks(token.content, find_overlaps(places, touching))
         token.children = [] if token.children is None else token.children
         if spans:
             _parse_marked(token.content, state, token.children, spans, marks)
@@ -175,18 +174,18 @@ class SourceLines:
         """The lines, each with where it starts."""
         return list(zip(self._starts[first:last], self._lines[first:last], strict=False))
 
-    def places(self, inline: Token, opening: Token) -> list[Place]:
+    def places(self, inline: Token, opening: Token) -> list[SourcePlace]:
         """The places of an inline token's content, asked for in order; ``opening`` is the token before it."""
         if inline.map is None:
             return []
         if opening.type not in _CELLS:
-            return line_places(inline.content, self.between(*inline.map))
+            return locate_lines(inline.content, self.between(*inline.map))
         row = inline.map[0]
         self._row, column = row, self._column if row == self._row else 0
-        places, self._column = cell_places(inline.content, *self.between(row, row + 1)[0], column)
+        places, self._column = locate_cell(inline.content, *self.between(row, row + 1)[0], column)
         return places
 
-    def touching(self, token: Token, spans: Sequence[Span]) -> list[Span]:
+    def touching(self, token: Token, spans: Sequence[MarkedSpan]) -> list[MarkedSpan]:
         """The spans that touch the lines of a block."""
         if token.map is None:
             return []
@@ -194,20 +193,22 @@ class SourceLines:
         return [span for span in spans if span.start < end and start < span.end]
 
 
-def _parse_marked(content: str, state: StateCore, tokens: list[Token], spans: Sequence[Span], marks: _Marks) -> None:
+def _parse_marked(
+    content: str, state: StateCore, tokens: list[Token], spans: Sequence[MarkedSpan], marks: _Marks
+) -> None:
     """As ``ParserInline.parse``, with the marks put in before neighbouring texts become one."""
-    inline = PlacedState(content, state.md, state.env, tokens)
+    inline = LocatingState(content, state.md, state.env, tokens)
     state.md.inline.tokenize(inline)
     rules = state.md.inline.ruler2.getRules("")
     for rule in rules:
         if rule is fragments_join:
-            _put_in(inline, spans, marks)
+            _insert_marks(inline, spans, marks)
         rule(inline)
     if fragments_join not in rules:
-        _put_in(inline, spans, marks)
+        _insert_marks(inline, spans, marks)
 
 
-def _put_in(inline: PlacedState, spans: Sequence[Span], marks: _Marks) -> None:
+def _insert_marks(inline: LocatingState, spans: Sequence[MarkedSpan], marks: _Marks) -> None:
     found: list[Token] = []
     opened: tuple[int, ...] = ()
 
@@ -218,12 +219,12 @@ def _put_in(inline: PlacedState, spans: Sequence[Span], marks: _Marks) -> None:
             found.extend(marks.opening(number) for number in numbers)
             opened = numbers
 
-    for token, places in list(inline.placed()):
+    for token, places in list(inline.locate_tokens()):
         if token.nesting or token.type == "html_inline":
             switch(())
             found.append(token)
         elif token.type in ("text", "code_inline"):
-            runs = _runs(len(token.content), overlaps(places, spans))
+            runs = _cut_at_marks(len(token.content), find_overlaps(places, spans))
             if token.type == "text" and len(runs) > 1:
                 for start, end, numbers in runs:
                     switch(numbers)
@@ -231,7 +232,7 @@ def _put_in(inline: PlacedState, spans: Sequence[Span], marks: _Marks) -> None:
                 continue
             if len(runs) > 1:
                 switch(())
-                token.meta[_MARKS] = _in_code(token.content, overlaps(places, spans), marks)
+                token.meta[_MARKS] = _render_code(token.content, find_overlaps(places, spans), marks)
             elif runs:
                 switch(runs[0][2])
             found.append(token)
@@ -245,10 +246,10 @@ def _put_in(inline: PlacedState, spans: Sequence[Span], marks: _Marks) -> None:
 # Code ----------------------------------------------------------------------------------------------------------------
 
 
-def _in_code(content: str, spans: Sequence[Span], marks: _Marks) -> str:
+def _render_code(content: str, spans: Sequence[MarkedSpan], marks: _Marks) -> str:
     """The HTML of code with its marks: its renderers know text alone."""
     html = []
-    for start, end, numbers in _runs(len(content), spans):
+    for start, end, numbers in _cut_at_marks(len(content), spans):
         opening, closing = (
             "".join(RendererHTML.renderToken(_TAGS, [token], 0, {}, {}) for token in tokens)  # type: ignore[arg-type]
             for tokens in ([marks.opening(n) for n in numbers], [marks.closing(n) for n in reversed(numbers)])
@@ -260,7 +261,7 @@ def _in_code(content: str, spans: Sequence[Span], marks: _Marks) -> str:
 _TAGS = RendererHTML()
 
 
-def _with_marks(plain: Callable[..., str]) -> Callable[..., str]:
+def _wrap_code_rule(plain: Callable[..., str]) -> Callable[..., str]:
     """A rule of a renderer that shows what ``plain`` shows, with the code's marks in it."""
 
     def render_code(tokens: Sequence[Token], idx: int, *rest: Any) -> str:

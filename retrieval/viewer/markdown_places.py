@@ -1,4 +1,4 @@
-"""Where the visible text of Markdown stands in its source. Imports no Django.
+"""Where the visible text of Markdown stands in its source. PURE.
 
 The parser keeps lines for blocks and nothing for what is inside them; here it is watched while it works, so what it
 finds stays what it would have found.
@@ -20,7 +20,7 @@ _FROM_SIGNS = {"text": 1, "em_open": 1, "em_close": 1, "strong_open": 1, "strong
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """``text[offset : offset + length]`` comes from ``source[start:end]``, character by character when both are as
     long; else the whole from the whole, as ``&`` comes from ``&amp;``."""
 
@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MarkedSpan:
     """``text[start:end]`` lies in the range with this number."""
 
     start: int
@@ -39,7 +39,7 @@ class Span:
     number: int
 
 
-def overlaps(places: Sequence[Place], ranges: Sequence[Span]) -> list[Span]:
+def find_overlaps(places: Sequence[SourcePlace], ranges: Sequence[MarkedSpan]) -> list[MarkedSpan]:
     """Which parts of the text the ``ranges`` of its source cover, by range and then by start."""
     found = []
     for span in ranges:
@@ -49,17 +49,17 @@ def overlaps(places: Sequence[Place], ranges: Sequence[Span]) -> list[Span]:
             first, last = 0, place.length
             if place.length == place.end - place.start:
                 first, last = max(span.start - place.start, 0), min(span.end, place.end) - place.start
-            found.append(Span(place.offset + first, place.offset + last, span.number))
+            found.append(MarkedSpan(place.offset + first, place.offset + last, span.number))
     return found
 
 
-def without_blank_gaps(text: str, spans: Sequence[Span]) -> list[Span]:
+def join_over_blanks(text: str, spans: Sequence[MarkedSpan]) -> list[MarkedSpan]:
     """The spans, those of one range joined where only blanks stand between them."""
-    joined: list[Span] = []
+    joined: list[MarkedSpan] = []
     for span in spans:
         last = joined[-1] if joined else None
         if last and last.number == span.number and not text[last.end : span.start].strip(_BLANKS):
-            joined[-1] = Span(last.start, max(last.end, span.end), span.number)
+            joined[-1] = MarkedSpan(last.start, max(last.end, span.end), span.number)
         else:
             joined.append(span)
     return joined
@@ -68,7 +68,7 @@ def without_blank_gaps(text: str, spans: Sequence[Span]) -> list[Span]:
 # Blocks --------------------------------------------------------------------------------------------------------------
 
 
-def line_places(content: str, lines: Sequence[tuple[int, str]]) -> list[Place]:
+def locate_lines(content: str, lines: Sequence[tuple[int, str]]) -> list[SourcePlace]:
     """The places of a block's ``content`` in the source ``lines`` it was taken from, each with where it starts.
 
     What stands before a line (quotation signs, indentation) and around it (the signs of a heading) is no part of it.
@@ -81,14 +81,14 @@ def line_places(content: str, lines: Sequence[tuple[int, str]]) -> list[Place]:
             at = source.rfind(words)
             begins = offset + len(line) - len(line.lstrip(_BLANKS))
             if at >= 0:
-                places.append(Place(begins, len(words), start + at, start + at + len(words)))
+                places.append(SourcePlace(begins, len(words), start + at, start + at + len(words)))
             else:
-                places.append(Place(begins, len(words), start, start + len(source)))
+                places.append(SourcePlace(begins, len(words), start, start + len(source)))
         offset += len(line) + 1
     return places
 
 
-def cell_places(content: str, start: int, source: str, column: int) -> tuple[list[Place], int]:
+def locate_cell(content: str, start: int, source: str, column: int) -> tuple[list[SourcePlace], int]:
     """The places of a table cell's ``content`` in its row, from ``column`` on, and the column behind it."""
     written = content.replace("|", "\\|")
     at = source.find(written, column)
@@ -98,9 +98,9 @@ def cell_places(content: str, start: int, source: str, column: int) -> tuple[lis
     offset, position = 0, start + at
     for number, part in enumerate(content.split("|")):
         if number:
-            places.append(Place(offset, 1, position, position + 2))
+            places.append(SourcePlace(offset, 1, position, position + 2))
             offset, position = offset + 1, position + 2
-        places.append(Place(offset, len(part), position, position + len(part)))
+        places.append(SourcePlace(offset, len(part), position, position + len(part)))
         offset, position = offset + len(part), position + len(part)
     return places, at + len(written)
 
@@ -108,7 +108,7 @@ def cell_places(content: str, start: int, source: str, column: int) -> tuple[lis
 # Inlines -------------------------------------------------------------------------------------------------------------
 
 
-class PlacedState(StateInline):
+class LocatingState(StateInline):
     """A parse of inline Markdown that remembers where each token was written."""
 
     def __init__(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> None:
@@ -138,12 +138,12 @@ class PlacedState(StateInline):
         self._positions.append(self.pos)
         return len(self._positions) - 1
 
-    def placed(self) -> Iterator[tuple[Token, list[Place]]]:
+    def locate_tokens(self) -> Iterator[tuple[Token, list[SourcePlace]]]:
         """Each token of the finished parse with its places, in order."""
         ends = self._ends()
         behind = 0
         for token in self.tokens:
-            places: list[Place] = []
+            places: list[SourcePlace] = []
             offset = 0
             for which, count in self._origins.get(id(token), ()):
                 start, end = self._positions[which], ends[which]
@@ -157,7 +157,7 @@ class PlacedState(StateInline):
                     behind = end = start + length
                 elif count < 0 and not text and token.type in _FROM_SIGNS:
                     behind = max(start, behind) + _FROM_SIGNS[token.type]
-                places.append(Place(offset, length, start, end))
+                places.append(SourcePlace(offset, length, start, end))
                 offset += length
             yield token, places
 

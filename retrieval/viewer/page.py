@@ -16,20 +16,14 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
-from retrieval.ingest.extraction.detection import CSV, DOCX, HTML, JSON, JSON_LINES, MARKDOWN, PDF, PLAIN, RST, TSV
-from retrieval.ingest.extraction.markdown import front_matter
+from retrieval.ingest.extraction.markdown import parse_front_matter
+from retrieval.ingest.formats import View, view_of
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import code, markdown, pdf_pages, plain_text
-from retrieval.viewer.highlighting import coloured_in_sandbox
-from retrieval.viewer.plain_text import Section
+from retrieval.viewer.plain_text import Heading
 
 logger = logging.getLogger(__name__)
 
-# What extraction made of a web page or a Word file is Markdown too.
-_MARKDOWN = frozenset({MARKDOWN, HTML, DOCX})
-_TABULAR = frozenset({CSV, TSV, JSON, JSON_LINES})
-_PROSE = _MARKDOWN | {"", PLAIN, RST, PDF}
-_HARD_WRAPPED = frozenset({PDF, PLAIN})
 _OUTLINE_ENTRIES = 150
 # Half a second for each million characters of prose; what may be markup costs a hundred times as much.
 _RENDERED_CHARACTERS = 1_000_000
@@ -44,41 +38,44 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
     the rendered one (``view=text``). What it names wrongly is passed over.
     """
     text = served.text
-    passage = plain_text.passage(text, query.get("start"), query.get("end"))
-    kind = document.media_type
-    is_code = kind not in _PROSE and kind not in _TABULAR
-    sections = [Section(start, level, title) for start, level, title in served.sections]
+    passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
+    view = view_of(document.media_type)
+    is_code = view is View.CODE
+    sections = [Heading(start, level, title) for start, level, title in served.sections]
     context: dict[str, Any] = {
         "has_text": True,
         "marked": passage,
         "is_code": is_code,
-        "is_tabular": kind in _TABULAR,
-        "outline": _outline(sections, passage),
+        "is_tabular": view is View.RECORDS,
+        "outline": _build_outline(sections, passage),
     }
     if passage:
         context |= {
-            "above": plain_text.headings_above(sections, passage[0]),
-            "page": plain_text.page_of(served.pages, passage[0]),
-            "first_line": plain_text.line_of(text, passage[0]) if is_code else None,
+            "above": plain_text.find_headings_above(sections, passage[0]),
+            "page": plain_text.page_number(served.pages, passage[0]),
+            "first_line": plain_text.line_number(text, passage[0]) if is_code else None,
         }
-    if kind in _MARKDOWN:
-        context |= _markdown(document, text, passage, wants_text=query.get("view") == "text")
+    if view in (View.MARKDOWN, View.CONVERTED):
+        wants_text = query.get("view") == "text"
+        context |= _markdown_context(
+            document, text, passage, is_converted=view is View.CONVERTED, wants_text=wants_text
+        )
     if is_code:
         name = PurePath(document.source).name
-        parts = code.numbered_lines(text, name, passage, _("Line {}"), coloured_in_sandbox)
+        parts = code.render_lines(text, name, passage, _("Line {}"), code.colour_in_sandbox)
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
     elif "rendered_parts" not in context:
-        if kind in _HARD_WRAPPED:
-            text = plain_text.unwrapped(text, sections)
-        context["parts"] = plain_text.parts(
-            plain_text.pieces(text, pages=served.pages, sections=sections, marked=passage)
+        if view in (View.PROSE, View.PRINTED):
+            text = plain_text.unwrap_lines(text, sections)
+        context["parts"] = plain_text.group_runs(
+            plain_text.cut_runs(text, pages=served.pages, sections=sections, marked=passage)
         )
-    if kind == PDF and served.pages:
-        context["printed"] = _printed_page(document, served, passage, query.get("page"))
+    if view is View.PRINTED and served.pages:
+        context["printed"] = _printed_context(document, served, passage, query.get("page"))
     return context
 
 
-def _outline(sections: list[Section], marked: tuple[int, int] | None) -> list[Section]:
+def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> list[Heading]:
     """The headings to navigate by: as many levels as fit; the one the passage stands under is current."""
     if not sections:
         return []
@@ -87,13 +84,13 @@ def _outline(sections: list[Section], marked: tuple[int, int] | None) -> list[Se
         if len(shown) <= _OUTLINE_ENTRIES:
             break
     shown = shown[:_OUTLINE_ENTRIES]
-    above = plain_text.headings_above(shown, marked[0]) if marked else []
+    above = plain_text.find_headings_above(shown, marked[0]) if marked else []
     current = above[-1].start if above else None
     top = min((section.level for section in shown), default=1)
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
 
 
-def _query(passage: tuple[int, int] | None, **more: object) -> str:
+def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
     places = {"start": passage[0], "end": passage[1]} if passage else {}
     return "?" + urlencode({**places, **more})
 
@@ -101,12 +98,14 @@ def _query(passage: tuple[int, int] | None, **more: object) -> str:
 # Markdown ------------------------------------------------------------------------------------------------------------
 
 
-def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *, wants_text: bool) -> dict[str, Any]:
+def _markdown_context(
+    document: Document, text: str, passage: tuple[int, int] | None, *, is_converted: bool, wants_text: bool
+) -> dict[str, Any]:
     """The parts of the page, or the sentence why there are none, and the addresses of both views."""
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
-        "rendered_href": _query(passage) + jump,
-        "text_href": _query(passage, view="text") + jump,
+        "rendered_href": _query_string(passage) + jump,
+        "text_href": _query_string(passage, view="text") + jump,
     }
     if wants_text:
         return context
@@ -118,13 +117,13 @@ def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *,
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
-    page = markdown.rendered(
+    page = markdown.render_document(
         text,
-        body_start=front_matter(text)[1] if document.media_type == MARKDOWN else 0,
+        body_start=0 if is_converted else parse_front_matter(text)[1],
         passage=passage,
         source=document.source,
         hrefs=hrefs,
-        line_breaks=document.media_type != MARKDOWN,
+        line_breaks=is_converted,
     )
     if passage and not page.shows_passage:
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
@@ -134,12 +133,12 @@ def _markdown(document: Document, text: str, passage: tuple[int, int] | None, *,
 # PDF -----------------------------------------------------------------------------------------------------------------
 
 
-def _printed_page(
+def _printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
 ) -> dict[str, Any]:
     """One page as it is printed: the one that is asked for, else the passage's, else the first."""
     pages = {number: (start, end) for number, start, end in served.pages}
-    number = plain_text.page_of(served.pages, passage[0]) if passage else None
+    number = plain_text.page_number(served.pages, passage[0]) if passage else None
     if wanted and wanted.isdecimal() and len(wanted) < 7 and int(wanted) in pages:
         number = int(wanted)
     number = number or next(iter(pages))
@@ -147,8 +146,8 @@ def _printed_page(
         "number": number,
         "count": len(pages),
         "is_open": bool(passage or wanted),
-        "previous": _page_href(pages, number - 1, passage),
-        "next": _page_href(pages, number + 1, passage),
+        "previous": _page_address(pages, number - 1, passage),
+        "next": _page_address(pages, number + 1, passage),
     }
     if document.content_hash != served.content_hash:
         return printed | {"problem": _("A new version of the file is being read; its pages can be seen after that.")}
@@ -157,7 +156,7 @@ def _printed_page(
     words = served.text[first : max(first, last)]
     try:
         before = served.text[start:first]
-        layout = pdf_pages.layout(file_of(document), number, words, before, served.content_hash)
+        layout = pdf_pages.measure_page(file_of(document), number, words, before, served.content_hash)
     except pdf_pages.PageBusy:
         return printed | {
             "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
@@ -176,8 +175,8 @@ def _printed_page(
     }
 
 
-def _page_href(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
-    return f"{_query(passage, page=number)}#page-{number}" if number in pages else ""
+def _page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
+    return f"{_query_string(passage, page=number)}#page-{number}" if number in pages else ""
 
 
 def file_of(document: Document) -> pdf_pages.Source:

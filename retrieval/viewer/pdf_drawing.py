@@ -28,7 +28,7 @@ class CannotDraw(Exception):
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
     """The picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
     with _page(file, number) as page:
-        _width, _height, scale = _size(page)
+        _width, _height, scale = _picture_size(page)
         bitmap = page.render(scale=scale, may_draw_forms=False)
         image = bitmap.to_pil().convert("RGB")
     out = io.BytesIO()
@@ -41,9 +41,9 @@ def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dic
     ``expected`` letters and digits before it. Raises: CannotDraw.
     """
     with _page(file, number) as page:
-        width, height, _scale = _size(page)
+        width, height, _scale = _picture_size(page)
         boxes: list[FoundBox] = []
-        for box in _boxes(page, words, expected) if words.strip() else ():
+        for box in _find_boxes(page, words, expected) if words.strip() else ():
             boxes.append(box)
             if len(boxes) == MOST_BOXES:
                 break
@@ -64,29 +64,29 @@ def _page(file: BinaryIO, number: int) -> Iterator[Any]:
         raise CannotDraw(f"Page {number} cannot be read: {error}") from error
 
 
-def _size(page: Any) -> tuple[int, int, float]:
+def _picture_size(page: Any) -> tuple[int, int, float]:
     """Width and height of the picture in pixels, and pixels for each point."""
     width, height = (max(float(side), 1.0) for side in page.get_size())
     scale = min(WIDTH_PIXELS / width, (MOST_PIXELS / (width * height)) ** 0.5)
     return max(1, round(width * scale)), max(1, round(height * scale)), scale
 
 
-def _boxes(page: Any, words: str, expected: int) -> Iterator[FoundBox]:
+def _find_boxes(page: Any, words: str, expected: int) -> Iterator[FoundBox]:
     """One box for each line of the words, or fewer where the file writes lines together."""
     textpage = page.get_textpage()
     count = pdfium_c.FPDFText_CountChars(textpage)
     characters = [chr(pdfium_c.FPDFText_GetUnicode(textpage, index)) for index in range(max(count, 0))]
-    found = find(characters, words, expected)
+    found = find_words(characters, words, expected)
     if found is None:
         return
     first, last = found
     for index in range(pdfium_c.FPDFText_CountRects(textpage, first, last - first)):
         sides = [c_double() for _side in range(4)]
         if pdfium_c.FPDFText_GetRect(textpage, index, *map(byref, sides)):
-            yield _box(page, *(side.value for side in sides))
+            yield _to_device(page, *(side.value for side in sides))
 
 
-def _box(page: Any, left: float, top: float, right: float, bottom: float) -> FoundBox:
+def _to_device(page: Any, left: float, top: float, right: float, bottom: float) -> FoundBox:
     corners = []
     for x, y in ((left, top), (right, bottom)):
         at = c_int(), c_int()
@@ -100,32 +100,32 @@ def _box(page: Any, left: float, top: float, right: float, bottom: float) -> Fou
     return x - margin, y - margin, width + 2 * margin, height + 2 * margin
 
 
-def find(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
+def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
     """Where in ``characters`` the words stand, as first and one behind last; of several places the one nearest to
     where ``expected`` letters and digits end. None when they stand nowhere.
 
     Only letters and digits count, in one case and form, because the text of a document is written otherwise than its
     file: words are joined at line ends, ligatures taken apart.
     """
-    wanted = plain(words)
+    letters = keep_letters(words)
     page: list[str] = []
     origins: list[int] = []
     for index, character in enumerate(characters):
-        for letter in plain(character):
+        for letter in keep_letters(character):
             page.append(letter)
             origins.append(index)
     text = "".join(page)
     best = None
-    at = text.find(wanted) if wanted else -1
+    at = text.find(letters) if letters else -1
     while at >= 0 and (best is None or abs(at - expected) < abs(best - expected)):
         best = at
-        at = text.find(wanted, at + 1)
+        at = text.find(letters, at + 1)
     if best is None:
         return None
-    return origins[best], origins[best + len(wanted) - 1] + 1
+    return origins[best], origins[best + len(letters) - 1] + 1
 
 
-def plain(text: str) -> str:
+def keep_letters(text: str) -> str:
     """The letters and digits of ``text``, in one case and form."""
     return "".join(
         part for character in text for part in unicodedata.normalize("NFKD", character).casefold() if part.isalnum()

@@ -43,8 +43,8 @@ Source = sandbox.Source
 """A PDF file, or its bytes where the storage has no files."""
 
 # Finding a page's size is quick, whatever is drawn meanwhile: a reader waits for it.
-LAYOUT_LIMITS = sandbox.Limits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
-DRAWING_LIMITS = sandbox.Limits(memory_mib=512, seconds=10.0, output_bytes=_LARGEST_PICTURE_BYTES)
+LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
+DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=_LARGEST_PICTURE_BYTES)
 
 
 class PageNotDrawn(Exception):
@@ -56,7 +56,7 @@ class PageBusy(PageNotDrawn):
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class WordBox:
     """A rectangle on a page, from its upper left corner, in ten thousandths of the page's width and height."""
 
     x: int
@@ -74,10 +74,10 @@ class PageLayout:
 
     width: int
     height: int
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[WordBox, ...] = ()
 
 
-class _Kept(Generic[Value]):
+class _Newest(Generic[Value]):
     """The newest values by key, at most so many."""
 
     def __init__(self, most: int) -> None:
@@ -97,8 +97,8 @@ class _Kept(Generic[Value]):
                 self._values.popitem(last=False)
 
 
-_layouts: _Kept[PageLayout] = _Kept(_MOST_LAYOUTS)
-_failures: _Kept[tuple[float, str]] = _Kept(_MOST_FAILURES)
+_layouts: _Newest[PageLayout] = _Newest(_MOST_LAYOUTS)
+_failures: _Newest[tuple[float, str]] = _Newest(_MOST_FAILURES)
 _measuring: SharedWork[PageLayout] = SharedWork(_LAYOUTS_AT_ONCE, _LONGEST_QUEUE, _MOST_WAITING)
 _drawing: SharedWork[bytes] = SharedWork(1, _LONGEST_QUEUE, _MOST_WAITING)
 
@@ -111,7 +111,7 @@ def configure(*, at_once: int, memory_mib: int, seconds: float) -> None:
     _drawing = SharedWork(at_once, _LONGEST_QUEUE, _MOST_WAITING)
 
 
-def layout(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
+def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
     """How page ``number`` (from 1) looks, with boxes around ``words``; of several occurrences, the one that has about
     as much text in front of it as ``before`` is long.
 
@@ -129,36 +129,26 @@ def layout(source: Source, number: int, words: str = "", before: str = "", conte
             # Written out here, where the text is: it may be longer than what can be sent.
             "expected": sum(map(str.isalnum, before)),
         }
-        value, _ = _in_sandbox("measure", source, arguments, LAYOUT_LIMITS, content_hash, number, still_wanted)
+        value, _ = _run_in_sandbox("measure", source, arguments, LAYOUT_LIMITS, content_hash, number, still_wanted)
         try:
             found = PageLayout(
-                _pixels(value["width"]),
-                _pixels(value["height"]),
-                tuple(Box(*(int(side) for side in sides)) for sides in value["boxes"][:500]),
+                _check_pixels(value["width"]),
+                _check_pixels(value["height"]),
+                tuple(WordBox(*(int(side) for side in sides)) for sides in value["boxes"][:500]),
             )
         except (ValueError, TypeError, KeyError) as error:
-            raise _failed(content_hash, number, "damaged", f"The page's size came back damaged: {error}") from error
+            raise _remember_failure(
+                content_hash, number, "damaged", f"The page's size came back damaged: {error}"
+            ) from error
         if content_hash:
             _layouts.put(key, found)
         return found
 
-    with _joined(_measuring, key if content_hash else object(), measured) as future:
+    with _join(_measuring, key if content_hash else object(), measured) as future:
         return future.result()
 
 
-def picture(source: Source, number: int, cache: Path, content_hash: str) -> bytes:
-    """The picture of page ``number`` (from 1) as WebP, kept in the folder ``cache`` for the next visitor.
-
-    Raises: PageNotDrawn, PageBusy.
-    """
-    data = kept_picture(number, cache, content_hash)
-    if data is None:
-        with drawn_picture(source, number, cache, content_hash) as future:
-            data = future.result()
-    return data
-
-
-def kept_picture(number: int, cache: Path, content_hash: str) -> bytes | None:
+def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | None:
     """The picture, if it was drawn before. Raises: PageNotDrawn if it could not be drawn lately."""
     kept = cache / f"{content_hash}-{number}.webp"
     try:
@@ -171,31 +161,31 @@ def kept_picture(number: int, cache: Path, content_hash: str) -> bytes | None:
 
 
 @contextlib.contextmanager
-def drawn_picture(source: Source, number: int, cache: Path, content_hash: str) -> Iterator[Future[bytes]]:
+def draw_picture(source: Source, number: int, cache: Path, content_hash: str) -> Iterator[Future[bytes]]:
     """The picture that is being drawn, for as long as somebody is in this context. Raises: PageBusy."""
 
     def drawn(still_wanted: sandbox.StillWanted) -> bytes:
         arguments = {"number": number}
-        _, data = _in_sandbox("draw", source, arguments, DRAWING_LIMITS, content_hash, number, still_wanted)
+        _, data = _run_in_sandbox("draw", source, arguments, DRAWING_LIMITS, content_hash, number, still_wanted)
         if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
-            raise _failed(content_hash, number, "damaged", "What was drawn is no picture.")
+            raise _remember_failure(content_hash, number, "damaged", "What was drawn is no picture.")
         try:
-            _keep(cache / f"{content_hash}-{number}.webp", data)
+            _keep_picture(cache / f"{content_hash}-{number}.webp", data)
         except OSError as error:
             logger.warning("A page's picture is not kept: %s", error)
         return data
 
-    with _joined(_drawing, (content_hash, number), drawn) as future:
+    with _join(_drawing, (content_hash, number), drawn) as future:
         yield future
 
 
-def forget(cache: Path, content_hash: str) -> None:
+def forget_pictures(cache: Path, content_hash: str) -> None:
     """Removes the pictures of a file that is no longer to be read."""
     for kept in cache.glob(f"{content_hash}-*.webp"):
         kept.unlink(missing_ok=True)
 
 
-def _keep(kept: Path, data: bytes) -> None:
+def _keep_picture(kept: Path, data: bytes) -> None:
     """Writes the picture so that a reader sees it whole or not at all, and drops those that were not asked for lately
     when there are too many. Raises: OSError."""
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -218,20 +208,20 @@ def _keep(kept: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _joined(work: SharedWork[Result], key: Any, function: Any) -> Iterator[Future[Result]]:
+def _join(work: SharedWork[Result], key: Any, function: Any) -> Iterator[Future[Result]]:
     try:
-        with work.joined(key, function) as future:
+        with work.join_work(key, function) as future:
             yield future
     except TooMuchWork as error:
         PAGES_NOT_DRAWN.labels(reason="busy").inc()
         raise PageBusy(str(error)) from error
 
 
-def _in_sandbox(
+def _run_in_sandbox(
     function: str,
     source: Source,
     arguments: dict[str, Any],
-    limits: sandbox.Limits,
+    limits: sandbox.JobLimits,
     content_hash: str,
     number: int,
     still_wanted: sandbox.StillWanted,
@@ -244,22 +234,22 @@ def _in_sandbox(
             f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED, still_wanted=still_wanted
         )
     except sandbox.LimitExceeded as error:
-        raise _failed(content_hash, number, error.limit, f"Page {number} {error} to be drawn.") from error
+        raise _remember_failure(content_hash, number, error.limit, f"Page {number} {error} to be drawn.") from error
     except sandbox.JobCrashed as error:
-        raise _failed(content_hash, number, "crash", f"Drawing page {number} {error}.") from error
+        raise _remember_failure(content_hash, number, "crash", f"Drawing page {number} {error}.") from error
     except sandbox.JobFailed as error:
         sentence = str(error) if error.kind == "CannotDraw" else f"{error.kind}: {error}"
-        raise _failed(content_hash, number, "damaged", sentence) from error
+        raise _remember_failure(content_hash, number, "damaged", sentence) from error
     except OSError as error:
-        raise _failed("", number, "file", f"The file cannot be opened: {error}") from error
+        raise _remember_failure("", number, "file", f"The file cannot be opened: {error}") from error
     except sandbox.JobCancelled as error:
         PAGES_NOT_DRAWN.labels(reason="cancelled").inc()
         raise PageNotDrawn(str(error)) from error
     except sandbox.SandboxUnavailable as error:
-        raise _failed("", number, "sandbox", str(error)) from error
+        raise _remember_failure("", number, "sandbox", str(error)) from error
 
 
-def _failed(content_hash: str, number: int, reason: str, sentence: str) -> PageNotDrawn:
+def _remember_failure(content_hash: str, number: int, reason: str, sentence: str) -> PageNotDrawn:
     """Remembers that the page cannot be drawn, unless that may change with the next attempt (no ``content_hash``)."""
     PAGES_NOT_DRAWN.labels(reason=reason).inc()
     if content_hash:
@@ -275,7 +265,7 @@ def _check_failures(content_hash: str, number: int) -> None:
             raise PageNotDrawn(sentence)
 
 
-def _pixels(value: Any) -> int:
+def _check_pixels(value: Any) -> int:
     if not isinstance(value, int) or not 0 < value <= 10_000_000:
         raise ValueError("the size of a page")
     return value

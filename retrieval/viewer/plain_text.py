@@ -1,6 +1,6 @@
 """A document's canonical text cut into pieces for reading: pages, headings, and the passage that is pointed at.
 
-Imports no Django. Joined, the pieces are the text.
+PURE. Joined, the pieces are the text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from retrieval.text.sentences import strip_range
+
 # A browser lays out what is near the window only when the text comes in parts.
 _PART_CHARACTERS = 12_000
 _SHORTEST_WRAPPED_LINE = 40
@@ -17,7 +19,7 @@ _BEGINS_ENTRY = re.compile(r"\s*(?:[-*+•–—▪◦]\s|\(?(?:\d{1,3}|[a-z])[.
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextRun:
     """A run of text of one kind. ``is_first_marked`` is where the page scrolls to."""
 
     text: str
@@ -38,7 +40,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Heading:
     start: int
     level: int
     title: str
@@ -49,26 +51,22 @@ class Section:
         return f"section-{self.start}"
 
 
-def passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
+def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
     """The passage that two query parameters name, without blanks at its ends; None when they name no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    first, last = int(start), min(int(end), len(text))
     # The page scrolls to the first character, which had better be one that can be seen.
-    while first < last and text[first].isspace():
-        first += 1
-    while first < last and text[last - 1].isspace():
-        last -= 1
+    first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 
 
-def pieces(
+def cut_runs(
     text: str,
     *,
     pages: Iterable[Sequence[int]] = (),
-    sections: Iterable[Section] = (),
+    sections: Iterable[Heading] = (),
     marked: tuple[int, int] | None = None,
-) -> list[Piece]:
+) -> list[TextRun]:
     """The text in reading order. Places outside the text are left out."""
     length = len(text)
     page_at = {start: number for number, start, _end in pages if 0 <= start < length}
@@ -79,7 +77,7 @@ def pieces(
             headings[section.start] = (line_end if line_end >= 0 else length, section.level)
     cuts = {0, length, *page_at, *headings, *(end for end, _level in headings.values()), *(marked or ())}
     places = sorted(cuts)
-    found: list[Piece] = []
+    found: list[TextRun] = []
     heading_end = level = 0
     seen_mark = False
     for start, end in pairwise(places):
@@ -88,7 +86,7 @@ def pieces(
             heading_end, level = headings[start]
         is_marked = marked is not None and marked[0] <= start < marked[1]
         found.append(
-            Piece(
+            TextRun(
                 text=text[start:end],
                 marked=is_marked,
                 is_first_marked=is_marked and not seen_mark,
@@ -101,7 +99,7 @@ def pieces(
     return found
 
 
-def unwrapped(text: str, sections: Iterable[Section] = ()) -> str:
+def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
     """The text with line ends inside paragraphs turned into spaces, of the same length, so that every offset holds.
 
     A line end is inside a paragraph when its line is about as long as the document's lines get, and the next line is
@@ -129,16 +127,16 @@ def unwrapped(text: str, sections: Iterable[Section] = ()) -> str:
     return "".join(joined[:-1])
 
 
-def parts(found: Iterable[Piece]) -> list[list[Piece]]:
+def group_runs(found: Iterable[TextRun]) -> list[list[TextRun]]:
     """The pieces in groups that begin at a page or at a line's start, each at least some screens long."""
-    groups: list[list[Piece]] = [[]]
+    groups: list[list[TextRun]] = [[]]
     size = 0
     for piece in found:
         follows_line = not groups[-1] or groups[-1][-1].text.endswith("\n")
         if groups[-1] and (piece.page is not None or (size >= _PART_CHARACTERS and follows_line)):
             groups.append([])
             size = 0
-        for shorter in _shortened(piece):
+        for shorter in _cut_long_run(piece):
             if groups[-1] and size >= _PART_CHARACTERS and groups[-1][-1].text.endswith("\n"):
                 groups.append([])
                 size = 0
@@ -147,28 +145,28 @@ def parts(found: Iterable[Piece]) -> list[list[Piece]]:
     return [group for group in groups if group]
 
 
-def _shortened(piece: Piece) -> list[Piece]:
+def _cut_long_run(piece: TextRun) -> list[TextRun]:
     """Plain text cut at line ends; what is marked or a heading stays whole."""
     if piece.marked or piece.heading_level or len(piece.text) <= _PART_CHARACTERS:
         return [piece]
-    found: list[Piece] = []
+    found: list[TextRun] = []
     start = 0
     while start < len(piece.text):
         line_end = piece.text.find("\n", start + _PART_CHARACTERS)
         end = line_end + 1 if line_end >= 0 else len(piece.text)
-        found.append(Piece(piece.text[start:end], page=piece.page if start == 0 else None))
+        found.append(TextRun(piece.text[start:end], page=piece.page if start == 0 else None))
         start = end
     return found
 
 
-def line_of(text: str, position: int) -> int:
+def line_number(text: str, position: int) -> int:
     """The number of the line, from 1, on which a position stands."""
     return text.count("\n", 0, position) + 1
 
 
-def headings_above(sections: Sequence[Section], position: int) -> list[Section]:
+def find_headings_above(sections: Sequence[Heading], position: int) -> list[Heading]:
     """The headings a position stands under, outermost first."""
-    above: list[Section] = []
+    above: list[Heading] = []
     for section in sections:
         if section.start > position:
             break
@@ -177,5 +175,5 @@ def headings_above(sections: Sequence[Section], position: int) -> list[Section]:
     return above
 
 
-def page_of(pages: Iterable[Sequence[int]], position: int) -> int | None:
+def page_number(pages: Iterable[Sequence[int]], position: int) -> int | None:
     return next((number for number, start, end in pages if start <= position < end), None)

@@ -17,7 +17,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from retrieval.viewer.markdown_marks import marked_ranges
+from retrieval.viewer.markdown_marks import mark_ranges
 
 
 class SafeRenderer(RendererHTML):
@@ -56,7 +56,7 @@ def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRender
     markdown.core.ruler.push("lower_headings", lower_headings)
     markdown.core.ruler.push("align_by_class", _align_by_class)
     markdown.validateLink = is_web_or_mail_address  # type: ignore[method-assign]
-    return markdown.use(marked_ranges)
+    return markdown.use(mark_ranges)
 
 
 def is_web_or_mail_address(url: str) -> bool:

@@ -18,7 +18,7 @@ class TooMuchWork(Exception):
 
 
 @dataclass(slots=True)
-class _Piece(Generic[Result]):
+class _Work(Generic[Result]):
     waiting: int = 0
     future: Future[Result] = field(default_factory=Future)
 
@@ -30,11 +30,11 @@ class SharedWork(Generic[Result]):
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="shared-work")
         self._most_pieces = threads + longest_queue
         self._most_waiting = most_waiting
-        self._pieces: dict[Hashable, _Piece[Result]] = {}
+        self._pieces: dict[Hashable, _Work[Result]] = {}
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def joined(self, key: Hashable, function: Callable[[IsWanted], Result]) -> Iterator[Future[Result]]:
+    def join_work(self, key: Hashable, function: Callable[[IsWanted], Result]) -> Iterator[Future[Result]]:
         """What ``function`` will return, or what it returns to another who asked for ``key`` and still waits.
 
         It is called with a function that says whether anybody is in this context still; before it is begun, it is
@@ -47,7 +47,7 @@ class SharedWork(Generic[Result]):
             if piece is None:
                 if len(self._pieces) >= self._most_pieces:
                     raise TooMuchWork(f"{len(self._pieces)} pieces of work wait already.")
-                piece = self._pieces[key] = _Piece()
+                piece = self._pieces[key] = _Work()
                 self._executor.submit(self._do, key, piece, function)
             piece.waiting += 1
         try:
@@ -59,7 +59,7 @@ class SharedWork(Generic[Result]):
                     # Whoever asks from now on is not to join work that is being given up.
                     del self._pieces[key]
 
-    def _do(self, key: Hashable, piece: _Piece[Result], function: Callable[[IsWanted], Result]) -> None:
+    def _do(self, key: Hashable, piece: _Work[Result], function: Callable[[IsWanted], Result]) -> None:
         # The lock makes sure that who caused this is counted.
         with self._lock:
             is_wanted = piece.waiting > 0

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from ragsite.processes import Supervisor, parse_procfile
-from ragsite.watchdog import Watchdog, answers
+from ragsite.watchdog import Watchdog, ask_status
 from tests.support.site import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,14 +185,16 @@ HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
 
+def is_answering(port: int) -> bool:
+    return ask_status("127.0.0.1", port, "/healthz", {}, timeout_seconds=0.5) is not None
+
+
 def test_a_process_that_stops_answering_is_killed_and_replaced() -> None:
     port = free_port()
     said: list[str] = []
     (process,) = parse_procfile("web: x", {})
     process.command = [sys.executable, "-c", ANSWERING, str(port)]
-    process.watchdog = Watchdog(
-        lambda: answers("127.0.0.1", port, {}, timeout_seconds=0.5), silent_seconds=2, every_seconds=0.1
-    )
+    process.watchdog = Watchdog(lambda: is_answering(port), silent_seconds=2, every_seconds=0.1)
     supervisor = Supervisor([process], os.environ, ROOT, said.append)
     pids: list[int] = []
     deadline = time.monotonic() + 60
@@ -200,7 +202,7 @@ def test_a_process_that_stops_answering_is_killed_and_replaced() -> None:
     def tick() -> None:
         assert time.monotonic() < deadline, said
         assert process.popen is not None or pids
-        if process.popen is not None and answers("127.0.0.1", port, {}, timeout_seconds=0.5):
+        if process.popen is not None and is_answering(port):
             if process.popen.pid not in pids:
                 pids.append(process.popen.pid)
             if len(pids) == 1:

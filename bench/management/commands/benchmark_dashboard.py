@@ -15,10 +15,10 @@ from bench.speed.dashboard import DashboardRun, run
 from bench.speed.synthetic_answer_rows import remove
 from bench.speed.synthetic_answers import load
 from evaluation.exceptions import EvaluationError
-from evaluation.progress import ProgressBar
 from evaluation.reporting import replace_section, table
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
 
 
 class Command(PreparedCommand):

@@ -15,10 +15,10 @@ from bench.speed.search_corpus import load, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run
 from evaluation import metrics
 from evaluation.exceptions import EvaluationError
-from evaluation.progress import ProgressBar
 from evaluation.reporting import replace_section, table
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
 
 RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
 

@@ -19,10 +19,10 @@ from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
 from evaluation.exceptions import EvaluationError
 from evaluation.metrics import Interval
-from evaluation.progress import ProgressBar
 from evaluation.reporting import figure, replace_section, table
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
 
 SECTION = "answers"
 FIGURES = {

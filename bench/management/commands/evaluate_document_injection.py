@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from bench.injection.documents import contexts, interval, measure_flagged, measure_found, read_passages, read_sentences
 from evaluation.exceptions import EvaluationError
-from retrieval.text.instructions import instructions_in
+from retrieval.text.instructions import find_instructions
 
 # Long enough to hide a sentence in, short enough for a passage.
 _SHORTEST, _LONGEST = 200, 2000
@@ -38,14 +38,16 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         hosts = [passage[:_LONGEST] for passage in passages if len(passage) >= _SHORTEST]
         # Passages from all over the files, and none that holds an instruction of its own.
-        hosts = [host for host in hosts[:: max(1, len(hosts) // 500)] if not instructions_in(host)]
+        hosts = [host for host in hosts[:: max(1, len(hosts) // 500)] if not find_instructions(host)]
         if not hosts:
             raise CommandError(f"No text of the files has {_SHORTEST} characters.")
         told: dict[str, Any] = {}
         for split in ("tuning", "held out"):
-            found = measure_found(contexts([each for each in sentences if each.split == split], hosts), instructions_in)
+            found = measure_found(
+                contexts([each for each in sentences if each.split == split], hosts), find_instructions
+            )
             told[split] = {"contexts": found.contexts, "found": found.found, "by_kind": found.by_kind}
-        flagged = measure_flagged(passages, instructions_in)
+        flagged = measure_flagged(passages, find_instructions)
         told["as they are"] = {"passages": flagged.passages, "flagged": flagged.flagged}
         if options["json"]:
             self.stdout.write(json.dumps(told, ensure_ascii=False))

@@ -25,10 +25,10 @@ from bench.groundedness.labelled import (
 from chat.grounding.support import Reason
 from evaluation.exceptions import EvaluationError
 from evaluation.metrics import auroc, auroc_interval
-from evaluation.progress import ProgressBar
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
 from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:

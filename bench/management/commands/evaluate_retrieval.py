@@ -19,10 +19,10 @@ from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rera
 from evaluation import metrics
 from evaluation.exceptions import EvaluationError
 from evaluation.metrics import METRICS, Interval
-from evaluation.progress import ProgressBar
 from evaluation.reporting import figure, interval, replace_section, table
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
 from retrieval.types import SearchMethod
 
 # What every method is compared with, question by question: what almost every product ships.

@@ -13,7 +13,6 @@ from django.core.management.base import CommandError
 
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from evaluation.progress import ProgressBar
 from evaluation.reporting import figure
 from evaluation.runs import execution, queue
 from evaluation.runs.measures import MEASURES, NOTHING_TO_MEASURE
@@ -21,6 +20,7 @@ from evaluation.runs.results import interval_of
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Draft, SearchProfileVersion
+from retrieval.progress import ProgressBar
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.search.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 

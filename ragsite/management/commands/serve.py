@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import secrets
 import socket
 import sys
 import time
 from argparse import ArgumentParser
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ragsite.ballast import Ballast
 from ragsite.demo import load_demo
 from ragsite.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.processes import RestartsFile, Supervisor, parse_procfile
-from ragsite.watchdog import Watchdog, answers
+from ragsite.watchdog import PROBE_TIMEOUT_SECONDS, Watchdog, ask_status
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import migrate
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         processes = parse_procfile(procfile, environment)
         for process in processes:
             if process.name == "web":
-                process.watchdog = Watchdog(lambda: answers(*self._web_server()))
+                process.watchdog = Watchdog(lambda: self._ask_web_server("/healthz", PROBE_TIMEOUT_SECONDS) is not None)
         supervisor = Supervisor(processes, environment, settings.BASE_DIR, self._say)
         self._restarts = RestartsFile(settings.DATA_DIR, processes)
         self._ready = False
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         if settings.EMBEDDED_POSTGRES is not None:
             self._tend_database(settings.EMBEDDED_POSTGRES)
         self._restarts.keep_up()
-        if not self._ready and self._answers():
+        if not self._ready and self._ask_web_server("/readyz", 2.0) == HTTPStatus.OK:
             self._ready = True
             self._announce()
 
@@ -105,27 +105,15 @@ class Command(BaseCommand):
             self._say(f"Administration: {address}admin/ — sign in as you did before.")
         self._say("Stop with Ctrl-C.")
 
-    def _answers(self) -> bool:
-        """Whether the web server says that questions can be asked."""
-        host, port, headers = self._web_server()
-        asked = http.client.HTTPConnection(host, port, timeout=2)
-        try:
-            asked.request("GET", "/readyz", headers=headers)
-            return asked.getresponse().status == 200
-        except OSError:
-            return False
-        finally:
-            asked.close()
+    def _ask_web_server(self, path: str, timeout_seconds: float) -> int | None:
+        """The status of the web server's answer; None when it does not answer.
 
-    def _web_server(self) -> tuple[str, int, dict[str, str]]:
-        """Where the web server is asked, and the headers for it.
-
-        They are those of a proxy in front of the site: a name that it answers to, and HTTPS where it insists.
+        The headers are those of a proxy in front of the site: a name that it answers to, and HTTPS where it insists.
         """
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
         names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
         headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
-        return everywhere.get(self.host, self.host), self.port, headers
+        return ask_status(everywhere.get(self.host, self.host), self.port, path, headers, timeout_seconds)
 
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.extraction import detection
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
-from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
+from retrieval.ingest import formats
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
@@ -41,66 +39,37 @@ def extract(
         raise DocumentRejected(
             f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
         )
-    media_type = detection.detect(data, name, declared_media_type)
-    reader, kind = _reader(media_type)
+    detected = formats.detect(data, name, declared_media_type)
+    module, _, function = detected.extractor.partition(":")
+    # Parsers are imported when they are first needed: they load slowly.
+    extractor = getattr(importlib.import_module(module), function)
     try:
-        extracted = reader(data, name, media_type, limits)
+        extracted: ExtractedText = extractor(data, name, detected.media_type, limits)
     except (DocumentRejected, MemoryError):
         raise
     except RecursionError as error:
         raise DocumentRejected(
-            f"{name} is nested more deeply than {kind} can be read: save it again in its program and upload that."
+            f"{name} is nested more deeply than {detected.kind} can be read: "
+            "save it again in its program and upload that."
         ) from error
     except Exception as error:
         if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
             raise MemoryError from error
         # Parsers of untrusted files raise anything; each such file is one rejected file.
         raise DocumentRejected(
-            f"{name} could not be read as {kind} ({type(error).__name__}): "
+            f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
         ) from error
     if not _WORD.search(extracted.text):
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)
-    return _in_order(extracted)
-
-
-_Extractor = Callable[[bytes, str, str, ExtractionLimits], ExtractedText]
-
-# The module and the function that read a media type, and the format's name; whatever is not here is source code.
-_READERS = {
-    detection.PDF: ("pdf", "extract_pdf", "PDF"),
-    detection.DOCX: ("word", "extract_docx", "a Word document"),
-    detection.HTML: ("html", "extract_html", "HTML"),
-    detection.MARKDOWN: ("markdown", "extract_markdown", "Markdown"),
-    detection.CSV: ("tabular", "extract_table", "a table"),
-    detection.TSV: ("tabular", "extract_table", "a table"),
-    detection.PLAIN: ("plain", "extract_plain", "text"),
-    detection.RST: ("plain", "extract_plain", "text"),
-}
-_SOURCE_CODE = ("source_code", "extract_source", "source code")
-
-
-def reader_module(media_type: str) -> str:
-    """The name of the module that reads ``media_type``. Parsers are imported when first needed: they load slowly."""
-    return f"{__name__}.{_READERS.get(media_type, _SOURCE_CODE)[0]}"
-
-
-def _reader(media_type: str) -> tuple[_Extractor, str]:
-    """The function that reads ``media_type``, and the format's name."""
-    _, function, kind = _READERS.get(media_type, _SOURCE_CODE)
-    return getattr(importlib.import_module(reader_module(media_type)), function), kind
+    sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
+    protected = sorted(extracted.protected, key=lambda span: span.start)
+    return replace(extracted, sections=tuple(sections), protected=tuple(protected))
 
 
 def printable_name(filename: str) -> str:
     """The last part of ``filename`` as it stands in messages."""
     name = PurePosixPath(filename.replace("\\", "/")).name
     return "".join(char for char in name if char.isprintable())[:150] or "The file"
-
-
-def _in_order(extracted: ExtractedText) -> ExtractedText:
-    """``extracted`` with its marks sorted and headings without words dropped."""
-    sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
-    protected = sorted(extracted.protected, key=lambda span: span.start)
-    return replace(extracted, sections=tuple(sections), protected=tuple(protected))

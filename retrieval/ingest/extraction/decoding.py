@@ -57,23 +57,23 @@ def _decode(data: bytes, *, html: bool) -> tuple[str, str]:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace"), encoding.removesuffix("-sig")
-    declared = _declared(data) if html else ""
+    declared = _find_declared_charset(data) if html else ""
     for encoding in filter(None, (declared, "utf-8")):
         try:
             return data.decode(encoding), encoding
         except UnicodeDecodeError:
             continue
-    if encoding := _utf16(data):
+    if encoding := _detect_utf16(data):
         return data.decode(encoding, errors="replace"), encoding
     lenient = data.decode("utf-8", errors="replace")
     damaged = lenient.count("\ufffd")
     multibyte = sum(map(lenient[:_SAMPLE_BYTES].count, "éëïöüáàèçñ–—’‘“”•€…"))
     if damaged * 1000 <= len(lenient) and multibyte > damaged:
         return lenient, "utf-8"
-    return _guessed(data)
+    return _guess(data)
 
 
-def _declared(data: bytes) -> str:
+def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
     try:
         return codecs.lookup(match[1].decode("ascii")).name if match else ""
@@ -81,7 +81,7 @@ def _declared(data: bytes) -> str:
         return ""
 
 
-def _utf16(data: bytes) -> str:
+def _detect_utf16(data: bytes) -> str:
     """UTF-16 without a mark: in Western text nearly every other byte is zero."""
     sample = data[:_SAMPLE_BYTES]
     half = max(1, len(sample) // 2)
@@ -90,7 +90,7 @@ def _utf16(data: bytes) -> str:
     return "utf-16-be" if sample[0::2].count(0) > 0.4 * half else ""
 
 
-def _guessed(data: bytes) -> tuple[str, str]:
+def _guess(data: bytes) -> tuple[str, str]:
     # A few accented letters are too little evidence to tell the Latin code pages apart. Files that reach this point
     # mostly come from Windows in Western Europe, so cp1252 is taken when every such byte turns into a letter or a
     # common mark.

@@ -9,10 +9,9 @@ from lxml import etree
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical, decode
-from retrieval.ingest.extraction.limits import ExtractionLimits
-from retrieval.ingest.extraction.lines import plain_title, title_from
-from retrieval.ingest.extraction.markdown import first_title, structure
-from retrieval.ingest.extraction.types import ExtractedText
+from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.markdown import find_title, parse_structure
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 
 # A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
 _SMALL_PAGE_CHARS = 20_000
@@ -26,31 +25,10 @@ _INVISIBLE_STYLE = re.compile(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "blockquote",
-        "body",
-        "caption",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "main",
-        "ol",
-        "p",
-        "section",
-        "summary",
-        "ul",
-    ]
+    """
+    address article blockquote body caption dd details div dl dt fieldset figcaption figure footer form header hr main
+    ol p section summary ul
+    """.split()  # noqa: SIM905
 )
 _MOST_IN_TAG = 20_000
 _TAG = re.compile("<[A-Za-z]")
@@ -70,16 +48,16 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
     title = plain_title(root.findtext(".//title") or "")
     language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
     _drop_invisible(root)
-    visible = _to_markdown(_main(root))
-    text = _main_text(root)
+    visible = _to_markdown(_find_main(root))
+    text = _extract_main_text(root)
     if not text or _is_poorer(text, visible):
         text = visible
     text = canonical(text).strip("\n") + "\n"
-    sections, protected = structure(text)
+    sections, protected = parse_structure(text)
     return ExtractedText(
         text=text,
         media_type=media_type,
-        title=title or first_title(sections) or title_from(filename),
+        title=title or find_title(sections) or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
         encoding=encoding,
@@ -131,7 +109,7 @@ def _drop(element: etree._Element) -> None:
     parent.remove(element)
 
 
-def _main_text(root: etree._Element) -> str:
+def _extract_main_text(root: etree._Element) -> str:
     """The main text as trafilatura finds it, or empty."""
     return (
         trafilatura.extract(
@@ -148,25 +126,25 @@ def _main_text(root: etree._Element) -> str:
 
 def _is_poorer(text: str, visible: str) -> bool:
     """Whether the main text lost most headings or code blocks of the page, or most text of a small page."""
-    if len(visible) <= _SMALL_PAGE_CHARS and _size(text) < _KEPT_SHARE * _size(visible):
+    if len(visible) <= _SMALL_PAGE_CHARS and _count_letters(text) < _KEPT_SHARE * _count_letters(visible):
         return True
     return any(
         len(mark.findall(text)) < _KEPT_SHARE * len(mark.findall(visible)) for mark in (_HEADING_LINE, _FENCE_LINE)
     )
 
 
-def _main(root: etree._Element) -> etree._Element:
+def _find_main(root: etree._Element) -> etree._Element:
     """The page's only ``main`` or ``article`` element, if most of the text is in it; else the whole page."""
     for tag in ("main", "article"):
         found = list(root.iter(tag))
-        if len(found) == 1 and _size("".join(map(str, found[0].itertext()))) >= _KEPT_SHARE * _size(
+        if len(found) == 1 and _count_letters("".join(map(str, found[0].itertext()))) >= _KEPT_SHARE * _count_letters(
             "".join(map(str, root.itertext()))
         ):
             return found[0]
     return root
 
 
-def _size(text: str) -> int:
+def _count_letters(text: str) -> int:
     return len(_NON_SPACE.findall(text))
 
 
@@ -183,17 +161,17 @@ def _write(element: etree._Element, parts: list[str]) -> None:
     if not isinstance(tag, str) or tag == "head" or tag in _FURNITURE:
         return
     if tag in _HEADINGS:
-        parts.append(f"\n\n{'#' * _HEADINGS[tag]} {_flat(element)}\n\n")
+        parts.append(f"\n\n{'#' * _HEADINGS[tag]} {_flatten(element)}\n\n")
     elif tag == "pre":
         code = "".join(map(str, element.itertext())).strip("\n")
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
         parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
     elif tag == "table":
-        parts.append(f"\n\n{_table(element)}\n\n")
+        parts.append(f"\n\n{_write_table(element)}\n\n")
     elif tag == "br":
         parts.append("\n")
     elif tag in ("code", "kbd", "samp"):
-        words = _flat(element)
+        words = _flatten(element)
         _add(parts, f"`{words}`" if words and "`" not in words else words)
     else:
         edge = "\n\n" if tag in _BLOCKS and not (parts and "".join(parts[-3:]).endswith("\n- ")) else ""
@@ -218,16 +196,18 @@ def _add(parts: list[str], words: str) -> None:
         parts.append(words)
 
 
-def _flat(element: etree._Element) -> str:
+def _flatten(element: etree._Element) -> str:
     return " ".join(" ".join(map(str, element.itertext())).split())
 
 
-def _table(table: etree._Element) -> str:
-    rows = [[_flat(cell).replace("|", r"\|") for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")]
-    return markdown_table([row for row in rows if any(row)])
+def _write_table(table: etree._Element) -> str:
+    rows = [
+        [_flatten(cell).replace("|", r"\|") for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")
+    ]
+    return write_markdown_table([row for row in rows if any(row)])
 
 
-def markdown_table(rows: list[list[str]]) -> str:
+def write_markdown_table(rows: list[list[str]]) -> str:
     """``rows`` as a Markdown table whose first row is the header; empty for no rows."""
     if not rows:
         return ""

@@ -19,7 +19,7 @@ _ORDERING = re.compile(r"\d{1,3}[\s_.-]+(?=[^\W\d])")
 MAX_TITLE_CHARS = 200
 
 
-def line_starts(text: str) -> list[int]:
+def find_line_starts(text: str) -> list[int]:
     """The offset of each line of ``text``, then ``len(text)``: line i is ``text[starts[i]:starts[i + 1]]``."""
     starts = [0]
     starts.extend(match.end() for match in re.finditer("\n", text))
@@ -52,14 +52,12 @@ def plain_title(source: str) -> str:
     return title
 
 
-def title_from(filename: str) -> str:
+def derive_title(filename: str) -> str:
     """A readable title from a file's name: no extension, no number that orders files, spaces for underscores and
     hyphens.
     """
-    stem = (
-        _ORDERING.sub("", PurePosixPath(filename).stem, count=1)
-        if _ORDERING.match(filename)
-        else PurePosixPath(filename).stem
-    )
+    stem = PurePosixPath(filename).stem
+    if _ORDERING.match(filename):
+        stem = _ORDERING.sub("", stem, count=1)
     title = " ".join(re.split(r"[\s_-]+", stem)).strip()
     return (title[0].upper() + title[1:] if title.islower() else title) or filename

@@ -7,9 +7,8 @@ import re
 from markdown_it import MarkdownIt
 
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.limits import ExtractionLimits
-from retrieval.ingest.extraction.lines import line_starts, plain_title, title_from
-from retrieval.ingest.extraction.types import ExtractedText, Section, Span
+from retrieval.ingest.extraction.lines import derive_title, find_line_starts, plain_title
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
 _ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)
@@ -18,14 +17,14 @@ _BLOCKS = frozenset({"fence", "code_block", "table_open", "html_block"})
 
 def extract_markdown(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text, encoding = decode(data, filename)
-    metadata, body_start = front_matter(text)
-    sections, protected = structure(text, body_start)
+    metadata, body_start = parse_front_matter(text)
+    sections, protected = parse_structure(text, body_start)
     if body_start:
         protected = [Span(0, len(text[:body_start].rstrip())), *protected]
     return ExtractedText(
         text=text,
         media_type=media_type,
-        title=metadata.get("title") or first_title(sections) or title_from(filename),
+        title=metadata.get("title") or find_title(sections) or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
         metadata=metadata,
@@ -34,7 +33,7 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
     )
 
 
-def front_matter(text: str) -> tuple[dict[str, str], int]:
+def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
     """The top-level ``key: value`` lines of a YAML or TOML block at the start, and where the text proper begins.
 
     Nested values, lists and multi-line strings are left out: reading them asks for a YAML parser, and no one needs
@@ -51,13 +50,13 @@ def front_matter(text: str) -> tuple[dict[str, str], int]:
     return metadata, match.end()
 
 
-def structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
+def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
     """The headings and the blocks to keep whole of Markdown ``text``, read from ``body_start`` on."""
     parser = MarkdownIt("commonmark").enable("table")
     # Only blocks are asked for: without the inline pass parsing is twice as fast.
     parser.core.ruler.disable(["inline", "text_join"])
     tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
-    starts = line_starts(text)
+    starts = find_line_starts(text)
     sections: list[Section] = []
     protected: list[Span] = []
     for at, token in enumerate(tokens):
@@ -73,7 +72,7 @@ def structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]
     return sections, protected
 
 
-def first_title(sections: list[Section]) -> str:
+def find_title(sections: list[Section]) -> str:
     """The title of the only outermost heading, or of the first when the text starts with it; else empty."""
     if not sections:
         return ""

@@ -10,9 +10,8 @@ import pypdfium2.raw as pdfium_c
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
-from retrieval.ingest.extraction.lines import plain_title, title_from
-from retrieval.ingest.extraction.types import ExtractedText, Page, Section
+from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, too_much_text
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # pdfium writes U+FFFE or U+0002 where it recognised a hyphen at a line end.
@@ -38,14 +37,14 @@ def extract_pdf(data: bytes, filename: str, media_type: str, limits: ExtractionL
         raise DocumentRejected(
             f"{filename} has fonts whose text cannot be read: run text recognition (OCR) on it and upload the result."
         )
-    pages_text = _without_furniture([_clean(page) for page in raw_pages])
+    pages_text = _drop_furniture([_clean_page(page) for page in raw_pages])
     compounds = set(re.findall(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+", "\n".join(pages_text)))
-    text, pages = _joined([_CUT_WORD.sub(lambda match: _mended(match, compounds), page) for page in pages_text])
+    text, pages = _join_pages([_CUT_WORD.sub(lambda match: _mend_word(match, compounds), page) for page in pages_text])
     return ExtractedText(
         text=text,
         media_type=media_type,
-        title=plain_title(canonical(metadata.get("Title", ""))) or title_from(filename),
-        sections=tuple(_sections(text, pages, outline)),
+        title=plain_title(canonical(metadata.get("Title", ""))) or derive_title(filename),
+        sections=tuple(_locate_sections(text, pages, outline)),
         pages=tuple(pages),
         metadata={
             key.lower(): canonical(value)
@@ -83,12 +82,12 @@ def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[st
             total += len(pages[-1])
             if total > limits.max_text_chars:
                 raise too_much_text(filename, limits)
-        return pages, _outline(document), document.get_metadata_dict(skip_empty=True)
+        return pages, _read_outline(document), document.get_metadata_dict(skip_empty=True)
     finally:
         document.close()
 
 
-def _outline(document: pypdfium2.PdfDocument) -> _Outline:
+def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
     """The bookmarks as (level from 1, title, page index from 0)."""
     found: _Outline = []
     for bookmark in document.get_toc(max_depth=6):
@@ -102,12 +101,12 @@ def _outline(document: pypdfium2.PdfDocument) -> _Outline:
     return found
 
 
-def _clean(page: str) -> str:
+def _clean_page(page: str) -> str:
     text = canonical(_MARKED_HYPHEN.sub("-\n", page)).translate(_LIGATURES)
     return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
 
 
-def _mended(match: re.Match[str], compounds: set[str]) -> str:
+def _mend_word(match: re.Match[str], compounds: set[str]) -> str:
     """A word cut at a line end, in one piece: with its hyphen when the file writes it so elsewhere, without
     otherwise.
     """
@@ -115,7 +114,7 @@ def _mended(match: re.Match[str], compounds: set[str]) -> str:
     return whole if whole in compounds else match[1] + match[2]
 
 
-def _without_furniture(pages: list[str]) -> list[str]:
+def _drop_furniture(pages: list[str]) -> list[str]:
     """``pages`` without running headers and footers.
 
     A line is one when it is among the first or last two of its page and comes back, but for a number that counts with
@@ -126,19 +125,19 @@ def _without_furniture(pages: list[str]) -> list[str]:
         return pages
     seen: Counter[tuple[str, str]] = Counter()
     for index, page in enumerate(pages):
-        seen.update({shape for _, shape in _edges(page.split("\n"), index)})
+        seen.update({shape for _, shape in _find_edges(page.split("\n"), index)})
     written = sum(bool(page) for page in pages)
     furniture = {shape for shape, count in seen.items() if count >= max(3, _FURNITURE_SHARE * written)}
     kept = []
     for index, page in enumerate(pages):
         lines = page.split("\n")
-        dropped = {at for at, shape in _edges(lines, index) if shape in furniture}
+        dropped = {at for at, shape in _find_edges(lines, index) if shape in furniture}
         left = "\n".join(line for at, line in enumerate(lines) if at not in dropped).strip("\n")
         kept.append(left or page)
     return kept
 
 
-def _edges(lines: list[str], page_index: int) -> list[tuple[int, tuple[str, str]]]:
+def _find_edges(lines: list[str], page_index: int) -> list[tuple[int, tuple[str, str]]]:
     """Position and shape of the outer lines: their words, and what their last number is beyond the page's index."""
     filled = [at for at, line in enumerate(lines) if line.strip()]
     places = [("top", at) for at in filled[:_EDGE_LINES]] + [("bottom", at) for at in filled[-_EDGE_LINES:]]
@@ -156,7 +155,7 @@ def _edges(lines: list[str], page_index: int) -> list[tuple[int, tuple[str, str]
     return edges
 
 
-def _joined(pages_text: list[str]) -> tuple[str, list[Page]]:
+def _join_pages(pages_text: list[str]) -> tuple[str, list[Page]]:
     pages: list[Page] = []
     start = 0
     for number, page in enumerate(pages_text, start=1):
@@ -165,7 +164,7 @@ def _joined(pages_text: list[str]) -> tuple[str, list[Page]]:
     return "\n\n".join(pages_text) + "\n", pages
 
 
-def _sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
+def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
     """The bookmarks whose words stand on the page they point to, as headings there; the others are left out."""
     sections: list[Section] = []
     after = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from retrieval.ingest.extraction.lines import line_starts, plain_title
+from retrieval.ingest.extraction.lines import find_line_starts, plain_title
 from retrieval.ingest.extraction.types import Section, Span
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
@@ -24,14 +24,14 @@ def has_markup(text: str) -> bool:
     return bool(_SIGNALS.search(text))
 
 
-def structure(text: str) -> tuple[list[Section], list[Span]]:
+def parse_structure(text: str) -> tuple[list[Section], list[Span]]:
     """The underlined headings of ``text``, and its literal blocks, code directives and tables.
 
     Levels follow the order in which the styles of adornment first occur, as docutils has it. A heading starts at column
     0 outside of any literal block, and its underline is at least as long as its title, give or take two characters. Its
     section begins with the link targets and index entries right above it.
     """
-    starts = line_starts(text)
+    starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []
     protected: list[Span] = []
@@ -39,26 +39,26 @@ def structure(text: str) -> tuple[list[Section], list[Span]]:
     at = floor = 0
     while at < len(lines):
         line = lines[at]
-        end = _block_end(lines, at)
+        end = _find_block_end(lines, at)
         if end > at:
             protected.append(Span(starts[at], starts[end - 1] + len(lines[end - 1])))
             at = floor = end
             continue
-        height = _heading_height(lines, at)
+        height = _measure_heading(lines, at)
         if height:
             style = (lines[at + height - 1][0], height == 3)
             if style not in styles:
                 styles.append(style)
             title = plain_title(lines[at + height - 2])
             if title:
-                sections.append(Section(starts[_lead(lines, at, floor)], styles.index(style) + 1, title))
+                sections.append(Section(starts[_find_lead(lines, at, floor)], styles.index(style) + 1, title))
             at += height
             floor = at
         elif line.endswith("::") and not _DIRECTIVE.match(line):
             block = at + 1
             while block < len(lines) and not lines[block]:
                 block += 1
-            end = _indented_end(lines, block, _indent(line))
+            end = _find_indented_end(lines, block, _measure_indent(line))
             if end > block:
                 protected.append(Span(starts[block], starts[end - 1] + len(lines[end - 1])))
             at = floor = max(end, at + 1)
@@ -67,7 +67,7 @@ def structure(text: str) -> tuple[list[Section], list[Span]]:
     return sections, protected
 
 
-def _heading_height(lines: list[str], at: int) -> int:
+def _measure_heading(lines: list[str], at: int) -> int:
     """2 for a title and its underline at ``at``, 3 with an overline, else 0."""
     if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
         return 0
@@ -87,7 +87,7 @@ def _heading_height(lines: list[str], at: int) -> int:
     return 2 if _fits(lines[at + 1], title) else 0
 
 
-def _lead(lines: list[str], at: int, floor: int) -> int:
+def _find_lead(lines: list[str], at: int, floor: int) -> int:
     """The first line of the targets and one-line directives that stand right above the heading at ``at``."""
     lead = above = at
     while above > floor and (not lines[above - 1] or _TARGET.fullmatch(lines[above - 1])):
@@ -101,11 +101,11 @@ def _fits(adornment: str, title: str) -> bool:
     return len(adornment) >= max(2, min(len(title) - 2, 60)) and bool(re.search(r"\w", title))
 
 
-def _block_end(lines: list[str], at: int) -> int:
+def _find_block_end(lines: list[str], at: int) -> int:
     """The line after the code directive or table that starts at ``at``; ``at`` itself when none does."""
     line = lines[at]
     if _CODE.match(line):
-        return max(_indented_end(lines, at + 1, _indent(line)), at + 1)
+        return max(_find_indented_end(lines, at + 1, _measure_indent(line)), at + 1)
     if _GRID.fullmatch(line):
         end = at
         while end < len(lines) and lines[end].lstrip().startswith(("+", "|")):
@@ -118,16 +118,16 @@ def _block_end(lines: list[str], at: int) -> int:
     return at
 
 
-def _indented_end(lines: list[str], start: int, indent: int) -> int:
+def _find_indented_end(lines: list[str], start: int, indent: int) -> int:
     """The line after the last one of the block from ``start`` on that stands deeper than ``indent``."""
     end = start
     for at in range(start, len(lines)):
         if lines[at]:
-            if _indent(lines[at]) <= indent:
+            if _measure_indent(lines[at]) <= indent:
                 break
             end = at + 1
     return end
 
 
-def _indent(line: str) -> int:
+def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip())

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 from retrieval import sandbox
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.extraction import detection, extract, printable_name, reader_module
-from retrieval.ingest.extraction.limits import ExtractionLimits
-from retrieval.ingest.extraction.types import ExtractedText, Page, Section, Span
+from retrieval.ingest import formats
+from retrieval.ingest.extraction import extract, printable_name
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span
 from retrieval.metrics import FILES_BEYOND_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -25,25 +25,24 @@ _SECONDS_PER_MIB = 10.0
 
 def sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
-) -> sandbox.Limits:
+) -> sandbox.JobLimits:
     """The limits of one extraction; its output is bounded by the text that may be in the file.
 
     A small file may take less processor time than a large one: it has no reason to take long, unless it is made to.
     """
     output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES
     if size_bytes is None:
-        return sandbox.Limits(memory_mib, seconds, output_bytes)
+        return sandbox.JobLimits(memory_mib, seconds, output_bytes)
     processor_seconds = round(min(seconds, _LEAST_SECONDS + _SECONDS_PER_MIB * size_bytes / 2**20))
-    return sandbox.Limits(memory_mib, seconds, output_bytes, processor_seconds)
+    return sandbox.JobLimits(memory_mib, seconds, output_bytes, processor_seconds)
 
 
 def extract_in_sandbox(
     data: bytes,
     filename: str,
-    declared_media_type: str = "",
     *,
     limits: ExtractionLimits,
-    within: sandbox.Limits,
+    within: sandbox.JobLimits,
     still_wanted: sandbox.StillWanted = lambda _elapsed: True,
 ) -> ExtractedText:
     """As :func:`retrieval.ingest.extraction.extract`, in a process with the limits ``within``.
@@ -52,8 +51,8 @@ def extract_in_sandbox(
     JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
     """
     name = printable_name(filename)
-    preload = [reader_module(detection.detect(data, name, declared_media_type))] if data else []
-    arguments = {"filename": filename, "declared_media_type": declared_media_type, "limits": asdict(limits)}
+    preload = [formats.detect(data, name).extractor_module] if data else []
+    arguments = {"filename": filename, "limits": asdict(limits)}
     try:
         head, text = sandbox.run(
             f"{__name__}:read", data, arguments, within, preload=preload, still_wanted=still_wanted
@@ -61,7 +60,9 @@ def extract_in_sandbox(
     except sandbox.LimitExceeded as error:
         FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
         logger.warning("%s %s to be read", name, error)
-        raise DocumentRejected(f"{name} {_to_be_read(error)}: split it, or save it again in its program.") from error
+        raise DocumentRejected(
+            f"{name} {_describe_excess(error)}: split it, or save it again in its program."
+        ) from error
     except sandbox.JobCrashed as error:
         FILES_BEYOND_LIMITS.labels(limit="crash").inc()
         logger.warning("Reading %s %s", name, error)
@@ -71,23 +72,21 @@ def extract_in_sandbox(
             raise DocumentRejected(str(error)) from None
         raise DocumentRejected(f"{name} could not be read ({error.kind}): save it again in its program.") from error
     try:
-        return _rebuilt(head, text, limits)
+        return _rebuild(head, text, limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
 
-def _to_be_read(error: sandbox.LimitExceeded) -> str:
+def _describe_excess(error: sandbox.LimitExceeded) -> str:
     return f"{error} to be read" if error.limit != "output" else "gives more text than can be searched"
 
 
 # In the sandbox ------------------------------------------------------------------------------------------------------
 
 
-def read(
-    file: BinaryIO, filename: str, declared_media_type: str, limits: dict[str, int]
-) -> tuple[dict[str, Any], bytes]:
+def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[str, Any], bytes]:
     """The extracted text as values that JSON can hold, and the text itself in UTF-8."""
-    found = extract(file.read(), filename, declared_media_type, limits=ExtractionLimits(**limits))
+    found = extract(file.read(), filename, limits=ExtractionLimits(**limits))
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(
             f"{printable_name(filename)} holds more than {_MOST_MARKS:,} blocks: split it into smaller files."
@@ -109,13 +108,13 @@ def read(
 # What came back ------------------------------------------------------------------------------------------------------
 
 
-def _rebuilt(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
+def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     """Raises: ValueError, TypeError, KeyError or AttributeError for what :func:`read` would not have given."""
     text = body.decode("utf-8")
     if "\0" in text or len(text) > limits.max_text_chars:
         raise ValueError("the text")
     offsets = [int(offset) for offset in head["protected"]]
-    sections = [Section(int(start), int(level), _field(title)) for start, level, title in head["sections"]]
+    sections = [Section(int(start), int(level), _check_field(title)) for start, level, title in head["sections"]]
     pages = [Page(int(number), int(start), int(end)) for number, start, end in head["pages"]]
     if len(sections) + len(pages) + len(offsets) // 2 > _MOST_MARKS:
         raise ValueError("too many marks")
@@ -126,19 +125,19 @@ def _rebuilt(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
             raise ValueError("a mark")
     _check_order([section.start for section in sections], len(text), "sections")
     _check_order([page.start for page in pages], len(text), "pages")
-    if _field(head["media_type"]) not in detection.BY_EXTENSION.values():
+    if formats.of_media_type(_check_field(head["media_type"])) is None:
         raise ValueError("the media type")
     return ExtractedText(
         text=text,
         media_type=head["media_type"],
-        title=_field(head["title"]),
+        title=_check_field(head["title"]),
         sections=tuple(sections),
         pages=tuple(pages),
         protected=tuple(spans),
         holds_records=bool(head["holds_records"]),
-        metadata={_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
-        encoding=_field(head["encoding"]),
-        language_hint=_field(head["language_hint"])[:2],
+        metadata={_check_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
+        encoding=_check_field(head["encoding"]),
+        language_hint=_check_field(head["language_hint"])[:2],
     )
 
 
@@ -150,7 +149,7 @@ def _check_order(offsets: list[int], length: int, what: str) -> None:
         previous = offset
 
 
-def _field(value: Any) -> str:
+def _check_field(value: Any) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise TypeError("a field")
     return value[:_LONGEST_FIELD]

@@ -6,10 +6,9 @@ import itertools
 import re
 
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.detection import JSON, JSON_LINES
-from retrieval.ingest.extraction.limits import ExtractionLimits
-from retrieval.ingest.extraction.lines import line_starts
-from retrieval.ingest.extraction.types import ExtractedText, Section, Span
+from retrieval.ingest.extraction.lines import find_line_starts
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
+from retrieval.ingest.formats import JSON, JSON_LINES
 
 # Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` what the section is called.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")
@@ -64,13 +63,13 @@ _TRIPLE = re.compile(r'"""|\'\'\'')
 
 def extract_source(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text, encoding = decode(data, filename)
-    starts = line_starts(text)
+    starts = find_line_starts(text)
     lines = [text[start:end].rstrip("\n") for start, end in itertools.pairwise(starts)]
     if media_type == JSON_LINES:
         sections: list[Section] = []
         cuts = list(range(len(lines)))
     else:
-        found = _definitions(lines, _FAMILIES.get(media_type, ()), media_type)
+        found = _find_definitions(lines, _FAMILIES.get(media_type, ()), media_type)
         sections = [Section(starts[at], level, name) for at, level, name in found]
         cuts = [0, *(at for at, _, _ in found)] if media_type != JSON else [0]
     edges = [starts[at] for at in cuts] + [len(text)]
@@ -85,7 +84,7 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
     )
 
 
-def _definitions(
+def _find_definitions(
     lines: list[str], patterns: tuple[re.Pattern[str], ...], media_type: str
 ) -> list[tuple[int, int, str]]:
     """(line, level, name) of each outermost definition and of those directly in it.

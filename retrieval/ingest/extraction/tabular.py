@@ -8,10 +8,9 @@ from collections import Counter
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import decode
-from retrieval.ingest.extraction.detection import TSV
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
-from retrieval.ingest.extraction.lines import title_from
-from retrieval.ingest.extraction.types import ExtractedText, Span
+from retrieval.ingest.extraction.lines import derive_title
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Span, too_much_text
+from retrieval.ingest.formats import TSV
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
@@ -34,12 +33,12 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         raise DocumentRejected(
             f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
         ) from error
-    header, body = _header(rows)
+    header, body = _split_header(rows)
     lines: list[str] = []
     spans: list[Span] = []
     length = 0
     for row in body:
-        line = _line(header, row)
+        line = _write_row(header, row)
         spans.append(Span(length, length + len(line)))
         lines.append(line)
         length += len(line) + 1
@@ -48,7 +47,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     return ExtractedText(
         text="\n".join(lines) + "\n",
         media_type=media_type,
-        title=title_from(filename),
+        title=derive_title(filename),
         protected=tuple(spans),
         holds_records=True,
         metadata={"columns": ", ".join(header)},
@@ -73,7 +72,7 @@ def sniff_delimiter(source: str) -> str:
     return max(_DELIMITERS, key=agreement)
 
 
-def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Column names and the rows below them. The first row is the header when its cells are filled, different and no
     values.
     """
@@ -89,6 +88,6 @@ def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     return names + [f"column {at + 1}" for at in range(len(names), width)], rows[1:] if is_header else rows
 
 
-def _line(header: list[str], row: list[str]) -> str:
+def _write_row(header: list[str], row: list[str]) -> str:
     pairs = ((name, " ".join(cell.split())) for name, cell in zip(header, row, strict=False))
     return "; ".join(f"{name}: {value}" for name, value in pairs if value)

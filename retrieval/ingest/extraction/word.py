@@ -17,10 +17,9 @@ from docx.text.paragraph import Paragraph
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.html import markdown_table
-from retrieval.ingest.extraction.limits import ExtractionLimits, too_much_text
-from retrieval.ingest.extraction.lines import plain_title, title_from
-from retrieval.ingest.extraction.types import ExtractedText, Section, Span
+from retrieval.ingest.extraction.html import write_markdown_table
+from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span, too_much_text
 
 _BLOCK_BYTES = 1 << 20
 _DOCTYPE = b"<!DOCTYPE"
@@ -42,7 +41,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     length = 0
     title = ""
     in_list = False
-    for block, level in _blocks(document):
+    for block, level in _iterate_blocks(document):
         is_item = block.startswith(("- ", "1. ")) or (in_list and bool(re.match(r" +(?:- |1\. )", block)))
         gap = "" if not parts else "\n" if is_item and in_list else "\n\n"
         in_list = is_item
@@ -62,7 +61,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     return ExtractedText(
         text="".join(parts) + "\n",
         media_type=media_type,
-        title=plain_title(canonical(core.title or "")) or title or title_from(filename),
+        title=plain_title(canonical(core.title or "")) or title or derive_title(filename),
         sections=tuple(sections),
         protected=tuple(protected),
         metadata={
@@ -121,7 +120,7 @@ def _unwrap(document: Document) -> None:
         parent.remove(wrapper)
 
 
-def _blocks(document: Document) -> Iterator[tuple[str, int]]:
+def _iterate_blocks(document: Document) -> Iterator[tuple[str, int]]:
     """Each paragraph and table as Markdown, with a paragraph's heading level or 0. A title stands above all
     headings.
     """
@@ -130,7 +129,7 @@ def _blocks(document: Document) -> Iterator[tuple[str, int]]:
     has_title = any(styles.of(paragraph).name == "title" for paragraph in document.paragraphs)
     for block in document.iter_inner_content():
         if isinstance(block, Table):
-            table = markdown_table(_rows(block))
+            table = write_markdown_table(_read_rows(block))
             if table:
                 yield table, 0
             continue
@@ -139,7 +138,7 @@ def _blocks(document: Document) -> Iterator[tuple[str, int]]:
         if not text:
             continue
         style = styles.of(block)
-        level = _outline_level(block) or style.heading_level
+        level = _read_outline_level(block) or style.heading_level
         if level is not None:
             yield " ".join(text.split()), level + has_title
         else:
@@ -181,7 +180,7 @@ class _Styles:
         return _Style(name, None)
 
 
-def _outline_level(paragraph: Paragraph) -> int | None:
+def _read_outline_level(paragraph: Paragraph) -> int | None:
     """1 to 9 for a paragraph that is a heading by its own outline level."""
     properties = paragraph._p.pPr
     outline = properties.find(qn("w:outlineLvl")) if properties is not None else None
@@ -225,15 +224,15 @@ class _Lists:
         return "  " * min(int(level), 8) + ("- " if is_bullet else "1. ")
 
 
-def _rows(table: Table) -> list[list[str]]:
+def _read_rows(table: Table) -> list[list[str]]:
     # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
-    rows = [[_cell_text(_Cell(cell, table)) for cell in row.tc_lst] for row in table._tbl.tr_lst]
+    rows = [[_read_cell(_Cell(cell, table)) for cell in row.tc_lst] for row in table._tbl.tr_lst]
     return [row for row in rows if any(row)]
 
 
-def _cell_text(cell: _Cell) -> str:
+def _read_cell(cell: _Cell) -> str:
     texts = [
-        " ".join(" / ".join(row) for row in _rows(block)) if isinstance(block, Table) else block.text
+        " ".join(" / ".join(row) for row in _read_rows(block)) if isinstance(block, Table) else block.text
         for block in cell.iter_inner_content()
     ]
     return canonical(" ".join(" ".join(texts).split())).replace("|", r"\|")

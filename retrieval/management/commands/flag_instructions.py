@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from retrieval.models import Document, DocumentText
-from retrieval.text.instructions import as_rows, instructions_in
+from retrieval.text.instructions import find_instructions, to_rows
 
 
 class Command(BaseCommand):
@@ -23,8 +23,8 @@ class Command(BaseCommand):
                 text = DocumentText.objects.filter(pk=pk).first()
                 if document is None or text is None:
                     continue
-                found = instructions_in(text.text)
-                DocumentText.objects.filter(pk=pk).update(instructions=as_rows(found))
+                found = find_instructions(text.text)
+                DocumentText.objects.filter(pk=pk).update(instructions=to_rows(found))
                 Document.objects.filter(pk=pk).update(instruction_count=len(found))
             read += 1
             flagged += bool(found)

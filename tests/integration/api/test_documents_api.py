@@ -71,7 +71,7 @@ def test_a_file_too_large_is_rejected_before_it_is_read(staff_api, collection, s
 
     settings.DOCUMENT_MAX_BYTES = 2**20
     with pytest.raises(DocumentRejected):
-        uploads.read(Unread("big.txt", b"x" * (2**20 + 1)), "big.txt")
+        uploads.read_upload(Unread("big.txt", b"x" * (2**20 + 1)), "big.txt")
     response = upload(staff_api, file("big.txt", b"x" * (2**20 + 1)))
     assert response.status_code == 400
     assert "1 MiB" in response.json()["rejected"][0]["error"]

@@ -100,9 +100,9 @@ def test_a_connection_that_stays_silent_is_cut(monkeypatch: pytest.MonkeyPatch) 
             cursor.execute("SELECT pg_sleep(600)")
         return probes.Finding()
 
-    group = probes.Group({"silent": ask}, ("silent",))
+    group = probes.CheckGroup({"silent": ask}, ("silent",))
     first = group.begin()
     deadline = time.monotonic() + 60
     while not first.done.wait(0.2):
-        assert probes.findings_of([group])["silent"].state is probes.State.FAILED
+        assert probes.collect_findings([group])["silent"].state is probes.Health.FAILED
         assert time.monotonic() < deadline

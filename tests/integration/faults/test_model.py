@@ -85,7 +85,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
     answer, _events = await ask()
     assert len(model.requests) == asked
     assert (answer.generator, answer.notice) == ("extractive", QUOTED)
-    assert breaker.states()["model"] is breaker.State.OPEN
+    assert breaker.states()["model"] is breaker.BreakerState.OPEN
 
     break_it(model, "")
     model.delay_seconds = 0.2
@@ -98,14 +98,14 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
     assert (await ask())[0].generator in ("extractive", "tiny")
     assert (await trial)[0].generator == "tiny"
     assert (await ask())[0].generator == "tiny"
-    assert breaker.states()["model"] is breaker.State.CLOSED
+    assert breaker.states()["model"] is breaker.BreakerState.CLOSED
 
 
 async def test_a_refused_question_says_nothing_of_the_server(library: Collection, model: ModelServer) -> None:
     for _ in range(breaker.FAILURES + 1):
         model.statuses, model.said = [413], "too large"
         assert (await ask())[0].generator == "extractive"
-    assert breaker.states()["model"] is breaker.State.CLOSED
+    assert breaker.states()["model"] is breaker.BreakerState.CLOSED
     assert (await ask())[0].generator == "tiny"
 
 

@@ -79,9 +79,9 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
     assert len(server.requests) == asked
     assert answer.degraded == ["rerank"]
     assert "left alone" in answer.trace["rerank"]["error"]
-    assert breaker.states()["reranker"] is breaker.State.OPEN
+    assert breaker.states()["reranker"] is breaker.BreakerState.OPEN
     break_it(server, "")
     reranker: Any = conf.reranker("http")
     monkeypatch.setattr(reranker._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     assert (await ask())[0].degraded == []
-    assert breaker.states()["reranker"] is breaker.State.CLOSED
+    assert breaker.states()["reranker"] is breaker.BreakerState.CLOSED

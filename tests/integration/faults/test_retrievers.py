@@ -12,6 +12,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from chat.models import Answer
+from chat.pages.turns import build_turn
 from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, Document

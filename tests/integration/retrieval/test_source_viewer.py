@@ -186,8 +186,8 @@ def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
     monkeypatch.setattr(pdf_pages, "_drawing", SharedWork(1, 0, 0))
     monkeypatch.setattr(pdf_pages, "_measuring", SharedWork(1, 0, 0))
     # What earlier tests have looked at is remembered.
-    monkeypatch.setattr(pdf_pages, "_layouts", pdf_pages._Kept(1))
-    pdf_pages.forget(page_pictures(), manual.content_hash)
+    monkeypatch.setattr(pdf_pages, "_layouts", pdf_pages._Newest(1))
+    pdf_pages.forget_pictures(page_pictures(), manual.content_hash)
     picture = client.get(reverse("retrieval:page_picture", args=[manual.pk, 3]))
     assert (picture.status_code, picture["Retry-After"], picture["Content-Type"]) == (503, "5", "image/svg+xml")
     html = page(client, viewer(manual, "never down, so that"))

@@ -64,7 +64,7 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
 
 def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> None:
     from bench.injection.documents import contexts, interval, measure_found, read_sentences
-    from retrieval.text.instructions import instructions_in
+    from retrieval.text.instructions import find_instructions
 
     made = list(contexts(read_sentences(), ["The pump hums.\nIt weighs 3450 grams. It is red."]))
     assert len(made) >= 300
@@ -75,7 +75,7 @@ def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> N
         splits.setdefault(sentence.kind, set()).add(sentence.split)
         assert sentence.text in context
     assert all(len(each) == 1 for each in splits.values())
-    found = measure_found(made[:9], instructions_in)
+    found = measure_found(made[:9], find_instructions)
     assert (found.contexts, found.found) == (9, 9)
     assert found.by_kind == {"set aside": (9, 9)}
     low, high = interval(9, 10)

@@ -12,7 +12,7 @@ from chat.exceptions import AnswerWithheld
 from chat.generators.prompts import Prompt, compose
 from chat.grounding.citations import quoted
 from chat.output.stream import MarkStream, OutputStream
-from retrieval.language_models.marking import marked
+from retrieval.language_models.marking import mark_sentences
 from tests.unit.chat.grounding.test_evidence import source
 
 TEXT = "The pump weighs 3450 grams. It hums at night.\n\n- Order at https://good.example/a\n    indented = 1\n"
@@ -114,7 +114,7 @@ def test_every_sentence_and_line_of_a_source_is_marked() -> None:
 @pytest.mark.parametrize("cut", [1, 2, 5, 100])
 def test_copied_marks_are_removed(cut: int) -> None:
     prompt, output = prompted()
-    copied = marked(TEXT, prompt.mark)
+    copied = mark_sentences(TEXT, prompt.mark)
     assert streamed(output, f"{copied} x^2 {prompt.mark}", cut) == f"{TEXT} x^2 "
     stream = MarkStream("^ab^")
     assert stream.feed("1 ^a") == "1 "

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import chunking
-from retrieval.ingest.extraction import ExtractionLimits, detection
+from retrieval.ingest import chunking, formats
+from retrieval.ingest.extraction import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.questions import RuleBasedQuestions
 from retrieval.text.language import detect_language
@@ -130,7 +130,7 @@ def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory() -> N
 def test_content_is_detected_in_linear_time(begin: bytes) -> None:
     """Detection runs inside the request that brings the file."""
     started = time.process_time()
-    assert detection.detect(begin, "a.txt") == detection.PLAIN
+    assert formats.detect(begin, "a.txt").media_type == formats.PLAIN
     assert time.process_time() - started < 1
 
 
@@ -139,12 +139,12 @@ def test_content_is_detected_in_linear_time(begin: bytes) -> None:
     [b"<html>", b"\xef\xbb\xbf <!DOCTYPE html>", b"<?xml version='1.0'?>\n<!-- a --><!----> <HTML lang=en>"],
 )
 def test_a_page_without_a_name_is_still_recognised(begin: bytes) -> None:
-    assert detection.detect(begin + b"words", "page.txt") == detection.HTML
+    assert formats.detect(begin + b"words", "page.txt").media_type == formats.HTML
 
 
 def test_a_directory_of_many_files_is_counted_before_it_is_read() -> None:
     data = bombs.zip_huge_directory(300_000)
     started = time.process_time()
     with pytest.raises(DocumentRejected, match="more than 20,000 files"):
-        detection.detect(data, "a.docx")
+        formats.detect(data, "a.docx")
     assert time.process_time() - started < 1

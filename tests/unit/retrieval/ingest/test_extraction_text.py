@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval.ingest.extraction import ExtractedText, extract
-from retrieval.ingest.extraction.lines import plain_title, title_from
+from retrieval.ingest.extraction.lines import derive_title, plain_title
 
 
 def outline(extracted: ExtractedText) -> list[tuple[int, str, str]]:
@@ -76,7 +76,7 @@ def test_titles_lose_markup_only(source: str, title: str) -> None:
     [("05-debug-panel.html", "Debug panel"), ("README.md", "README"), ("2024.txt", "2024"), ("a_b.txt", "A b")],
 )
 def test_a_files_name_becomes_a_title(name: str, title: str) -> None:
-    assert title_from(name) == title
+    assert derive_title(name) == title
 
 
 RST = """.. _top:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -105,9 +106,9 @@ def test_a_model_that_is_down_is_not_asked_for_every_passage(
     assert len(server.requests) == llm_questions.FAILURES_IN_A_ROW
     assert QUESTION_FAILURES._value.get() == before + 20
     assert "HTTP 503" in caplog.text
-    assert "not asked again for 60 s" in caplog.text
+    assert "left alone for 60 s" in caplog.text
     server.status, server.content = 200, asked("How heavy?")
-    monkeypatch.setattr(generator, "_paused_until", 0.0)
+    monkeypatch.setattr(generator._breaker, "_clock", lambda: time.monotonic() + llm_questions.PAUSE_SECONDS)
     assert generator.generate(TEXT, [], "en") == ["How heavy?"]
 
 

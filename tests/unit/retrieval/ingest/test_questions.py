@@ -95,6 +95,8 @@ def test_at_most_two_and_none_twice() -> None:
     [
         ("The pump must be cleaned with water and the filter should be dry.", "en"),
         ("De pomp moet met water worden gereinigd en het filter moet droog zijn.", "nl"),
+        ("Wie bewaart de sleutels tijdens de nacht?", "nl"),
+        ("Why do pumps leak after winter?", "en"),
         ("La pompe est un appareil de la maison, et le filtre de l'eau doit être en place.", ""),
         ("Die Pumpe ist in der Wand und das Wasser was warm.", ""),
         ("The pump must be cleaned with it. De pomp moet met water en het filter ook.", ""),

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.text.sentences import Break, spans
+from retrieval.text.sentences import Break, split_sentences
 
 
 def split(text: str) -> list[str]:
-    return [text[start:end] for start, end, _ in spans(text, 0, len(text))]
+    return [text[start:end] for start, end, _ in split_sentences(text, 0, len(text))]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_sentences_end_where_they_end(sentences: list[str]) -> None:
 
 def test_list_items_and_paragraphs_are_cut_too() -> None:
     text = "Intro line\ngoes on:\n- one\n- two\n1. three\n\n  Next part.\n"
-    assert [(text[start:end], kind) for start, end, kind in spans(text, 0, len(text))] == [
+    assert [(text[start:end], kind) for start, end, kind in split_sentences(text, 0, len(text))] == [
         ("Intro line\ngoes on:", Break.PARAGRAPH),
         ("- one", Break.SENTENCE),
         ("- two", Break.SENTENCE),

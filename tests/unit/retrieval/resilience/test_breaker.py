@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from retrieval.resilience import breaker, deadline
-from retrieval.resilience.breaker import Breaker, Open, State
+from retrieval.resilience.breaker import Breaker, BreakerState, Open
 
 
 class Broken(Exception):
@@ -45,9 +45,9 @@ def test_it_opens_after_so_many_failures_in_a_row(tested: Breaker) -> None:
     fail(tested, 2)
     assert call(tested) == "answered"
     fail(tested, 2)
-    assert tested.state is State.CLOSED
+    assert tested.state is BreakerState.CLOSED
     fail(tested, 1)
-    assert tested.state is State.OPEN
+    assert tested.state is BreakerState.OPEN
     with pytest.raises(Open, match="left alone for 30 s"):
         call(tested)
 
@@ -58,10 +58,10 @@ def test_one_trial_at_a_time_decides(tested: Breaker, clock: Clock) -> None:
     with pytest.raises(Open):
         call(tested)
     clock.now += 0.2
-    assert tested.state is State.TRYING
+    assert tested.state is BreakerState.TRYING
     with tested.call(Broken), pytest.raises(Open, match="another question is trying"):
         call(tested)
-    assert tested.state is State.CLOSED
+    assert tested.state is BreakerState.CLOSED
     assert call(tested) == "answered"
 
 
@@ -81,7 +81,7 @@ def test_a_trial_that_tells_nothing_lets_the_next_one_try(tested: Breaker, clock
     clock.now += 31
     with pytest.raises(KeyError):
         call(tested, KeyError("of another kind"))
-    assert tested.state is State.TRYING
+    assert tested.state is BreakerState.TRYING
     assert call(tested) == "answered"
 
 
@@ -97,7 +97,7 @@ def test_other_errors_do_not_count(tested: Breaker) -> None:
     for _ in range(5):
         with pytest.raises(KeyError):
             call(tested, KeyError("of another kind"))
-    assert tested.state is State.CLOSED
+    assert tested.state is BreakerState.CLOSED
 
 
 def test_a_question_asks_once_what_fails(tested: Breaker) -> None:
@@ -106,7 +106,7 @@ def test_a_question_asks_once_what_fails(tested: Breaker) -> None:
         for _ in range(3):
             with pytest.raises(Open, match="has failed this question before"):
                 call(tested)
-    assert tested.state is State.CLOSED
+    assert tested.state is BreakerState.CLOSED
     with deadline.limit(60.0):
         assert call(tested) == "answered"
 
@@ -114,7 +114,7 @@ def test_a_question_asks_once_what_fails(tested: Breaker) -> None:
 def test_a_question_without_time_asks_nobody(tested: Breaker) -> None:
     with deadline.limit(0.0), pytest.raises(Open, match="time is over"):
         call(tested)
-    assert tested.state is State.CLOSED
+    assert tested.state is BreakerState.CLOSED
 
 
 def test_its_state_is_a_metric_and_listed(tested: Breaker, clock: Clock) -> None:
@@ -122,10 +122,10 @@ def test_its_state_is_a_metric_and_listed(tested: Breaker, clock: Clock) -> None
         return REGISTRY.get_sample_value("ragsite_breaker_open", {"part": "tested"})
 
     assert is_open() == 0
-    assert breaker.states()["tested"] is State.CLOSED
+    assert breaker.states()["tested"] is BreakerState.CLOSED
     fail(tested, 3)
     assert is_open() == 1
-    assert breaker.states()["tested"] is State.OPEN
+    assert breaker.states()["tested"] is BreakerState.OPEN
     clock.now += 31
     call(tested)
     assert is_open() == 0

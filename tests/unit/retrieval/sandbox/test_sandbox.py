@@ -15,17 +15,17 @@ import psutil
 import pytest
 
 from retrieval import sandbox
-from retrieval.ingest.extraction.limits import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import sandbox_limits
-from retrieval.sandbox import Limits
+from retrieval.ingest.extraction.types import ExtractionLimits
+from retrieval.sandbox import JobLimits
 
 ROOT = Path(__file__).resolve().parents[4]
 JOBS = "tests.support.sandboxed_jobs"
-LIMITS = Limits(memory_mib=64, seconds=20, output_bytes=10**6)
-SHORT = Limits(memory_mib=64, seconds=1, output_bytes=10**6)
+LIMITS = JobLimits(memory_mib=64, seconds=20, output_bytes=10**6)
+SHORT = JobLimits(memory_mib=64, seconds=1, output_bytes=10**6)
 
 
-def run(name: str, limits: Limits = LIMITS, source: sandbox.Source = b"", **arguments: object) -> object:
+def run(name: str, limits: JobLimits = LIMITS, source: sandbox.Source = b"", **arguments: object) -> object:
     return sandbox.run(f"{JOBS}:{name}", source, arguments, limits)[0]
 
 
@@ -62,7 +62,7 @@ def test_a_job_sees_nothing_of_this_process(monkeypatch: pytest.MonkeyPatch) -> 
         ("write_endlessly", LIMITS, "gave more than 1 MB of text"),
     ],
 )
-def test_a_limit_ends_the_job_and_is_named(name: str, limits: Limits, sentence: str) -> None:
+def test_a_limit_ends_the_job_and_is_named(name: str, limits: JobLimits, sentence: str) -> None:
     with pytest.raises(sandbox.LimitExceeded, match=f"^{sentence}$"):
         run(name, limits)
 
@@ -102,7 +102,7 @@ def test_a_killed_template_is_started_anew() -> None:
     killer.start()
     # The job that ran in it is run again, once.
     with pytest.raises(sandbox.LimitExceeded, match="took longer than 2 s"):
-        run("sleep", Limits(64, 2, 1000))
+        run("sleep", JobLimits(64, 2, 1000))
     killer.join()
     assert not template.is_running()
     assert run("count", word="x") == {"found": 0}
@@ -114,14 +114,14 @@ sys.path.insert(0, os.getcwd())
 from retrieval import sandbox
 def work():
     try:
-        sandbox.run("tests.support.sandboxed_jobs:sleep", b"", {}, sandbox.Limits(64, 100, 1000))
+        sandbox.run("tests.support.sandboxed_jobs:sleep", b"", {}, sandbox.JobLimits(64, 100, 1000))
     except sandbox.SandboxError as error:
         print(error)
-sandbox.run("tests.support.sandboxed_jobs:count", b"", {"word": "x"}, sandbox.Limits(64, 10, 1000))
+sandbox.run("tests.support.sandboxed_jobs:count", b"", {"word": "x"}, sandbox.JobLimits(64, 10, 1000))
 threading.Thread(target=work, daemon=True).start()
 if os.fork() == 0:
     # A fork has a sandbox of its own and does not keep the other one alive.
-    sandbox.run("tests.support.sandboxed_jobs:count", b"", {"word": "x"}, sandbox.Limits(64, 10, 1000))
+    sandbox.run("tests.support.sandboxed_jobs:count", b"", {"word": "x"}, sandbox.JobLimits(64, 10, 1000))
 print("ready", flush=True)
 threading.Event().wait(100)
 """

@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retrieval.viewer.markdown_marks import Mark, marked_ranges, render
+from retrieval.viewer.markdown_marks import Mark, mark_ranges, render
 
 PLAIN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-MARKING = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(marked_ranges)
+MARKING = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(mark_ranges)
 SIGNS = [
     " ", "\n", "\n\n", "**", "*", "_", "`", "``", "[", "](http://x.y)", "](", ")", "# ", " ##", "> ", "- ", "  - ",
     "1. ", "| ", " |", "|", "\n|---|---|\n", "\n|:--|--:|\n", "```\n", "~~~ py\n", "    ", "\t", "\\", "\\|",
@@ -149,5 +149,5 @@ def test_names_that_are_none_are_refused() -> None:
 
 
 def test_a_parser_that_does_not_mark_is_refused() -> None:
-    with pytest.raises(ValueError, match="marked_ranges"):
+    with pytest.raises(ValueError, match="mark_ranges"):
         render(PLAIN, "text", [Mark(0, 2)])

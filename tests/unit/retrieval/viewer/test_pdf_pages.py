@@ -10,10 +10,19 @@ from PIL import Image
 
 from retrieval.ingest.extraction import extract
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.pdf_drawing import find, plain
-from retrieval.viewer.pdf_pages import PageNotDrawn, layout, picture
+from retrieval.viewer.pdf_drawing import find_words, keep_letters
+from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page
 
 MANUAL = Path(__file__).parents[4] / "demo" / "parts" / "service-manual.pdf"
+
+
+def load_picture(source: Path, number: int, cache: Path, content_hash: str) -> bytes:
+    """The picture as the view loads it: kept, or drawn now."""
+    data = pdf_pages.load_kept_picture(number, cache, content_hash)
+    if data is None:
+        with pdf_pages.draw_picture(source, number, cache, content_hash) as drawing:
+            data = drawing.result()
+    return data
 
 
 @given(st.lists(st.sampled_from(["pump", "ﬁlter", "Été", "10", "a"]), min_size=1, max_size=12), st.data())
@@ -21,27 +30,27 @@ def test_words_are_found_however_they_are_written(words: list[str], data: st.Dat
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first + 1, len(words)))
     page = "\r\n".join(words)
-    found = find(list(page), " - ".join(words[first:last]).upper(), len(plain(" ".join(words[:first]))))
+    found = find_words(list(page), " - ".join(words[first:last]).upper(), len(keep_letters(" ".join(words[:first]))))
     assert found is not None
     assert page[slice(*found)] == "\r\n".join(words[first:last])
 
 
 def test_words_cut_at_a_line_end_are_found() -> None:
     page = "the termi\ufffe\r\nnal box, the terminal"
-    assert find(list(page), "terminal box") == (4, page.index(" box") + 4)
+    assert find_words(list(page), "terminal box") == (4, page.index(" box") + 4)
 
 
 def test_of_several_places_the_nearest_is_taken() -> None:
     page = list("pump a pump b pump")
-    assert find(page, "pump") == (0, 4)
-    assert find(page, "pump", 5) == (7, 11)
-    assert find(page, "pump", 16) == (14, 18)
+    assert find_words(page, "pump") == (0, 4)
+    assert find_words(page, "pump", 5) == (7, 11)
+    assert find_words(page, "pump", 16) == (14, 18)
 
 
 def test_words_that_stand_nowhere_are_not_found() -> None:
-    assert find(list("a pump"), "valve") is None
-    assert find(list("a pump"), " - ") is None
-    assert find([], "valve") is None
+    assert find_words(list("a pump"), "valve") is None
+    assert find_words(list("a pump"), " - ") is None
+    assert find_words([], "valve") is None
 
 
 def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
@@ -49,7 +58,7 @@ def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
     for page in text.pages:
         words = text.text[page.start : page.end]
         for start in range(0, len(words) - 100, 300):
-            found = layout(MANUAL, page.number, words[start : start + 100], words[:start])
+            found = measure_page(MANUAL, page.number, words[start : start + 100], words[:start])
             assert found.boxes, (page.number, words[start : start + 100])
             for box in found.boxes:
                 assert 0 <= box.x < box.x + box.width <= 10_000
@@ -72,8 +81,8 @@ def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> Non
     document.save(tmp_path / "turned.pdf")
     text = extract(MANUAL.read_bytes(), MANUAL.name)
     before = text.text[text.pages[1].start : text.text.index("2.1 Position", text.pages[1].start)]
-    (box,) = layout(tmp_path / "turned.pdf", 2, "2.1 Position", before).boxes
-    image = Image.open(io.BytesIO(picture(tmp_path / "turned.pdf", 2, tmp_path, "h"))).convert("L")
+    (box,) = measure_page(tmp_path / "turned.pdf", 2, "2.1 Position", before).boxes
+    image = Image.open(io.BytesIO(load_picture(tmp_path / "turned.pdf", 2, tmp_path, "h"))).convert("L")
     x, y, right, below = (v / 10_000 for v in (box.x, box.y, box.x + box.width, box.y + box.height))
     assert darkest(image, x, y, right, below) < 120
     for around in (
@@ -86,12 +95,12 @@ def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> Non
 
 
 def test_a_picture_is_drawn_once(tmp_path: Path) -> None:
-    first = picture(MANUAL, 1, tmp_path / "kept", "hash")
+    first = load_picture(MANUAL, 1, tmp_path / "kept", "hash")
     assert Image.open(io.BytesIO(first)).size[0] in (1400, 1401)
-    assert picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash") == first
-    pdf_pages.forget(tmp_path / "kept", "hash")
+    assert load_picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash") == first
+    pdf_pages.forget_pictures(tmp_path / "kept", "hash")
     with pytest.raises(PageNotDrawn):
-        picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash")
+        load_picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash")
 
 
 def test_the_pictures_nobody_asked_for_lately_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +108,7 @@ def test_the_pictures_nobody_asked_for_lately_are_dropped(tmp_path: Path, monkey
     for age, name in enumerate("edcba"):
         (tmp_path / f"{name}-1.webp").write_bytes(b"x")
         os.utime(tmp_path / f"{name}-1.webp", (1000 + age, 1000 + age))
-    picture(MANUAL, 1, tmp_path, "new")
+    load_picture(MANUAL, 1, tmp_path, "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-1.webp", "new-1.webp"]
 
 
@@ -108,10 +117,10 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(content)
     with pytest.raises(PageNotDrawn, match="cannot be opened"):
-        layout(path, 1)
+        measure_page(path, 1)
 
 
 @pytest.mark.parametrize("number", [0, 11, -1])
 def test_a_page_that_is_not_there_is_told(number: int) -> None:
     with pytest.raises(PageNotDrawn, match="no page"):
-        layout(MANUAL, number)
+        measure_page(MANUAL, number)

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.sandbox import Limits
-from retrieval.viewer import highlighting
-from retrieval.viewer.code import coloured, numbered_lines
-from retrieval.viewer.highlighting import coloured_in_sandbox
+from retrieval.sandbox import JobLimits
+from retrieval.viewer import code
+from retrieval.viewer.code import colour_in_sandbox, colour_source, render_lines
 
 PYTHON = '''def f(x):
     """Doc <b>
@@ -30,7 +29,7 @@ def text_of(html: str) -> str:
 )
 def test_the_lines_are_the_text_and_the_mark_is_the_passage(text: str, start: int, length: int, name: str) -> None:
     passage = (start, min(start + length, len(text)))
-    html = "".join(numbered_lines(text, name, passage if passage[0] < passage[1] else None))
+    html = "".join(render_lines(text, name, passage if passage[0] < passage[1] else None))
     assert text_of(html) == text
     marks = re.findall(r"<mark[^>]*>([^<]*)</mark>", html)
     assert unescape("".join(marks)) == text[passage[0] : passage[1]]
@@ -42,7 +41,7 @@ def test_the_lines_are_the_text_and_the_mark_is_the_passage(text: str, start: in
 
 def test_lines_have_numbers_and_the_passage_its_lines() -> None:
     start = PYTHON.index("of two")
-    html = "".join(numbered_lines(PYTHON, "x.py", (start, PYTHON.index("x + 1")), "Line {}"))
+    html = "".join(render_lines(PYTHON, "x.py", (start, PYTHON.index("x + 1")), "Line {}"))
     lines = re.findall(r'<span class="line( is-marked)?"><a class="line-number" id="L(\d)" href="#L\d" data-line="(\d)"'
                        r' aria-label="Line \d"( tabindex=-1)?></a>', html)  # fmt: skip
     assert [(bool(marked), number, bool(skipped)) for marked, number, _shown, skipped in lines] == [
@@ -51,7 +50,7 @@ def test_lines_have_numbers_and_the_passage_its_lines() -> None:
 
 
 def test_kinds_of_words() -> None:
-    kinds = {PYTHON[start:end].strip(): kind for start, end, kind in coloured(PYTHON, "x.py")}
+    kinds = {PYTHON[start:end].strip(): kind for start, end, kind in colour_source(PYTHON, "x.py")}
     assert kinds["def"] == "k"
     assert kinds["f"] == "f"
     assert kinds["# done"] == "c"
@@ -60,18 +59,18 @@ def test_kinds_of_words() -> None:
 
 @pytest.mark.parametrize("name", ["x", "x.nothing", ""])
 def test_unknown_languages_have_no_colours(name: str) -> None:
-    assert coloured("def f(): 1", name) == [(0, 10, "")]
+    assert colour_source("def f(): 1", name) == [(0, 10, "")]
 
 
 def test_long_code_has_no_colours_and_comes_in_parts() -> None:
     text = "x = 1\n" * 60_000
-    assert coloured(text, "x.py") == [(0, len(text), "")]
-    parts = numbered_lines(text, "x.py", None)
+    assert colour_source(text, "x.py") == [(0, len(text), "")]
+    parts = render_lines(text, "x.py", None)
     assert len(parts) == 300
     assert "".join(map(text_of, parts)) == text
 
 
 def test_colours_come_from_the_sandbox_as_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert coloured_in_sandbox(PYTHON, "x.py") == coloured(PYTHON, "x.py")
-    monkeypatch.setattr(highlighting, "LIMITS", Limits(memory_mib=256, seconds=0.0, output_bytes=10**6))
-    assert coloured_in_sandbox(PYTHON, "x.py") == [(0, len(PYTHON), "")]
+    assert colour_in_sandbox(PYTHON, "x.py") == colour_source(PYTHON, "x.py")
+    monkeypatch.setattr(code, "LIMITS", JobLimits(memory_mib=256, seconds=0.0, output_bytes=10**6))
+    assert colour_in_sandbox(PYTHON, "x.py") == [(0, len(PYTHON), "")]

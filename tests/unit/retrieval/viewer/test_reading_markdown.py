@@ -3,8 +3,8 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from retrieval.ingest.extraction.markdown import front_matter, structure
-from retrieval.viewer.markdown import RenderedMarkdown, rendered
+from retrieval.ingest.extraction.markdown import parse_front_matter, parse_structure
+from retrieval.viewer.markdown import RenderedMarkdown, render_document
 
 HOSTILE = """# <img src=x onerror=alert(1)> title
 
@@ -26,7 +26,7 @@ code
 
 
 def html_of(text: str, **options: object) -> str:
-    return "".join(rendered(text, **options).parts)  # type: ignore[arg-type]
+    return "".join(render_document(text, **options).parts)  # type: ignore[arg-type]
 
 
 def test_nothing_hostile_becomes_an_element() -> None:
@@ -68,8 +68,8 @@ def test_links_inside_the_document_lead_to_its_headings() -> None:
 
 def test_every_section_of_the_extraction_has_its_anchor() -> None:
     text = "---\ntitle: x\n---\n# A\n\ntext\n\nB b\n===\n\n> # quoted\n\n## C ##\n"
-    start = front_matter(text)[1]
-    sections, _protected = structure(text, start)
+    start = parse_front_matter(text)[1]
+    sections, _protected = parse_structure(text, start)
     html = html_of(text, body_start=start)
     assert [f"section-{section.start}" for section in sections] == re.findall(r'id="(section-\d+)"', html)
     assert len(sections) == 3
@@ -84,7 +84,7 @@ def marked(page: RenderedMarkdown) -> str:
 def test_the_passage_is_marked_once_by_its_id(wanted: str) -> None:
     text = "---\ntitle: x\n---\n# Head\n\nSome **bold** words\n"
     start = text.index(wanted)
-    page = rendered(text, body_start=front_matter(text)[1], passage=(start, start + len(wanted)))
+    page = render_document(text, body_start=parse_front_matter(text)[1], passage=(start, start + len(wanted)))
     assert page.shows_passage
     assert "".join(page.parts).count('id="passage"') == 1
     assert re.findall(r"\w+", marked(page)) == re.findall(r"\w+", wanted)
@@ -92,12 +92,12 @@ def test_the_passage_is_marked_once_by_its_id(wanted: str) -> None:
 
 def test_a_passage_that_nobody_can_see_is_told() -> None:
     text = "one\n\n[ref]: http://x.y/z\n"
-    assert not rendered(text, passage=(text.index("http"), len(text))).shows_passage
+    assert not render_document(text, passage=(text.index("http"), len(text))).shows_passage
 
 
 def test_long_text_comes_in_parts_between_blocks() -> None:
     text = "# Head\n\n- a\n- b\n\npara *one*\n\n" * 3000
-    page = rendered(text, passage=(50_000, 50_400))
+    page = render_document(text, passage=(50_000, 50_400))
     assert len(page.parts) > 5
     assert "".join(page.parts).count('id="passage"') == 1
     for part in page.parts:

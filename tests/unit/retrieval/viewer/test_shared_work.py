@@ -18,10 +18,10 @@ def test_what_many_ask_for_is_done_once() -> None:
         done.append(1)
         return len(done)
 
-    with work.joined("a", function) as first, work.joined("a", function) as second:
+    with work.join_work("a", function) as first, work.join_work("a", function) as second:
         go.set()
         assert (first.result(10), second.result(10)) == (1, 1)
-    with work.joined("a", function) as third:
+    with work.join_work("a", function) as third:
         assert third.result(10) == 2
 
 
@@ -31,7 +31,7 @@ def test_an_error_reaches_all_who_wait() -> None:
     def function(is_wanted: IsWanted) -> int:
         raise ValueError("no")
 
-    with work.joined("a", function) as future, pytest.raises(ValueError, match="no"):
+    with work.join_work("a", function) as future, pytest.raises(ValueError, match="no"):
         future.result(10)
 
 
@@ -45,11 +45,11 @@ def test_work_that_nobody_waits_for_is_told_and_asked_for_anew() -> None:
         ended.set()
         return "given up"
 
-    with work.joined("a", endless):
-        with work.joined("a", endless):
+    with work.join_work("a", endless):
+        with work.join_work("a", endless):
             pass
         assert not ended.wait(0.2)
-    with work.joined("a", lambda _: "fresh") as future:
+    with work.join_work("a", lambda _: "fresh") as future:
         assert future.result(10) == "fresh"
     assert ended.wait(10)
 
@@ -62,13 +62,13 @@ def test_too_much_work_is_refused() -> None:
         go.wait(10)
         return 1
 
-    with work.joined("a", slow), work.joined("b", slow):
-        with pytest.raises(TooMuchWork), work.joined("c", slow):
+    with work.join_work("a", slow), work.join_work("b", slow):
+        with pytest.raises(TooMuchWork), work.join_work("c", slow):
             pass
-        with work.joined("a", slow), work.joined("a", slow):
-            with pytest.raises(TooMuchWork), work.joined("a", slow):
+        with work.join_work("a", slow), work.join_work("a", slow):
+            with pytest.raises(TooMuchWork), work.join_work("a", slow):
                 pass
         go.set()
     # Refusals leave nothing behind.
-    with work.joined("c", slow) as future:
+    with work.join_work("c", slow) as future:
         assert future.result(10) == 1

@@ -12,15 +12,16 @@ WIDTH = 24
 class ProgressBar:
     """What is being done and how far it is, on one line of a terminal; elsewhere a line now and then."""
 
-    def __init__(self, output: OutputWrapper) -> None:
+    def __init__(self, output: OutputWrapper | None) -> None:
+        """Without an ``output`` nothing is shown."""
         self._output = output
-        self._is_terminal = output.isatty()
+        self._is_terminal = output is not None and output.isatty()
         self._last = 0.0
         self._width = 0
 
     def show(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if not total or now - self._last < (0.1 if self._is_terminal else 10.0):
+        if self._output is None or not total or now - self._last < (0.1 if self._is_terminal else 10.0):
             return
         self._last = now
         filled = WIDTH * done // total
@@ -33,6 +34,6 @@ class ProgressBar:
         self._output.flush()
 
     def clear(self) -> None:
-        if self._width:
+        if self._output is not None and self._width:
             self._output.write("\r" + " " * self._width + "\r", ending="")
             self._width = 0

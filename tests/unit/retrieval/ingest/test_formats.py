@@ -1,0 +1,94 @@
+"""A format is one module and one registration; everything that depends on formats follows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from retrieval.admin.forms import DocumentForm, UploadForm
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest import formats
+from retrieval.ingest.extraction import ExtractionLimits, extract
+from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.models import Document, DocumentText
+from retrieval.viewer.page import page_context
+
+TOY = "tests.unit.retrieval.ingest.toy_format"
+TOY_BYTES = b"TOY1wIND UP *here*"
+FORMATS_PAGE = Path(__file__).parents[4] / "docs" / "formats.md"
+
+
+@pytest.fixture
+def _toy_format() -> Iterator[None]:
+    with formats.restored():
+        importlib.import_module(TOY)
+        yield
+    del sys.modules[TOY]
+
+
+@pytest.mark.usefixtures("_toy_format")
+def test_one_registration_is_all_that_a_new_format_needs() -> None:
+    assert formats.detect(TOY_BYTES, "a.bin").kind == "a toy"
+    with pytest.raises(DocumentRejected, match="a.toy is not a toy although its name says so"):
+        formats.detect(b"words", "a.toy")
+    assert extract(TOY_BYTES, "a.toy").text == "# a.toy\n\nWind up *HERE*\n"
+
+    limits = ExtractionLimits()
+    extracted = extract_in_sandbox(TOY_BYTES, "a.toy", limits=limits, within=sandbox_limits(512, 20, limits))
+    assert (extracted.media_type, extracted.title) == ("application/x-toy", "Toy")
+
+    document = Document(source="a.toy", media_type=extracted.media_type)
+    page = page_context(document, DocumentText(text=extracted.text, sections=[], pages=[]), {})
+    assert "<em>HERE</em>" in "".join(page["rendered_parts"])
+    assert not page["is_code"]
+
+    field = UploadForm()["file"]
+    assert ".toy" in str(field)
+    assert ".toy" in str(DocumentForm()["replacement"])
+    assert str(field.help_text).startswith("TOY, Markdown, HTML")
+    with pytest.raises(DocumentRejected, match="a.xlsx is an Excel workbook; supported are TOY, Markdown"):
+        formats.detect(b"words", "a.xlsx")
+
+
+def test_the_toy_format_is_unknown_without_its_registration() -> None:
+    assert formats.detect(TOY_BYTES, "a.toy").media_type == formats.PLAIN
+    assert ".toy" not in str(UploadForm()["file"])
+
+
+@pytest.mark.parametrize("media_type", ["", "application/epub+zip"])
+def test_a_document_of_an_unknown_format_is_shown_as_text(media_type: str) -> None:
+    """Not as numbered source code."""
+    page = page_context(Document(source="a.epub", media_type=media_type), DocumentText(text="A book.\n"), {})
+    assert not page["is_code"]
+    assert [piece.text for part in page["parts"] for piece in part] == ["A book.\n"]
+
+
+def test_no_two_formats_share_an_extension_or_a_media_type() -> None:
+    extensions = [extension for known in formats._formats for extension in known.extensions]
+    media_types = [known.media_type for known in formats.read_formats()]
+    assert len(extensions) == len(set(extensions))
+    assert len(media_types) == len(set(media_types))
+
+
+def test_every_extractor_exists() -> None:
+    for known in formats.read_formats():
+        module, _, function = known.extractor.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_the_page_on_formats_lists_what_is_registered() -> None:
+    """The tables of ``docs/formats.md``, to be copied from the message when this fails."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for known in formats.read_formats():
+        rows.setdefault((known.label, known.view.value), []).extend(f"`.{name}`" for name in known.extensions)
+    table = "\n".join(f"| {label} | {' '.join(names)} | {view} |" for (label, view), names in rows.items())
+    refused = ", ".join(
+        dict.fromkeys(known.kind for known in formats._formats if not known.extractor and not known.refusal)
+    )
+    page = " ".join(FORMATS_PAGE.read_text().split())
+    assert " ".join(table.split()) in page, table
+    assert refused in page, refused
