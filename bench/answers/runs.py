@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,16 +12,16 @@ from django.utils.text import slugify
 
 from bench.answers.sets import CollectionFolder, Kind, Question, QuestionFile
 from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG, Report
-from bench.ranking import Percentiles
+from bench.statistics import refusal_precision
 from chat import conf
-from chat.answering import answer
-from chat.types import Completed, Failed, Searched, Token
-from evaluation import metrics
+from chat.types import Failed
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
-from evaluation.metrics import Interval
-from evaluation.runs.answer_metrics import holds_answer, refusal_precision
+from evaluation.runs.agreement import holds_answer
+from evaluation.runs.answering import reply_to
+from evaluation.runs.queue import corpus_version
+from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
 from retrieval.ingest.folders import ingest_paths
-from retrieval.models import Collection, CollectionStatistics
+from retrieval.models import Collection
 from retrieval.models.collection import TextSearchConfiguration
 from retrieval.types import Passage, SearchFilters
 
@@ -98,11 +97,7 @@ class AnswerRun:
             "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],
             "refusal": [outcome.last_ms for outcome in self.outcomes if outcome.refused],
         }
-        return {
-            name: Percentiles(metrics.percentile(values, 50), metrics.percentile(values, 95))
-            for name, values in samples.items()
-            if values
-        }
+        return {name: percentiles(values) for name, values in samples.items() if values}
 
 
 def document_name_in(file: QuestionFile) -> DocumentName:
@@ -152,21 +147,10 @@ async def _ask_all(
 
 
 async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> Outcome:
-    started = time.perf_counter()
-    searched: Searched | None = None
-    completed: Completed | None = None
-    first_ms: float | None = None
-    async for event in answer(question.text, filters):
-        match event:
-            case Searched():
-                searched = event
-            case Token() if first_ms is None:
-                first_ms = (time.perf_counter() - started) * 1000
-            case Completed():
-                completed = event
-            case Failed():
-                raise UntrustworthyRun(f"{question.text!r} was not answered: {event.message}")
-    last_ms = (time.perf_counter() - started) * 1000
+    reply = await reply_to(question.text, filters)
+    searched, completed = reply.searched, reply.end
+    if isinstance(completed, Failed):
+        raise UntrustworthyRun(f"{question.text!r} was not answered: {completed.message}")
     if completed is None:
         raise UntrustworthyRun(f"The answer to {question.text!r} broke off.")
     if searched is not None and searched.trace.degraded:
@@ -186,8 +170,8 @@ async def _ask(question: Question, filters: SearchFilters, document_name: Docume
         documents=tuple(document_name(citation.passage) in question.documents for citation in cited),
         in_sources=any(holds_answer(source.block.content, question.answers) for source in sources),
         confidence=searched.confidence if searched is not None else None,
-        first_ms=first_ms,
-        last_ms=last_ms,
+        first_ms=reply.first_ms,
+        last_ms=reply.last_ms,
     )
 
 
@@ -213,13 +197,12 @@ def _slug_prefix(name: str) -> str:
     return f"{slugify(name)}-questions-"
 
 
-def _versions(collections: Sequence[Collection]) -> dict[int, int]:
-    rows = CollectionStatistics.objects.filter(pk__in=[collection.pk for collection in collections])
-    return dict(rows.values_list("pk", "version"))
+def _versions(collections: Sequence[Collection]) -> list[int]:
+    return [corpus_version(collection.pk) for collection in collections]
 
 
 def _mean(values: Sequence[float]) -> Interval | None:
-    return metrics.mean_interval(values) if values else None
+    return mean_interval(values) if values else None
 
 
 def _share(flags: Sequence[bool]) -> float:

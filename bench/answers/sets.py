@@ -16,8 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.beir import QUERIES, TestSet, read_test_set
+from bench.beir import TestSet, read_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets.beir_files import QUERIES
 
 UNANSWERABLE = "unanswerable.jsonl"
 
@@ -71,7 +72,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     Raises: UnreadableTestSet, also for a set that says of no question what its answer is.
     """
     test_set = read_test_set(folder)
-    known = {str(row.get("_id")): _answers(where, row) for where, row in _rows(folder / QUERIES)}
+    known = {str(row.get("_id")): _answers(where, row) for where, row in read_objects(folder / QUERIES)}
     answerable = tuple(
         Question(query.text, Kind.ANSWERABLE, known[query.id], _relevant(query.grades))
         for query in test_set.queries
@@ -82,7 +83,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     unanswerable = folder / UNANSWERABLE
     adversarial = tuple(
         Question(_string(where, row, "text"), Kind.ADVERSARIAL)
-        for where, row in (_rows(unanswerable) if unanswerable.is_file() else ())
+        for where, row in (read_objects(unanswerable) if unanswerable.is_file() else ())
     )
     return test_set, answerable + adversarial
 
@@ -141,27 +142,6 @@ def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
 
 def _relevant(grades: Mapping[str, int]) -> frozenset[str]:
     return frozenset(document for document, grade in grades.items() if grade > 0)
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Where each line stands and the JSON object on it."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise UnreadableTestSet(f"{where}, is not a JSON object.")
-        yield where, row
 
 
 def _listed(path: Path, content: object, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -12,9 +12,7 @@ from django.test import RequestFactory
 from django.urls import resolve, reverse
 
 from bench.corpora import Report
-from bench.ranking import Percentiles
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
-from evaluation import metrics
 from evaluation.dashboard.activity import activity
 from evaluation.dashboard.scope import scope
 from evaluation.dashboard.scores import distributions
@@ -25,6 +23,7 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
 from evaluation.judgements import judgement_queue
+from evaluation.statistics.intervals import Percentiles, percentiles
 
 PAGES, PARTS, TASKS = "page", "part of the dashboard", "task"
 
@@ -38,10 +37,7 @@ class DashboardRun:
     milliseconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
     def percentiles(self) -> dict[tuple[str, str], Percentiles]:
-        return {
-            timed: Percentiles(metrics.percentile(taken, 50), metrics.percentile(taken, 95))
-            for timed, taken in self.milliseconds.items()
-        }
+        return {timed: percentiles(taken) for timed, taken in self.milliseconds.items()}
 
 
 def run(loaded: LoadedAnswers, rounds: int, report: Report) -> DashboardRun:

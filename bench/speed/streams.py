@@ -23,6 +23,7 @@ from bench.speed.slow_model import SlowModel, slow_model
 from bench.speed.stream_readers import Reading, read_all
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, Document
 
@@ -67,10 +68,11 @@ class StreamRun:
         """Processor time of the web process for one stream, from the question to its end."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
-    def seconds(self, name: str) -> list[float]:
-        """All readings of one moment, those that never came left out."""
-        values = (getattr(reading, f"{name}_seconds") for reading in self.readings)
-        return [value for value in values if value is not None]
+    def percentiles(self, moment: str) -> Percentiles | None:
+        """Seconds to one moment of the readings that it came in; None when it came in none."""
+        values = (getattr(reading, f"{moment}_seconds") for reading in self.readings)
+        known = [value for value in values if value is not None]
+        return percentiles(known) if known else None
 
 
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float) -> StreamRun:

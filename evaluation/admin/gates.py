@@ -24,8 +24,8 @@ from evaluation import gates
 from evaluation.admin.run_presentation import STYLES, comparison_context, interval_text, run_badge
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
-from evaluation.metrics import Interval
 from evaluation.models import CorpusAlert, GatePolicy
+from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import ReadOnlyAdmin, badge
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile

@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _t
 
 from chat.grounding.support.scoring import THRESHOLD
 from evaluation.admin.run_presentation import explanation_address, ranks_text
-from evaluation.metrics import Interval
 from evaluation.models import AnswerResult, EvaluationRun, RunKind, Score
 from evaluation.runs.agreement import is_right
 from evaluation.runs.measures import Result, results_of
+from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import badge
 
 

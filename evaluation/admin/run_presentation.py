@@ -18,10 +18,10 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
 from evaluation.figures import day_and_month, fixed
-from evaluation.metrics import Interval
 from evaluation.models import EvaluationRun, EvaluationSet, QuestionResult, RunKind
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, measure_of
 from evaluation.runs.results import Comparison, QuestionPair, interval_of
+from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import badge
 from retrieval.search.profiles import BUILT_IN
 

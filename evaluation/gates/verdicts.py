@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
-from evaluation import metrics
 from evaluation.models import EvaluationRun, GatePolicy, RunKind
 from evaluation.runs.measures import KIND_OF_MEASURE
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
 from evaluation.runs.results import Comparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.statistics.intervals import is_loss
 from retrieval.models import Document, Draft, SearchProfileVersion
 from retrieval.ranking.profile import to_json
 from retrieval.search.profiles import NamedProfile, active_profile, named
@@ -141,7 +141,7 @@ def kind_of(policy: GatePolicy) -> RunKind:
 def is_worse(policy: GatePolicy, comparison: Comparison) -> bool:
     """Whether the questions became worse by more than the largest allowed loss, beyond chance."""
     changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
-    return comparison.difference is not None and metrics.is_loss(comparison.difference, changed, policy.largest_loss)
+    return comparison.difference is not None and is_loss(comparison.difference, changed, policy.largest_loss)
 
 
 def being_read(collection_id: int | None) -> bool:

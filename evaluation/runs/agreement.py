@@ -5,7 +5,8 @@ Each metric lies in [0, 1], is better when higher, and is None for a reply that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,16 @@ from chat.grounding.citations import without_markers
 from chat.grounding.support.passages import EvidencePassage, passage_of
 from chat.grounding.support.scorer import Statement, SupportScorer
 from chat.grounding.support.scoring import THRESHOLD
-from evaluation.runs.answer_metrics import holds_answer
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import spans
 
 if TYPE_CHECKING:
     from chat.grounding.support.similarity import EncodeAll
     from chat.types import CheckedStatement, VerifiedCitation
+
+# A decimal is one word: "12.5" does not hold "5".
+_TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
+_ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +97,20 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: Encod
     # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0
+
+
+def holds_answer(text: str, answers: Iterable[str]) -> bool:
+    """Whether ``text`` holds the words of one of the ``answers``, whole and one after another.
+
+    Case, punctuation, white space and articles do not count, so that "39" is not held by "1939", but "World War II" is
+    by "the World-War II". An answer of articles and punctuation alone is held by nothing.
+
+    Source: the normalization of Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
+    of Text", EMNLP 2016, without its removal of punctuation inside words.
+    """
+    held = f" {_normalized(text)} "
+    return any(wanted and f" {wanted} " in held for wanted in map(_normalized, answers))
+
+
+def _normalized(text: str) -> str:
+    return " ".join(word for word in _TOKEN.findall(text.casefold()) if word not in _ARTICLES)

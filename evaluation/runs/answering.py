@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import async_to_sync
 
 from chat import conf as chat_conf
-from chat.types import Completed, VerifiedCitation
+from chat.answering import answer
+from chat.protocols import Draft
+from chat.types import Completed, Failed, Searched, Token, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
 from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.judging import judge_of
 from evaluation.runs.measurement import NotMeasured, Task, Unmeasurable, require_whole
-from evaluation.runs.replies import Reply, reply_to
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.protocols import TokenEmbedder
 from retrieval.search.pipeline import search
+from retrieval.search.profiles import NamedProfile
+from retrieval.types import SearchFilters
 
 QUOTE_CHARACTERS = 500
+
+
+@dataclass(slots=True)
+class Reply:
+    """``end`` is None when the answer broke off, ``searched`` when the question was turned away unsearched, and
+    ``first_ms`` when there was no token. Milliseconds count from the question."""
+
+    draft: Draft = field(default_factory=Draft)
+    searched: Searched | None = None
+    end: Completed | Failed | None = None
+    first_ms: float | None = None
+    last_ms: float = 0.0
+
+
+async def reply_to(question: str, filters: SearchFilters, profile: NamedProfile | None = None) -> Reply:
+    """What a visitor would get who asks this first; nothing is saved."""
+    reply = Reply()
+    started = time.perf_counter()
+    async for event in answer(question, filters, draft=reply.draft, profile=profile):
+        match event:
+            case Searched():
+                reply.searched = event
+            case Token():
+                if reply.first_ms is None:
+                    reply.first_ms = (time.perf_counter() - started) * 1000
+            case Completed() | Failed():
+                reply.end = event
+    reply.last_ms = (time.perf_counter() - started) * 1000
+    return reply
 
 
 class AnswerMeasurement:

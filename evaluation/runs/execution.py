@@ -19,15 +19,13 @@ from evaluation import gates, jobs
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.answering import AnswerMeasurement
-from evaluation.runs.measurement import ClaimLost, Measurement, NotMeasured, Task, Unmeasurable
+from evaluation.runs.measurement import ClaimLost, Measurement, NotMeasured, Task, Unmeasurable, prepare_reranker
 from evaluation.runs.measures import NOTHING_TO_MEASURE, Result, results_of
 from evaluation.runs.queue import MOST_ATTEMPTS, conditions, corpus_version, enqueue
 from evaluation.runs.results import summarise
 from evaluation.runs.searching import SearchMeasurement
 from evaluation.sets.resolution import fingerprint, measured_questions
-from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.ranking.plans import NO_RERANKER
 from retrieval.ranking.profile import ImproperProfile, from_json
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
@@ -132,10 +130,7 @@ def _task(run: EvaluationRun) -> Task:
 def _begin(task: Task, measurement: Measurement, version: int) -> None:
     """Write down what is about to be measured, and forget the results of an attempt that measured something else."""
     active_embedder()
-    if task.profile.settings.reranker != NO_RERANKER:
-        prepare = getattr(conf.reranker(task.profile.settings.reranker), "prepare", None)
-        if prepare is not None:
-            prepare()
+    prepare_reranker(task.profile.settings.reranker)
     run = task.run
     now = {
         "fingerprint": fingerprint(task.questions, run.kind),

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun
 from evaluation.runs.measures import Result
+from retrieval import conf
+from retrieval.ranking.plans import NO_RERANKER
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import LegStatus, SearchFilters, SearchTrace
 
@@ -55,11 +57,21 @@ class Measurement(Protocol):
         """Why the figures of these results are not to be relied on; empty when they are."""
 
 
-def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raises: NotMeasured when a part of the profile's search failed: what was found is another profile's result."""
+def search_errors(trace: SearchTrace) -> str:
+    """What went wrong in the parts of a search, also in one that answered in part; empty when nothing did."""
     errors = [leg.error for leg in trace.legs]
     if trace.rerank is not None and trace.rerank.status is not LegStatus.OFF:
         errors.append(trace.rerank.error)
-    if any(errors):
-        told = "; ".join(filter(None, errors))
-        raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {told}")
+    return "; ".join(filter(None, errors))
+
+
+def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
+    """Raises: NotMeasured when a part of the profile's search failed: what was found is another profile's result."""
+    if errors := search_errors(trace):
+        raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
+
+
+def prepare_reranker(name: str) -> None:
+    """Load the reranker's model, which may take longer than a search allows."""
+    if name != NO_RERANKER and (prepare := getattr(conf.reranker(name), "prepare", None)) is not None:
+        prepare()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _t
 
-from evaluation import metrics
-from evaluation.metrics import Interval
 from evaluation.models import AnswerResult, EvaluationRun, RunKind
 from evaluation.runs.measures import MEASURES, Measure, Result, measure_of, results_of
+from evaluation.statistics.intervals import Interval, is_loss, mean_interval, percentiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
             for measure in MEASURES[kind]
             if (values := [value for result in results if (value := measure.of(result)) is not None])
         },
-        "latency_ms": _percentiles([result.milliseconds for result in results]),
+        "latency_ms": asdict(percentiles([result.milliseconds for result in results])),
         **(_of_answers(results) if kind == RunKind.ANSWERS else {}),
     }
 
@@ -82,7 +81,7 @@ def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
-        told["first_token_ms"] = _percentiles(waits)
+        told["first_token_ms"] = asdict(percentiles(waits))
     if any(one.prompt_tokens for one in results):
         costs = [one.cost for one in results if one.cost is not None]
         told["usage"] = {
@@ -133,7 +132,7 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Co
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
         if measured := pairs if measure is chosen else _pairs(shared, measure):
-            interval = metrics.mean_interval([pair.difference for pair in measured])
+            interval = mean_interval([pair.difference for pair in measured])
             differences[measure.key] = interval
             beyond_chance[measure.key] = _sign(interval, [pair.difference for pair in measured])
     return Comparison(
@@ -162,7 +161,7 @@ def _pairs(shared: Sequence[tuple[Result, Result]], measure: Measure) -> list[Qu
 def _sign(interval: Interval, differences: Sequence[float]) -> int:
     """1 for a gain beyond chance, -1 for such a loss, 0 for neither."""
     gained = Interval(-interval.mean, -interval.high, -interval.low)
-    return metrics.is_loss(gained, [-difference for difference in differences]) - metrics.is_loss(interval, differences)
+    return is_loss(gained, [-difference for difference in differences]) - is_loss(interval, differences)
 
 
 def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
@@ -212,9 +211,4 @@ def _not_seen_by_search(run: EvaluationRun, baseline: EvaluationRun) -> str:
 
 
 def _as_json(values: Sequence[float]) -> dict[str, float]:
-    interval = metrics.mean_interval(values)
-    return {"mean": interval.mean, "low": interval.low, "high": interval.high, "questions": len(values)}
-
-
-def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    return {"p50": metrics.percentile(milliseconds, 50), "p95": metrics.percentile(milliseconds, 95)}
+    return {**asdict(mean_interval(values)), "questions": len(values)}

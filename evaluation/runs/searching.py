@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.metrics import METRICS, TOP_K
 from evaluation.models import EvaluationQuestion, QuestionResult
 from evaluation.runs.measurement import Task, Unmeasurable, require_whole
 from evaluation.runs.measures import measure_of
 from evaluation.sets.resolution import resolve
 from evaluation.sets.scoring import judged_ranking
+from evaluation.statistics.ranking import METRICS, TOP_K
 from retrieval.exceptions import InvalidQuery
 from retrieval.search.pipeline import search
 from retrieval.types import SearchResult

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django import template
 
 from evaluation.admin.run_presentation import interval_text
-from evaluation.metrics import Interval
+from evaluation.statistics.intervals import Interval
 
 register = template.Library()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from bench.answers.sets import Kind, Question, off_topic, read_beir_questions, r
 from bench.arguments import positive
 from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
+from bench.reporting import figure, replace_section, table
 from evaluation.exceptions import EvaluationError
-from evaluation.metrics import Interval
 from evaluation.progress import ProgressBar
-from evaluation.reporting import figure, replace_section, table
+from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 
@@ -165,12 +164,6 @@ def _as_json(run: AnswerRun) -> dict[str, Any]:
         "name": run.name,
         "generators": run.generators,
         "questions": {kind.value: len(run.of(kind)) for kind in Kind},
-        **{
-            name: None if interval is None else {bound: round(value, 4) for bound, value in asdict(interval).items()}
-            for name, interval in run.figures().items()
-        },
-        "latency_ms": {
-            name: {percent: round(value, 2) for percent, value in asdict(latency).items()}
-            for name, latency in run.latency().items()
-        },
+        **{name: None if interval is None else rounded(interval) for name, interval in run.figures().items()},
+        "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -14,10 +13,10 @@ from django.core.management.base import CommandError
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.progress import ProgressBar
-from evaluation.reporting import figure
 from evaluation.runs import execution, queue
 from evaluation.runs.measures import MEASURES, NOTHING_TO_MEASURE
 from evaluation.runs.results import interval_of
+from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Draft, SearchProfileVersion
@@ -101,7 +100,7 @@ class Command(PreparedCommand):
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{told}")
         for measure in MEASURES[run.kind]:
             found = interval_of(run, measure.key)
-            shown = "-" if found is None else f"{figure(found.mean)} [{figure(found.low)} {figure(found.high)}]"
+            shown = "-" if found is None else str(found)
             asked = run.summary["metrics"].get(measure.key, {}).get("questions", 0)
             self.stdout.write(f"  {measure.label!s:<30} {shown:<22} of {asked}")
         latency = run.summary["latency_ms"]
@@ -144,10 +143,7 @@ def _as_json(run: EvaluationRun) -> dict[str, Any]:
         "metrics": {
             key: None
             if found is None
-            else {
-                **{bound: round(value, 4) for bound, value in asdict(found).items()},
-                "questions": run.summary["metrics"][key].get("questions"),
-            }
+            else {**rounded(found), "questions": run.summary["metrics"][key].get("questions")}
             for key, found in metrics.items()
         },
     }

@@ -17,9 +17,9 @@ from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.report import report, sentence
 from evaluation.gates import GateCheck, Side, Verdict
-from evaluation.metrics import Interval
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, JudgeUsage, Score
 from evaluation.runs.results import Comparison
+from evaluation.statistics.intervals import Interval
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.experiments import draft, simulate, started

@@ -63,7 +63,8 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
 
 
 def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> None:
-    from bench.injection.documents import contexts, interval, measure_found, read_sentences
+    from bench.injection.documents import contexts, measure_found, read_sentences
+    from bench.statistics import share_interval
     from retrieval.text.instructions import instructions_in
 
     made = list(contexts(read_sentences(), ["The pump hums.\nIt weighs 3450 grams. It is red."]))
@@ -78,7 +79,7 @@ def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> N
     found = measure_found(made[:9], instructions_in)
     assert (found.contexts, found.found) == (9, 9)
     assert found.by_kind == {"set aside": (9, 9)}
-    low, high = interval(9, 10)
+    low, high = share_interval(9, 10)
     assert 0.55 < low < 0.6 < 0.97 < high < 1
     path = tmp_path / "corpus.jsonl"
     path.write_text(json.dumps({"text": "Press the button. " * 20}) + "\n")
