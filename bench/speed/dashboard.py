@@ -14,11 +14,10 @@ from django.urls import resolve, reverse
 from bench.corpora import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation.dashboard.activity import activity
+from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.lists import Wanted, documents_never_cited, low_scores
 from evaluation.dashboard.scope import scope
 from evaluation.dashboard.scores import distributions
-from evaluation.dashboard.unanswered import unanswered
-from evaluation.dashboard.unused import documents_never_cited
-from evaluation.dashboard.worst import Wanted, low_scores
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report

@@ -10,21 +10,27 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
-from evaluation.admin.dashboard_charts import day_charts, score_chart
-from evaluation.admin.dashboard_rows import answer_rows, heading, kinds, make_case_address, score_rows, tiles
+from evaluation.admin.base import PageAdmin
+from evaluation.admin.dashboard_figures import (
+    answer_rows,
+    day_charts,
+    heading,
+    kinds,
+    make_case_address,
+    score_chart,
+    score_rows,
+    tiles,
+)
 from evaluation.dashboard.activity import activity
-from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
+from evaluation.dashboard.lists import UNHELPFUL, Wanted, documents_never_cited, low_scores, rated_answers, wanted_of
 from evaluation.dashboard.scope import PERIODS, Scope, scope_of
 from evaluation.dashboard.scores import distributions
-from evaluation.dashboard.unanswered import MOST_QUESTIONS
-from evaluation.dashboard.unused import documents_never_cited
-from evaluation.dashboard.worst import UNHELPFUL, Wanted, low_scores, rated_answers, wanted_of
 from evaluation.models import Dashboard
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.models import Collection
@@ -36,7 +42,7 @@ DOCUMENTS_PER_PAGE = 100
 
 
 @admin.register(Dashboard)
-class DashboardAdmin(ReadOnlyAdmin):
+class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
     """Pages of figures, for whoever may see answers."""
 
     class Media:
@@ -133,10 +139,6 @@ class DashboardAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, template: str, title: str, scope: Scope, context: dict[str, Any]
     ) -> HttpResponse:
         shared = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "opts": self.opts,
-            "media": self.media,
             "scope": scope,
             "periods": PERIODS,
             "collections": Collection.objects.in_service(),
@@ -145,4 +147,4 @@ class DashboardAdmin(ReadOnlyAdmin):
             "make_case_address": make_case_address(request.user),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),
         }
-        return TemplateResponse(request, f"admin/evaluation/{template}.html", {**shared, **context})
+        return self.render_page(request, template, title, {**shared, **context})

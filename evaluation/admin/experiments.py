@@ -8,13 +8,15 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import ForeignKey
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
+from evaluation.admin.base import PageAdmin
 from evaluation.admin.experiment_page import draft_page, started_page
 from evaluation.experiments import lifecycle
 from evaluation.experiments.lifecycle import ExperimentRefused
@@ -50,7 +52,7 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
 
 
 @admin.register(Experiment)
-class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ExperimentAdmin(PageAdmin):
     form = ExperimentForm
     list_display = [
         "name",
@@ -133,43 +135,31 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         self.message_user(request, _t("Saved: %s. It starts when you start it.") % obj, messages.SUCCESS)
         return _to_page(obj)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        experiment = self.get_object(request, object_id) if object_id else None
-        context: dict[str, Any] = {}
-        if experiment is not None and self.has_view_permission(request, experiment):
-            is_draft = experiment.state == Experiment.State.DRAFT
-            context = {
-                "draft": draft_page(experiment) if is_draft else None,
-                "started": started_page(experiment) if not is_draft else None,
-                "may_steer": _may_steer(request),
-                "may_publish": _may_publish(request),
-                "may_override": _may_override(request),
-                "objections": request.session.pop(_objections_key(experiment), []),
-            }
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
+        is_draft = obj.state == Experiment.State.DRAFT
+        return {
+            "draft": draft_page(obj) if is_draft else None,
+            "started": None if is_draft else started_page(obj),
+            "may_steer": _may_steer(request),
+            "may_publish": _may_publish(request),
+            "may_override": _may_override(request),
+            "objections": request.session.pop(_objections_key(obj), []),
+        }
 
     # Start, end, publish ---------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         guard = self.admin_site.admin_view
         return [
-            path("<int:pk>/start/", guard(self.start_view), name="evaluation_experiment_start"),
-            path("<int:pk>/end/", guard(self.end_view), name="evaluation_experiment_end"),
-            path("<int:pk>/publish/", guard(self.publish_view), name="evaluation_experiment_publish"),
+            path("<int:pk>/start/", guard(require_POST(self.start_view)), name="evaluation_experiment_start"),
+            path("<int:pk>/end/", guard(require_POST(self.end_view)), name="evaluation_experiment_end"),
+            path("<int:pk>/publish/", guard(require_POST(self.publish_view)), name="evaluation_experiment_publish"),
             *super().get_urls(),
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         # Visitors of the treatment are served a profile that nobody may have published.
-        experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
-        if isinstance(experiment, HttpResponse):
-            return experiment
+        experiment = _experiment(pk, allowed=_may_steer(request) and _may_publish(request))
         try:
             lifecycle.start(experiment, request.user)
         except ExperimentRefused as error:
@@ -180,9 +170,7 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         return _to_page(experiment)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _asked(request, pk, allowed=_may_steer(request))
-        if isinstance(experiment, HttpResponse):
-            return experiment
+        experiment = _experiment(pk, allowed=_may_steer(request))
         try:
             ended = lifecycle.end(experiment, request.user)
         except ExperimentRefused as error:
@@ -193,9 +181,7 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         return _to_page(experiment)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
-        if isinstance(experiment, HttpResponse):
-            return experiment
+        experiment = _experiment(pk, allowed=_may_steer(request) and _may_publish(request))
         override = request.POST.get("override", "").strip() if _may_override(request) else ""
         try:
             in_force = lifecycle.publish_winner(experiment, request.user, override=override)
@@ -211,12 +197,10 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         return _to_page(experiment)
 
 
-def _asked(request: HttpRequest, pk: int, *, allowed: bool) -> Experiment | HttpResponseNotAllowed:
+def _experiment(pk: int, *, allowed: bool) -> Experiment:
     """The experiment that a button was pressed for. Raises: PermissionDenied, Http404."""
     if not allowed:
         raise PermissionDenied
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     return get_object_or_404(Experiment, pk=pk)
 
 
@@ -238,4 +222,4 @@ def _objections_key(experiment: Experiment) -> str:
 
 
 def _to_page(experiment: Experiment) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:evaluation_experiment_change", args=[experiment.pk]))
+    return redirect("admin:evaluation_experiment_change", experiment.pk)

@@ -1,3 +1,5 @@
+"""Judgements: their list, their part of an answer's page, and what the judge consumed. Every value is escaped."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,13 +16,65 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from chat.admin import AnswerAdmin, ReadOnlyInline
+from chat.models import Answer
 from evaluation import conf
-from evaluation.admin.presentation import details_table, score_text, state_badge
-from evaluation.figures import percent, whole
+from evaluation.admin.base import job_badge, link
+from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import judgement_queue
 from evaluation.judgements.budget import tokens_spent
-from evaluation.models import Judgement, Score
-from retrieval.admin.base import ReadOnlyAdmin
+from evaluation.models import Judgement, JudgeUsage, Score
+from retrieval.admin.base import ReadOnlyAdmin, badge
+
+
+def score_text(score: Score) -> SafeString:
+    """The score with two decimals, marked when it is low; the word for an error when there is none."""
+    if score.score is None:
+        return badge("failed", _t("error"))
+    text = fixed(score.score, 2)
+    return badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
+
+
+def score_table(judgement: Judgement) -> SafeString:
+    """The judgement's scores with their reasons; a dash when there are none yet."""
+    rows = [(one.get_metric_display(), score_text(one), one.error or one.reason) for one in judgement.scores.all()]
+    if not rows:
+        return mark_safe("-")
+    return format_html(
+        "<table><thead><tr><th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>{}</tbody></table>",
+        _t("metric"),
+        _t("score"),
+        _t("reason"),
+        format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows),
+    )
+
+
+def details_table(score: Score) -> SafeString:
+    """What the score was made from, an object a row; a dash when nothing is kept."""
+    rows = [row for row in score.details if isinstance(row, dict)]
+    if not rows:
+        return mark_safe("-")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return format_html(
+        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>",
+        format_html_join("", "<th>{}</th>", ((name.replace("_", " "),) for name in names)),
+        format_html_join(
+            "",
+            "<tr>{}</tr>",
+            ((format_html_join("", "<td>{}</td>", ((_cell(row.get(name)),) for name in names)),) for row in rows),
+        ),
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, float):
+        return fixed(value, 2)
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    return str(value)
+
 
 EXCERPT_CHARACTERS = 160
 
@@ -101,12 +155,11 @@ class JudgementAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("answer"))
     def answer_link(self, judgement: Judgement) -> SafeString:
-        address = reverse("admin:chat_answer_change", args=[judgement.answer_id])
-        return format_html('<a href="{}">{}</a>', address, judgement.answer.question)
+        return link(reverse("admin:chat_answer_change", args=[judgement.answer_id]), judgement.answer.question)
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, judgement: Judgement) -> SafeString:
-        return state_badge(judgement)
+        return job_badge(judgement)
 
     @admin.display(description=_("scores"))
     def results(self, judgement: Judgement) -> SafeString:
@@ -143,3 +196,72 @@ def judge_in_force() -> str:
             "budget": whole(budget),
         }
     return _t("%(judge)s judges %(share)s of the answers; today it took %(spent)s tokens.") % said
+
+
+class JudgementInline(ReadOnlyInline):
+    model = Judgement
+    fields = ["link", "state", "error", "results"]
+    readonly_fields = ["link", "state", "results"]
+    verbose_name_plural = _("judgements")
+    ordering = ["judge"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
+        judgements: QuerySet[Judgement] = super().get_queryset(request)
+        return judgements.prefetch_related("scores")
+
+    @admin.display(description=_("judge"))
+    def link(self, judgement: Judgement) -> SafeString:
+        address = reverse("admin:evaluation_judgement_change", args=[judgement.pk])
+        return link(address, judgement.judge_name or judgement.get_judge_display())
+
+    @admin.display(description=_("status"))
+    def state(self, judgement: Judgement) -> SafeString:
+        return job_badge(judgement)
+
+    @admin.display(description=_("scores"))
+    def results(self, judgement: Judgement) -> SafeString:
+        return score_table(judgement)
+
+
+admin.site.unregister(Answer)
+
+
+@admin.register(Answer)
+class JudgedAnswerAdmin(AnswerAdmin):
+    inlines = [*AnswerAdmin.inlines, JudgementInline]
+    actions = ["judge_now"]
+
+    def has_judge_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("evaluation.change_judgement")
+
+    @admin.action(description=_("Judge now"), permissions=["judge"])
+    def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
+        """By every judge there is, whatever was sampled; judgements there are already are made anew."""
+        judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
+        complete = answers.filter(status=Answer.Status.COMPLETED)
+        number = 0
+        for answer in complete:
+            judgement_queue.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
+            judgement_queue.request(answer, judges=judges)
+            number += 1
+        message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", number)
+        self.message_user(request, message % number, messages.SUCCESS)
+        if left_out := answers.exclude(status=Answer.Status.COMPLETED).count():
+            message = ngettext(
+                "%d answer is not complete and cannot be judged.",
+                "%d answers are not complete and cannot be judged.",
+                left_out,
+            )
+            self.message_user(request, message % left_out, messages.WARNING)
+        if not settings.EVALUATE_WITH_MODEL:
+            self.message_user(request, _t("By rules alone: no language model judges."), messages.INFO)
+
+
+@admin.register(JudgeUsage)
+class JudgeUsageAdmin(ReadOnlyAdmin):
+    """What the judge consumed, day by day."""
+
+    list_display = ["day", "prompt_tokens", "completion_tokens", "total_tokens"]
+    list_display_links = None
+    date_hierarchy = "day"
+    list_per_page = 31

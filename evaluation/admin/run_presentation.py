@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import time_format
@@ -16,10 +17,13 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from chat.grounding.support.scoring import THRESHOLD
+from evaluation.admin.base import job_badge
 from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
 from evaluation.figures import day_and_month, fixed
-from evaluation.models import EvaluationRun, EvaluationSet, QuestionResult, RunKind
-from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, measure_of
+from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
+from evaluation.runs.agreement import is_right
+from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, Result, measure_of, results_of
 from evaluation.runs.results import Comparison, QuestionPair, interval_of
 from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import badge
@@ -38,14 +42,6 @@ MOST_LINES = 6
 # Of the questions that got better, and of those that got worse, so many are shown.
 MOST_PAIRS = 100
 
-# The admin's colours are named for what happens to documents.
-_COLOURS = {
-    EvaluationRun.Status.QUEUED: "pending",
-    EvaluationRun.Status.RUNNING: "processing",
-    EvaluationRun.Status.DONE: "ready",
-    EvaluationRun.Status.FAILED: "failed",
-    EvaluationRun.Status.CANCELLED: "stopped",
-}
 # Of a difference: a loss beyond chance, neither, a gain beyond chance.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
@@ -70,14 +66,12 @@ class DifferenceRow:
 
 def run_badge(run: EvaluationRun) -> SafeString:
     """The run's status with its progress; an attempt that failed shows before the next one."""
-    if run.status == EvaluationRun.Status.QUEUED and run.error:
-        return badge("failed", _t("failed, will be tried again"))
     if run.distrust:
         return badge("failed", _t("not to be relied on"))
-    label: Any = run.get_status_display()
-    if run.status == EvaluationRun.Status.RUNNING:
-        label = format_html('{0} <progress max="100" value="{1}">{1} %</progress> {1} %', label, run.percent)
-    return badge(_COLOURS[EvaluationRun.Status(run.status)], label)
+    if run.status != EvaluationRun.Status.RUNNING:
+        return job_badge(run)
+    progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
+    return job_badge(run, format_html(progress, run.get_status_display(), run.percent))
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
@@ -97,7 +91,7 @@ def metric_chart(run: EvaluationRun) -> Markup:
     """The run's metrics as bars with their intervals."""
     bars = []
     for measure in MEASURES[run.kind]:
-        found, name = interval_of(run, measure.key), _named(run, measure)
+        found, name = interval_of(run, measure.key), _metric_name(run, measure)
         bars.append(Bar(name, found.mean, found.low, found.high) if found else Bar(name, None))
     caption = Caption(
         "metrics",
@@ -109,7 +103,7 @@ def metric_chart(run: EvaluationRun) -> Markup:
     return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
 
 
-def _named(run: EvaluationRun, measure: Measure) -> str:
+def _metric_name(run: EvaluationRun, measure: Measure) -> str:
     """The metric's name, with the number of questions that it tells of where these are not all."""
     asked = run.summary["questions"]
     told = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
@@ -241,3 +235,79 @@ def _ranks(pair: QuestionPair) -> tuple[str, str]:
     assert isinstance(pair.before, QuestionResult)
     assert isinstance(pair.after, QuestionResult)
     return ranks_text(pair.before.expected), ranks_text(pair.after.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A question with its result. ``ranks`` are those of search, ``verdict`` that on an answer."""
+
+    result: Result
+    explanation: str
+    ranks: str = ""
+    verdict: SafeString | str = ""
+    judged: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRow:
+    """What the model judge says of a run by one metric: of how many answers, and where it failed."""
+
+    metric: str
+    interval: Interval | None
+    questions: int
+    errors: int
+
+
+def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
+    """The run's results, the worst first; of an answers run, ``wrong_only`` leaves those that say something else."""
+    results = results_of(run)
+    if run.kind == RunKind.SEARCH:
+        return results.order_by("ndcg", "reciprocal_rank", "pk")
+    if wrong_only:
+        results = results.filter(agreement__lt=THRESHOLD)
+    return results.order_by(F("agreement").asc(nulls_last=True), F("cited").asc(nulls_last=True), "pk")
+
+
+def result_rows(run: EvaluationRun, results: Iterable[Result], *, may_explain: bool) -> list[ResultRow]:
+    return [
+        ResultRow(
+            result,
+            explanation_address(result.text, run, run) if may_explain else "",
+            **(
+                {"verdict": verdict(result), "judged": _by_label(result.judged)}
+                if isinstance(result, AnswerResult)
+                else {"ranks": ranks_text(result.expected)}
+            ),
+        )
+        for result in results
+    ]
+
+
+def verdict(result: AnswerResult) -> SafeString:
+    """Right or wrong, and how, in a word."""
+    if result.agreement is None:
+        return badge("pending", _t("not measured"))
+    if is_right(result.agreement):
+        return badge("ready", _t("right"))
+    if result.expects_refusal:
+        return badge("failed", _t("wrong: answered"))
+    return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
+
+
+def judged_rows(summary: Mapping[str, Any]) -> list[JudgedRow]:
+    """The judge's figures in a run's summary; none when no judge was asked."""
+    return [
+        JudgedRow(
+            name,
+            Interval(found["mean"], found["low"], found["high"]) if "mean" in found else None,
+            found.get("questions", 0),
+            found["errors"],
+        )
+        for name, found in _by_label(summary.get("judged", {}).get("metrics", {}))
+    ]
+
+
+def _by_label(judged: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """What is told of each metric of the judge, by the metric's name for readers."""
+    labels = dict(Score.Metric.choices)
+    return tuple((str(labels.get(metric, metric)), found) for metric, found in judged.items())

@@ -1,9 +1,10 @@
-"""Bars that stand on one another, and bars that lie beside their names. PURE."""
+"""Bars that stand on one another, bars that lie beside their names, and histograms. PURE."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evaluation.charts.figure import (
     BOTTOM,
@@ -18,14 +19,15 @@ from evaluation.charts.figure import (
     element,
     figure,
     label_axis,
+    linear,
     linked,
     plain_number,
     same_lengths,
+    spread,
     svg,
     value_axis,
 )
 from evaluation.charts.lines import UNKNOWN, Series
-from evaluation.charts.scale import linear
 
 ROW = 40
 # A longer name would run into the value; the tip and the table have it whole.
@@ -167,3 +169,60 @@ def _told(bar: Bar, number: Number) -> str:
 
 def _shortened(name: str) -> str:
     return name if len(name) <= MOST_NAME_CHARACTERS else f"{name[: MOST_NAME_CHARACTERS - 1]}…"
+
+
+def histogram(
+    caption: Caption,
+    edges: Sequence[float],
+    counts: Sequence[int],
+    *,
+    heading: str = "",
+    number: Number = plain_number,
+    count_number: Number = plain_number,
+    threshold: float | None = None,
+    links: Sequence[str | None] | None = None,
+) -> Markup:
+    """A column for each bin: bin i reaches from ``edges[i]`` to ``edges[i + 1]``, and is as wide.
+
+    ``number`` writes the edges, ``count_number`` the counts. ``heading`` heads the table's column of counts; bins below
+    ``threshold`` have the colour of what asks for a look. ``links`` lead from each bin to the list behind it. Without a
+    single count a sentence says that there is nothing. Raises: ValueError unless the edges ascend and are one more than
+    the counts, and for a negative count.
+    """
+    same_lengths(counts, edges[1:], *([links] if links is not None else []))
+    if any(low >= high for low, high in pairwise(edges)):
+        raise ValueError("The edges of a histogram ascend.")
+    if any(count < 0 for count in counts):
+        raise ValueError("A count cannot be negative.")
+    scale = linear(counts, BOTTOM, TOP, whole=True)
+    shapes = value_axis(scale, count_number)
+    rows = []
+    if counts:
+        first, last = edges[0], edges[-1]
+        places = [LEFT + (edge - first) / (last - first) * (RIGHT - LEFT) for edge in edges]
+        for index, count in enumerate(counts):
+            bin_name = f"{number(edges[index])} – {number(edges[index + 1])}"
+            rows.append([bin_name, count_number(count)])
+            if not count:
+                continue
+            low = threshold is not None and edges[index + 1] <= threshold
+            bar = element(
+                "rect",
+                element("title", f"{bin_name}: {count_number(count)}"),
+                x=places[index] + 1,
+                width=max(0.5, places[index + 1] - places[index] - 2),
+                y=scale(count),
+                height=scale(0) - scale(count),
+                class_="chart-bar chart-low" if low else f"chart-bar {colour(0)}",
+            )
+            shapes.append(linked(bar, links[index] if links is not None else None))
+        told = [number(edge) for edge in edges]
+        for index in spread(told):
+            anchor = "end" if index == len(edges) - 1 else "middle"
+            shapes.append(
+                element("text", told[index], x=places[index], y=BOTTOM + 20, class_="chart-label", text_anchor=anchor)
+            )
+        if threshold is not None and first <= threshold <= last:
+            at = LEFT + (threshold - first) / (last - first) * (RIGHT - LEFT)
+            shapes.append(element("line", x1=at, x2=at, y1=TOP, y2=BOTTOM, class_="chart-reference"))
+    return figure(caption, svg(caption, shapes), [caption.axis, heading], rows if any(counts) else [])

@@ -13,17 +13,18 @@ from evaluation.charts.figure import (
     Caption,
     Markup,
     Number,
+    Scale,
     colour,
     element,
     figure,
     label_axis,
+    linear,
     linked,
     plain_number,
     same_lengths,
     svg,
     value_axis,
 )
-from evaluation.charts.scale import Scale, linear
 
 UNKNOWN = "–"
 # Dots on more points than this would hide the line.

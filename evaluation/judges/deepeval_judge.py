@@ -13,17 +13,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.judges.deepeval_cases import deepeval_case
-from evaluation.judges.exceptions import JudgeError, UnusableJudgement
-from evaluation.judges.judge_model import Form, JudgeModel
-from evaluation.judges.muted_deepeval import (
+from evaluation.judges.deepeval_adapter import (
     AnswerRelevancyMetric,
     ContextualPrecisionMetric,
     ContextualRecallMetric,
     ContextualRelevancyMetric,
     DeepEvalBaseLLM,
     FaithfulnessMetric,
+    deepeval_case,
 )
+from evaluation.judges.exceptions import JudgeError, UnusableJudgement
+from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, Measured, Meter
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chat.grounding.verification import verify
 from chat.types import Verified
 from evaluation.judges import offline_metrics
-from evaluation.judges.deepeval_cases import deepeval_case
+from evaluation.judges.deepeval_adapter import deepeval_case
 from evaluation.judges.exceptions import JudgeUnavailable
 from evaluation.judges.types import Case, Measured
 from retrieval import conf

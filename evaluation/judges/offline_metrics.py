@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from chat.grounding.support.scoring import Reason, groundedness
 from chat.types import CheckedStatement, Verified
+from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams
 from evaluation.judges.exceptions import NotMeasurable
-from evaluation.judges.muted_deepeval import BaseMetric, LLMTestCase, SingleTurnParams
 from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
 from evaluation.judges.relevancy import relevancies
 from evaluation.judges.types import Case

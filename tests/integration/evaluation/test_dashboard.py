@@ -12,15 +12,21 @@ from django.db import connection
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from evaluation.admin.dashboard_charts import decimal, percent
+from evaluation.admin.dashboard_figures import decimal, percent
 from evaluation.dashboard import gaps as dashboard_gaps
 from evaluation.dashboard.activity import activity
-from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.gaps import find_gaps, nearest_documents
+from evaluation.dashboard.lists import (
+    UNANSWERED,
+    UNHELPFUL,
+    Wanted,
+    documents_never_cited,
+    low_scores,
+    rated_answers,
+    wanted_of,
+)
 from evaluation.dashboard.scope import scope, scope_of
 from evaluation.dashboard.scores import distributions
-from evaluation.dashboard.unanswered import nearest_documents
-from evaluation.dashboard.unused import documents_never_cited
-from evaluation.dashboard.worst import UNANSWERED, UNHELPFUL, Wanted, low_scores, rated_answers, wanted_of
 from evaluation.models import EvaluationQuestion, Judgement, Score
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
@@ -339,7 +345,7 @@ def test_an_embedder_that_is_away_is_announced(admin, monkeypatch, caplog):
 
 
 def test_at_most_so_many_questions_are_read(monkeypatch):
-    monkeypatch.setattr("evaluation.dashboard.unanswered.MOST_QUESTIONS", 2)
+    monkeypatch.setattr("evaluation.dashboard.gaps.MOST_QUESTIONS", 2)
     for question in PUMP:
         answer(question=question, **REFUSAL)
     found = find_gaps(scope())

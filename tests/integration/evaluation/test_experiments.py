@@ -16,7 +16,7 @@ from chat.models import Answer, Feedback
 from chat.streaming import streams
 from evaluation.experiments import exposures, lifecycle, outcomes
 from evaluation.experiments.assignment import Arm
-from evaluation.experiments.choice import arm_of, choose
+from evaluation.experiments.exposures import arm_of, choose
 from evaluation.experiments.lifecycle import ExperimentRefused
 from evaluation.experiments.report import Verdict, report, sentence
 from evaluation.models import Experiment, ExperimentIsFixed, Exposure, Judgement, Score

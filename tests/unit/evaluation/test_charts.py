@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.charts import Bar, Caption, Markup, Series, histogram, interval_bars, line_chart, stacked_bars
-from evaluation.charts.figure import BOTTOM, HEIGHT, TOP, WIDTH
-from evaluation.charts.scale import linear
+from evaluation.charts.figure import BOTTOM, HEIGHT, TOP, WIDTH, linear
 
 CAPTION = Caption("questions", "Questions a day", "How many questions were asked each day.", axis="Day")
 # A drawing that holds thousands next to a billionth is no test of anything but the number of digits.

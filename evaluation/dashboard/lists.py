@@ -1,15 +1,16 @@
-"""The answers that ask for a look."""
+"""Answers that ask for a look, and documents that no answer cited."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from chat.models import Answer
+from chat.models import Answer, Citation
 from evaluation.dashboard.scope import Scope
 from evaluation.models import Judgement, Score
+from retrieval.models import Document
 
 UNHELPFUL = "unhelpful"
 UNANSWERED = "unanswered"
@@ -78,3 +79,14 @@ def _share(text: str) -> float | None:
     except ValueError:
         return None
     return share if 0.0 <= share <= 1.0 else None
+
+
+def documents_never_cited(scope: Scope) -> QuerySet[Document]:
+    """The documents in service that can be searched and that no answer cites that is still kept, of any time: those
+    that had the longest time to be cited first."""
+    documents = Document.objects.filter(chunk_count__gt=0, collection__draft=None).exclude(
+        Exists(Citation.objects.filter(document=OuterRef("pk")))
+    )
+    if scope.collection is not None:
+        documents = documents.filter(collection=scope.collection)
+    return documents.select_related("collection").order_by("created_at", "pk")
