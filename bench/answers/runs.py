@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.core.management.base import OutputWrapper
 from django.utils.text import slugify
 
-from bench.answers.sets import CollectionFolder, Kind, Question, QuestionFile
+from bench.answers.sets import CollectionFolder, Question, QuestionFile, QuestionKind
 from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG, Report
 from bench.statistics import refusal_precision
 from chat import conf
@@ -30,7 +30,7 @@ DocumentName = Callable[[Passage], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JudgedReply:
     """What came of one question.
 
     ``quotes`` and ``passages`` say of each citation whether the quoted words, and the passage they stand in, hold a
@@ -54,13 +54,13 @@ class AnswerRun:
     """All outcomes on one set. A figure is None where there is nothing to take it of."""
 
     name: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[JudgedReply, ...]
 
     @property
     def generators(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outcome.generator for outcome in self.outcomes if outcome.generator))
 
-    def of(self, kind: Kind) -> list[Outcome]:
+    def of(self, kind: QuestionKind) -> list[JudgedReply]:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
@@ -70,7 +70,7 @@ class AnswerRun:
         questions; recall is over all answerable questions, and one that is refused, or answered without citing the
         right words, counts 0.
         """
-        answerable = self.of(Kind.ANSWERABLE)
+        answerable = self.of(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
         cited = [outcome for outcome in answered if outcome.quotes]
         figures: dict[str, Interval | None] = {
@@ -84,7 +84,7 @@ class AnswerRun:
             "citation_recall_passage": _mean([any(outcome.passages) for outcome in answerable]),
         }
         wrongly = [outcome.refused for outcome in answerable]
-        for kind in (Kind.OFF_TOPIC, Kind.ADVERSARIAL):
+        for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
             rightly = [outcome.refused for outcome in self.of(kind)]
             figures[f"refusal_recall_{kind}"] = _mean(rightly)
             figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
@@ -137,7 +137,7 @@ def run(
 
 async def _ask_all(
     name: str, questions: Sequence[Question], filters: SearchFilters, document_name: DocumentName, report: Report
-) -> list[Outcome]:
+) -> list[JudgedReply]:
     await _ask(questions[0], filters, document_name)  # loads the model and opens connections
     outcomes = []
     for number, question in enumerate(questions):
@@ -146,7 +146,7 @@ async def _ask_all(
     return outcomes
 
 
-async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> Outcome:
+async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> JudgedReply:
     reply = await reply_to(question.text, filters)
     searched, completed = reply.searched, reply.end
     if isinstance(completed, Failed):
@@ -161,7 +161,7 @@ async def _ask(question: Question, filters: SearchFilters, document_name: Docume
     # A question that is turned away unsearched has no sources.
     sources = searched.sources if searched is not None else ()
     cited = completed.citations
-    return Outcome(
+    return JudgedReply(
         question=question,
         refused=completed.refused,
         generator=completed.generator,

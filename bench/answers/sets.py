@@ -25,7 +25,7 @@ UNANSWERABLE = "unanswerable.jsonl"
 Element = TypeVar("Element")
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """Whether the documents answer a question, and if not, how it comes that it was asked."""
 
     ANSWERABLE = "answerable"
@@ -43,7 +43,7 @@ class Question:
     """
 
     text: str
-    kind: Kind
+    kind: QuestionKind
     answers: tuple[str, ...] = ()
     documents: frozenset[str] = frozenset()
 
@@ -74,7 +74,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     test_set = read_test_set(folder)
     known = {str(row.get("_id")): _answers(where, row) for where, row in read_objects(folder / QUERIES)}
     answerable = tuple(
-        Question(query.text, Kind.ANSWERABLE, known[query.id], _relevant(query.grades))
+        Question(query.text, QuestionKind.ANSWERABLE, known[query.id], _relevant(query.grades))
         for query in test_set.queries
         if known[query.id]
     )
@@ -82,7 +82,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
     unanswerable = folder / UNANSWERABLE
     adversarial = tuple(
-        Question(_string(where, row, "text"), Kind.ADVERSARIAL)
+        Question(_string(where, row, "text"), QuestionKind.ADVERSARIAL)
         for where, row in (read_objects(unanswerable) if unanswerable.is_file() else ())
     )
     return test_set, answerable + adversarial
@@ -108,11 +108,11 @@ def read_question_file(path: Path) -> QuestionFile:
         languages.setdefault(_string(where, row, "collection"), _string(where, row, "language"))
         documents = frozenset({_string(where, row, "document")})
         answers = (_string(where, row, "answer"),)
-        questions.append(Question(_string(where, row, "question"), Kind.ANSWERABLE, answers, documents))
+        questions.append(Question(_string(where, row, "question"), QuestionKind.ANSWERABLE, answers, documents))
     if not questions:
         raise UnreadableTestSet(f'{path} holds no "questions".')
     for where, row in _listed(path, content, "unanswerable"):
-        kind = Kind.OFF_TOPIC if row.get("kind") == Kind.OFF_TOPIC else Kind.ADVERSARIAL
+        kind = QuestionKind.OFF_TOPIC if row.get("kind") == QuestionKind.OFF_TOPIC else QuestionKind.ADVERSARIAL
         questions.append(Question(_string(where, row, "question"), kind))
     collections = tuple(
         CollectionFolder(slug, path.parent / slug, language) for slug, language in sorted(languages.items())
@@ -127,7 +127,7 @@ def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...
     """The questions of other sets, at most ``limit`` in all, of each set about as many."""
     share = None if limit is None else -(-limit // max(1, len(sets)))
     taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
-    return tuple(Question(text, Kind.OFF_TOPIC) for text in taken[:limit])
+    return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])
 
 
 def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:

@@ -12,7 +12,7 @@ from bench.beir import read_objects
 SENTENCES = Path(__file__).parent / "injected_sentences.jsonl"
 
 
-class Place(Protocol):
+class TextSpan(Protocol):
     """A sentence that was found, ``text[start:end]``."""
 
     @property
@@ -22,7 +22,7 @@ class Place(Protocol):
     def end(self) -> int: ...
 
 
-Find = Callable[[str], Sequence[Place]]
+Find = Callable[[str], Sequence[TextSpan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class InjectedSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InjectionRecall:
     """Of ``contexts`` passages with an instruction in them, in how many it was found; by kind, (found, contexts)."""
 
     contexts: int
@@ -79,7 +79,7 @@ def contexts(sentences: Iterable[InjectedSentence], passages: Sequence[str]) -> 
             yield sentence, f"{passage[:at]} {sentence.text} {passage[at:]}".strip()
 
 
-def measure_found(made: Iterable[tuple[InjectedSentence, str]], find: Find) -> Found:
+def measure_found(made: Iterable[tuple[InjectedSentence, str]], find: Find) -> InjectionRecall:
     """In how many passages a found sentence overlaps the one that was put in."""
     total = found = 0
     by_kind: dict[str, tuple[int, int]] = {}
@@ -89,7 +89,7 @@ def measure_found(made: Iterable[tuple[InjectedSentence, str]], find: Find) -> F
         total, found = total + 1, found + hit
         kind_found, kind_total = by_kind.get(sentence.kind, (0, 0))
         by_kind[sentence.kind] = (kind_found + hit, kind_total + 1)
-    return Found(total, found, by_kind)
+    return InjectionRecall(total, found, by_kind)
 
 
 def measure_flagged(passages: Iterable[str], find: Find) -> Flagged:

@@ -1,4 +1,4 @@
-"""The synthetic corpus that searches are timed over, as a collection: made once, and again when its recipe changed."""
+"""The synthetic corpus that searches are timed over, as a collection: made again when its fingerprint changes."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         },
     )
     embedder = active_embedder()
-    recipe = _recipe(corpus, collection, embedder)
-    if _is_loaded(collection, chunks, recipe, embedder):
+    index_fingerprint = _index_fingerprint(corpus, collection, embedder)
+    if _is_loaded(collection, chunks, index_fingerprint, embedder):
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     documents = corpus.documents()
     vectors = _vectors(corpus, documents, report)
-    new = _new_documents(documents, vectors, recipe)
+    new = _new_documents(documents, vectors, index_fingerprint)
     clear(collection)
     replace_documents(collection, new, embedder, lambda *at: report("writing", *at))
     _settle()
@@ -102,7 +102,7 @@ def remove(collection: Collection) -> None:
     _settle()
 
 
-def _recipe(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder) -> str:
+def _index_fingerprint(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder) -> str:
     """Fingerprint of all that shapes what search reads of the corpus."""
     parts = (
         LOADING_VERSION,
@@ -118,13 +118,17 @@ def _recipe(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _is_loaded(collection: Collection, chunks: int, recipe: str, embedder: Embedder) -> bool:
+def _is_loaded(collection: Collection, chunks: int, index_fingerprint: str, embedder: Embedder) -> bool:
     """Whether the collection holds exactly this corpus, and nothing else."""
-    recipes = set(DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True))
+    fingerprints = set(DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True))
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
-    return recipes == {recipe} and statistics is not None and chunks == statistics.chunks == stored == vectors
+    return (
+        fingerprints == {index_fingerprint}
+        and statistics is not None
+        and chunks == statistics.chunks == stored == vectors
+    )
 
 
 def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], report: Report) -> Vectors:
@@ -135,7 +139,9 @@ def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], re
     return corpus.draw_vectors([passage.topic for document in documents for passage in document.passages], embedded)
 
 
-def _new_documents(documents: Sequence[SyntheticDocument], vectors: Vectors, recipe: str) -> list[NewDocument]:
+def _new_documents(
+    documents: Sequence[SyntheticDocument], vectors: Vectors, index_fingerprint: str
+) -> list[NewDocument]:
     new = []
     drawn = zip(vectors, cycle(_token_signs()))
     for number, document in enumerate(documents):
@@ -165,7 +171,7 @@ def _new_documents(documents: Sequence[SyntheticDocument], vectors: Vectors, rec
                 language="en",
                 text=text,
                 content_hash=hashlib.sha256(text.encode()).hexdigest(),
-                recipe=recipe,
+                index_fingerprint=index_fingerprint,
                 chunks=tuple(chunks),
             )
         )

@@ -35,7 +35,7 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class StreamLoad:
     """A moment of the web process: its resident memory, its database connections, and the processor time it has taken
     since it began, which other work on the machine does not change."""
 
@@ -51,12 +51,12 @@ class StreamRun:
 
     streams: int
     readings: Sequence[Reading]
-    before: Load
-    peak: Load
-    after: Load
+    before: StreamLoad
+    peak: StreamLoad
+    after: StreamLoad
     vanished: Sequence[Reading]
     stopped_seconds: float
-    settled: Load
+    settled: StreamLoad
     statuses: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -138,7 +138,7 @@ class _Watch:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._stop = threading.Event()
-        self._loads: list[Load] = []
+        self._loads: list[StreamLoad] = []
         self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
 
     def __enter__(self) -> _Watch:
@@ -149,7 +149,7 @@ class _Watch:
         self._stop.set()
         self._thread.join()
 
-    def now(self) -> Load:
+    def now(self) -> StreamLoad:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity "
@@ -157,12 +157,14 @@ class _Watch:
                 "AND application_name = %s",
                 [SLUG],
             )
-            return Load(_rss_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
+            return StreamLoad(_rss_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
 
-    def peak(self) -> Load:
+    def peak(self) -> StreamLoad:
         """The most that was seen of each."""
         loads = [*self._loads, self.now()]
-        return Load(max(load.rss_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds)
+        return StreamLoad(
+            max(load.rss_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds
+        )
 
     def _look(self) -> None:
         try:

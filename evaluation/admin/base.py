@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.auth.decorators import permission_required
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
+from django.views.decorators.http import require_POST
 
 from retrieval.admin.base import badge
 
@@ -49,6 +53,11 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         """A page that is not one of Django's own."""
         shared = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
         return TemplateResponse(request, f"admin/evaluation/{template}.html", {**shared, **context})
+
+    def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
+        """The address of a button: of a POST by whoever has all of the permissions."""
+        guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
+        return path(route, self.admin_site.admin_view(guarded), name=f"evaluation_{name}")
 
 
 class ConditionFilter(admin.SimpleListFilter):

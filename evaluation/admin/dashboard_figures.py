@@ -195,7 +195,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class AnswerListLink:
     """A list of bad answers that can be chosen."""
 
     name: str
@@ -263,15 +263,17 @@ def tiles(scope: Scope, total: Activity) -> list[Tile]:
     ]
 
 
-def kinds(scope: Scope, wanted: Wanted) -> list[Kind]:
+def kinds(scope: Scope, wanted: Wanted) -> list[AnswerListLink]:
     """The lists of bad answers there are; that of a bin of a chart counts as its metric's."""
     listed = [
-        Kind(_("not helpful"), scope.address("answers", kind=UNHELPFUL), wanted.kind == UNHELPFUL),
-        Kind(_("no answer in the documents"), scope.address("answers", kind=UNANSWERED), wanted.kind == UNANSWERED),
+        AnswerListLink(_("not helpful"), scope.address("answers", kind=UNHELPFUL), wanted.kind == UNHELPFUL),
+        AnswerListLink(
+            _("no answer in the documents"), scope.address("answers", kind=UNANSWERED), wanted.kind == UNANSWERED
+        ),
     ]
     for metric, judge in _METRICS:
         listed.append(
-            Kind(
+            AnswerListLink(
                 _("low %(metric)s (%(judge)s)") % {"metric": metric.label, "judge": judge.label},
                 scope.address("answers", kind=metric.value, judge=judge.value),
                 wanted.kind == metric and wanted.judge == judge,

@@ -9,11 +9,11 @@ import numpy as np
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
+from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
 from evaluation.experiments import lifecycle, measures, outcomes
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.lifecycle import ExperimentRefused
-from evaluation.experiments.report import Comparison, Report, Verdict, report, sentence
+from evaluation.experiments.report import ArmComparison, ExperimentVerdict, Report, report, sentence
 from evaluation.experiments.statistics.balance import ALPHA
 from evaluation.experiments.statistics.planning import Plan
 from evaluation.experiments.statistics.samples import ArmSummary
@@ -27,12 +27,12 @@ MOST_POINTS = 40
 FEWEST_POINTS = 5
 # Of a verdict, in the admin's colours, which are named for what happens to documents.
 _COLOURS = {
-    Verdict.WAITING: "processing",
-    Verdict.TREATMENT: "ready",
-    Verdict.CONTROL: "ready",
-    Verdict.NO_DIFFERENCE: "pending",
-    Verdict.STOPPED_EARLY: "stopped",
-    Verdict.UNSOUND: "failed",
+    ExperimentVerdict.WAITING: "processing",
+    ExperimentVerdict.TREATMENT: "ready",
+    ExperimentVerdict.CONTROL: "ready",
+    ExperimentVerdict.NO_DIFFERENCE: "pending",
+    ExperimentVerdict.STOPPED_EARLY: "stopped",
+    ExperimentVerdict.UNSOUND: "failed",
 }
 
 
@@ -49,7 +49,7 @@ class MetricRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StartedPage:
+class StartedExperimentPage:
     report: Report
     sentence: str
     colour: str
@@ -72,7 +72,7 @@ class PresentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftPage:
+class ExperimentDraftPage:
     """``problem`` says why the experiment cannot start as it is written down; empty when it can.
 
     ``objections`` are those of the gates to publishing the treatment, which do not keep it from being tried.
@@ -87,10 +87,10 @@ class DraftPage:
     objections: tuple[Objection, ...]
 
 
-def started_page(experiment: Experiment) -> StartedPage:
+def started_page(experiment: Experiment) -> StartedExperimentPage:
     told = report(experiment)
     winner = told.arms[1] if told.winner is Arm.TREATMENT else told.arms[0]
-    return StartedPage(
+    return StartedExperimentPage(
         report=told,
         sentence=sentence(told),
         colour=_COLOURS[told.verdict],
@@ -103,7 +103,7 @@ def started_page(experiment: Experiment) -> StartedPage:
     )
 
 
-def draft_page(experiment: Experiment) -> DraftPage:
+def draft_page(experiment: Experiment) -> ExperimentDraftPage:
     plan, problem = None, ""
     try:
         plan = lifecycle.plan(experiment)
@@ -113,7 +113,7 @@ def draft_page(experiment: Experiment) -> DraftPage:
     a_week = len(present) * timedelta(days=7) / PRESENT
     needed = plan.control + plan.treatment if plan is not None else 0
     with_outcome = len(present.sample(experiment.metric)) * timedelta(days=7) / PRESENT * experiment.traffic_share
-    return DraftPage(
+    return ExperimentDraftPage(
         plan=plan,
         problem=problem,
         rule=rule(experiment, plan) if plan is not None else "",
@@ -157,7 +157,7 @@ def rule(experiment: Experiment, plan: Plan) -> str:
     ) % {**said}
 
 
-def _row(compared: Comparison) -> MetricRow:
+def _row(compared: ArmComparison) -> MetricRow:
     measure, effect = compared.measure, compared.effect
     verdict, interval = "", _t("too few visitors")
     if effect is not None and not effect.is_known:
@@ -178,7 +178,7 @@ def _row(compared: Comparison) -> MetricRow:
     )
 
 
-def _mean(compared: Comparison, arm: ArmSummary) -> str:
+def _mean(compared: ArmComparison, arm: ArmSummary) -> str:
     return f"{compared.measure.value(arm.mean)} ({whole(arm.visitors)})"
 
 
@@ -206,10 +206,10 @@ def _warnings(told: Report) -> list[str]:
                 "of visitors."
             )
         )
-    if told.astray:
+    if told.off_profile:
         warnings.append(
             _t("%d complete answers were not searched with the profile of their arm. They count in their arm.")
-            % told.astray
+            % told.off_profile
         )
     return warnings
 
@@ -232,7 +232,7 @@ def _chart(told: Report) -> Markup | None:
         as_table=_t("As a table"),
     )
     if path is None or len(path.visitors) < FEWEST_POINTS:
-        bar = Bar(_t("treatment minus control"), effect.difference, effect.low, effect.high)
+        bar = IntervalBar(_t("treatment minus control"), effect.difference, effect.low, effect.high)
         return interval_bars(caption, [bar], heading=str(measure.label), reference=0.0, number=measure.tick)
     points = np.unique(np.linspace(0, len(path.visitors) - 1, MOST_POINTS).round().astype(int))
     differences, reaches = path.differences[points], path.reaches[points]

@@ -6,15 +6,14 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import ForeignKey
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST
 
 from evaluation.admin.base import PageAdmin
 from evaluation.admin.experiment_page import draft_page, started_page
@@ -27,6 +26,8 @@ from retrieval.models import SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.search import profiles
 
+STEER, PUBLISH = "evaluation.change_experiment", "retrieval.change_searchprofile"
+OVERRIDE = "retrieval.override_gate"
 _COLOURS = {
     Experiment.State.DRAFT: "pending",
     Experiment.State.RUNNING: "processing",
@@ -140,26 +141,25 @@ class ExperimentAdmin(PageAdmin):
         return {
             "draft": draft_page(obj) if is_draft else None,
             "started": None if is_draft else started_page(obj),
-            "may_steer": _may_steer(request),
-            "may_publish": _may_publish(request),
-            "may_override": _may_override(request),
+            "may_steer": request.user.has_perm(STEER),
+            "may_publish": request.user.has_perm(PUBLISH),
+            "may_override": request.user.has_perm(OVERRIDE),
             "objections": request.session.pop(_objections_key(obj), []),
         }
 
     # Start, end, publish ---------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
         return [
-            path("<int:pk>/start/", guard(require_POST(self.start_view)), name="evaluation_experiment_start"),
-            path("<int:pk>/end/", guard(require_POST(self.end_view)), name="evaluation_experiment_end"),
-            path("<int:pk>/publish/", guard(require_POST(self.publish_view)), name="evaluation_experiment_publish"),
+            # Visitors of the treatment are served a profile that nobody may have published.
+            self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
+            self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
+            self.button_path("<int:pk>/publish/", self.publish_view, "experiment_publish", STEER, PUBLISH),
             *super().get_urls(),
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        # Visitors of the treatment are served a profile that nobody may have published.
-        experiment = _experiment(pk, allowed=_may_steer(request) and _may_publish(request))
+        experiment = get_object_or_404(Experiment, pk=pk)
         try:
             lifecycle.start(experiment, request.user)
         except ExperimentRefused as error:
@@ -170,7 +170,7 @@ class ExperimentAdmin(PageAdmin):
         return _to_page(experiment)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _experiment(pk, allowed=_may_steer(request))
+        experiment = get_object_or_404(Experiment, pk=pk)
         try:
             ended = lifecycle.end(experiment, request.user)
         except ExperimentRefused as error:
@@ -181,8 +181,8 @@ class ExperimentAdmin(PageAdmin):
         return _to_page(experiment)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _experiment(pk, allowed=_may_steer(request) and _may_publish(request))
-        override = request.POST.get("override", "").strip() if _may_override(request) else ""
+        experiment = get_object_or_404(Experiment, pk=pk)
+        override = request.POST.get("override", "").strip() if request.user.has_perm(OVERRIDE) else ""
         try:
             in_force = lifecycle.publish_winner(experiment, request.user, override=override)
         except PublicationRefused as refused:
@@ -195,25 +195,6 @@ class ExperimentAdmin(PageAdmin):
             self.log_change(request, experiment, f"{told} {override}".strip())
             self.message_user(request, told, messages.SUCCESS)
         return _to_page(experiment)
-
-
-def _experiment(pk: int, *, allowed: bool) -> Experiment:
-    """The experiment that a button was pressed for. Raises: PermissionDenied, Http404."""
-    if not allowed:
-        raise PermissionDenied
-    return get_object_or_404(Experiment, pk=pk)
-
-
-def _may_steer(request: HttpRequest) -> bool:
-    return request.user.has_perm("evaluation.change_experiment")
-
-
-def _may_publish(request: HttpRequest) -> bool:
-    return request.user.has_perm("retrieval.change_searchprofile")
-
-
-def _may_override(request: HttpRequest) -> bool:
-    return request.user.has_perm("retrieval.override_gate")
 
 
 def _objections_key(experiment: Experiment) -> str:

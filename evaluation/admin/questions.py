@@ -7,17 +7,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST
 
 from evaluation.admin.base import ConditionFilter, PageAdmin, link
 from evaluation.exceptions import EvaluationError
@@ -195,21 +193,13 @@ class EvaluationQuestionAdmin(PageAdmin):
         ]
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
-        return [
-            path(
-                "<int:question_id>/expect/",
-                guard(require_POST(self.expect_view)),
-                name="evaluation_evaluationquestion_expect",
-            ),
-            *super().get_urls(),
-        ]
+        route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
+        expected = self.button_path(route, self.expect_view, "evaluationquestion_expect", permission)
+        return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
         """The passage named by ``chunk`` as one that the question should find."""
         question = get_object_or_404(EvaluationQuestion.objects.select_related("evaluation_set"), pk=question_id)
-        if not self.has_change_permission(request, question):
-            raise PermissionDenied
         wanted = request.POST.get("chunk", "")
         chunks = Chunk.objects.select_related("document").filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=wanted).first() if wanted.isdecimal() and len(wanted) < 19 else None
@@ -223,4 +213,4 @@ class EvaluationQuestionAdmin(PageAdmin):
             else:
                 self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
                 self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))
+        return redirect("admin:evaluation_evaluationquestion_change", question.pk)

@@ -19,12 +19,12 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.grounding.support.scoring import THRESHOLD
 from evaluation.admin.base import job_badge
-from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
+from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs.agreement import is_right
-from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, Result, measure_of, results_of
-from evaluation.runs.results import Comparison, QuestionPair, interval_of
+from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Result, RunMeasure, measure_of, results_of
+from evaluation.runs.results import QuestionPair, RunComparison, interval_of
 from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import badge
 from retrieval.search.profiles import BUILT_IN
@@ -66,7 +66,7 @@ class DifferenceRow:
 
 def run_badge(run: EvaluationRun) -> SafeString:
     """The run's status with its progress; an attempt that failed shows before the next one."""
-    if run.distrust:
+    if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
         return job_badge(run)
@@ -92,7 +92,7 @@ def metric_chart(run: EvaluationRun) -> Markup:
     bars = []
     for measure in MEASURES[run.kind]:
         found, name = interval_of(run, measure.key), _metric_name(run, measure)
-        bars.append(Bar(name, found.mean, found.low, found.high) if found else Bar(name, None))
+        bars.append(IntervalBar(name, found.mean, found.low, found.high) if found else IntervalBar(name, None))
     caption = Caption(
         "metrics",
         _t("Results"),
@@ -103,7 +103,7 @@ def metric_chart(run: EvaluationRun) -> Markup:
     return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
 
 
-def _metric_name(run: EvaluationRun, measure: Measure) -> str:
+def _metric_name(run: EvaluationRun, measure: RunMeasure) -> str:
     """The metric's name, with the number of questions that it tells of where these are not all."""
     asked = run.summary["questions"]
     told = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
@@ -112,11 +112,11 @@ def _metric_name(run: EvaluationRun, measure: Measure) -> str:
     return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": told, "asked": asked}
 
 
-def trend_chart(evaluation_set: EvaluationSet, measure: Measure) -> Markup:
+def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Markup:
     """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
     newest MOST_RUNS runs."""
     done = evaluation_set.runs.filter(
-        kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, distrust=""
+        kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
@@ -194,7 +194,7 @@ def _side(run: EvaluationRun) -> str:
     return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""
 
 
-def comparison_context(comparison: Comparison, request: HttpRequest) -> dict[str, Any]:
+def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
     """What the template `_comparison.html` shows."""
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")

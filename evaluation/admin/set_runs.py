@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -122,8 +121,6 @@ class RunsOfSets(PageAdmin):
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         """A run of the set with the profile chosen, on the documents chosen."""
-        if not request.user.has_perm("evaluation.add_evaluationrun"):
-            raise PermissionDenied
         evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
         form = RunForm(evaluation_set, request.POST)
         run = None

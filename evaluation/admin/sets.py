@@ -21,7 +21,6 @@ from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST
 
 from chat.models import Answer
 from evaluation.admin.base import link
@@ -163,8 +162,8 @@ class EvaluationSetAdmin(RunsOfSets):
         return [
             path("canonical/", guard(self.canonical_view), name="evaluation_evaluationset_canonical"),
             path("import/", guard(self.import_view), name="evaluation_evaluationset_import"),
-            path("make-case/", guard(require_POST(self.make_case_view)), name="evaluation_make_case"),
-            path("<int:set_id>/run/", guard(require_POST(self.run_view)), name="evaluation_evaluationset_run"),
+            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
             path("<int:set_id>/export.<str:form>", guard(self.export_view), name="evaluation_evaluationset_export"),
             *super().get_urls(),
         ]
@@ -231,8 +230,6 @@ class EvaluationSetAdmin(RunsOfSets):
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
-        if not request.user.has_perm("evaluation.add_evaluationquestion"):
-            raise PermissionDenied
         try:
             wanted = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

@@ -36,7 +36,7 @@ _GAP_SHARE = 0.18
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class IntervalBar:
     """A name and its value, with the bounds of its interval where there are some. None: unknown."""
 
     name: str
@@ -103,7 +103,7 @@ def stacked_bars(
 
 def interval_bars(
     caption: Caption,
-    bars: Sequence[Bar],
+    bars: Sequence[IntervalBar],
     *,
     heading: str = "",
     most: float | None = None,
@@ -159,7 +159,7 @@ def interval_bars(
     return figure(caption, svg(caption, shapes, bottom + 30), [caption.axis, heading], rows)
 
 
-def _told(bar: Bar, number: Number) -> str:
+def _told(bar: IntervalBar, number: Number) -> str:
     if bar.value is None:
         return UNKNOWN
     if bar.low is None or bar.high is None:

@@ -14,7 +14,7 @@ _SMALLEST_SPAN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """A linear map of [low, high] to [start, end], with round numbers in between. low < high."""
 
     low: float
@@ -31,7 +31,7 @@ class Scale:
 
 def linear(
     values: Iterable[float], start: float, end: float, *, whole: bool = False, most: float | None = None
-) -> Scale:
+) -> AxisScale:
     """A scale that holds 0 and all ``values``, from a round number to a round number, with two to seven ticks.
 
     ``whole`` keeps ticks off fractions, for things that are counted; it reaches at least to ``most``, such as 1
@@ -46,7 +46,7 @@ def linear(
     first = math.floor(low / step + _SMALLEST_SPAN)
     last = math.ceil(high / step - _SMALLEST_SPAN)
     ticks = tuple(number * step for number in range(first, last + 1))
-    return Scale(ticks[0], ticks[-1], ticks, start, end)
+    return AxisScale(ticks[0], ticks[-1], ticks, start, end)
 
 
 def spread(labels: Sequence[str], most: int = 6) -> tuple[int, ...]:
@@ -182,7 +182,7 @@ def linked(shape: Markup, link: str | None) -> Markup:
     return element("a", shape, href=link)
 
 
-def value_axis(scale: Scale, number: Number) -> list[Markup]:
+def value_axis(scale: AxisScale, number: Number) -> list[Markup]:
     """Lines across at the ticks, with their numbers at the left."""
     marks = []
     for value in scale.ticks:

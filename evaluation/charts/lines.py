@@ -10,10 +10,10 @@ from evaluation.charts.figure import (
     LEFT,
     RIGHT,
     TOP,
+    AxisScale,
     Caption,
     Markup,
     Number,
-    Scale,
     colour,
     element,
     figure,
@@ -106,7 +106,7 @@ def _runs(series: Series) -> list[list[int]]:
     return [run for run in runs if run]
 
 
-def _line(series: Series, places: Sequence[float], scale: Scale, kind: str) -> list[Markup]:
+def _line(series: Series, places: Sequence[float], scale: AxisScale, kind: str) -> list[Markup]:
     shapes = []
     for run in _runs(series):
         points = [(places[index], scale(series.values[index] or 0.0)) for index in run]
@@ -123,7 +123,7 @@ def _line(series: Series, places: Sequence[float], scale: Scale, kind: str) -> l
     return shapes
 
 
-def _band(series: Series, places: Sequence[float], scale: Scale, kind: str) -> list[Markup]:
+def _band(series: Series, places: Sequence[float], scale: AxisScale, kind: str) -> list[Markup]:
     shapes = []
     for index, at in enumerate(places):
         if (bounds := series.bounds(index)) is not None:
@@ -136,7 +136,7 @@ def _dots(
     series: Series,
     labels: Sequence[str],
     places: Sequence[float],
-    scale: Scale,
+    scale: AxisScale,
     kind: str,
     number: Number,
     links: Sequence[str | None] | None,

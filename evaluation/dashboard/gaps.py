@@ -97,7 +97,7 @@ class FoundGap:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GapReport:
     """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups``.
 
     ``error`` says why there are none although there are questions; ``is_left`` that grouping takes too long for now.
@@ -112,7 +112,7 @@ class Found:
     is_left: bool = False
 
 
-def find_gaps(scope: Scope, *, patiently: bool = True) -> Found:
+def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
     """The gaps of the scope; they are kept for 15 minutes, or until another question stays unanswered.
 
     Unless ``patiently``, many questions that were not grouped lately are left for the page that is. An embedder that
@@ -120,25 +120,25 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> Found:
     """
     asked, total = unanswered(scope)
     if not asked:
-        return Found()
+        return GapReport()
     name = conf.embedder().name
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{total}:{asked[0].answer}:{name}"
     key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
-    kept: Found | None = cache.get(key)
+    kept: GapReport | None = cache.get(key)
     if kept is not None:
         return kept
     words = wordings(asked)
     if not patiently and len(words) > AT_ONCE:
-        return Found(read=len(asked), total=total, is_left=True)
+        return GapReport(read=len(asked), total=total, is_left=True)
     try:
         vectors = conf.embedder().embed_documents(words)
     except RetrievalError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
-        return Found(read=len(asked), total=total, error=str(error))
+        return GapReport(read=len(asked), total=total, error=str(error))
     grouped = gaps(asked, vectors, scope.since, scope.until)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown])
-    found = Found(
+    found = GapReport(
         [FoundGap(gap, documents) for gap, documents in zip(shown, near, strict=True)],
         len(grouped),
         len(asked),

@@ -15,7 +15,7 @@ from evaluation.models import Experiment
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ExperimentMeasure:
     """A metric. ``guard_tau`` is the effect for which it is watched while another one is the primary metric."""
 
     outcome: str
@@ -75,21 +75,21 @@ class Measure:
 MEASURES = {
     one.outcome: one
     for one in (
-        Measure(outcomes.HELPFUL, _("helpful rate, of the answers that were rated"), 0.05),
-        Measure(outcomes.GROUNDEDNESS, _("groundedness of the answers"), 0.05),
-        Measure(outcomes.REFUSAL, _("refusal rate"), 0.05),
-        Measure(outcomes.FAILURE, _("failed answers"), 0.02),
-        Measure(outcomes.LATENCY, _("typical latency"), 0.1),
-        Measure(outcomes.LATENCY_MEAN, _("mean latency")),
+        ExperimentMeasure(outcomes.HELPFUL, _("helpful rate, of the answers that were rated"), 0.05),
+        ExperimentMeasure(outcomes.GROUNDEDNESS, _("groundedness of the answers"), 0.05),
+        ExperimentMeasure(outcomes.REFUSAL, _("refusal rate"), 0.05),
+        ExperimentMeasure(outcomes.FAILURE, _("failed answers"), 0.02),
+        ExperimentMeasure(outcomes.LATENCY, _("typical latency"), 0.1),
+        ExperimentMeasure(outcomes.LATENCY_MEAN, _("mean latency")),
     )
 }
 
 
-def primary(experiment: Experiment) -> Measure:
+def primary(experiment: Experiment) -> ExperimentMeasure:
     return MEASURES[experiment.metric]
 
 
-def guards(experiment: Experiment) -> list[Measure]:
+def guards(experiment: Experiment) -> list[ExperimentMeasure]:
     """What is watched beside the primary metric: nothing that would give that one away."""
     latencies = {outcomes.LATENCY, outcomes.LATENCY_MEAN}
     hidden = latencies if experiment.metric in latencies else {experiment.metric, outcomes.LATENCY_MEAN}

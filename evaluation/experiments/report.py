@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _t
 
 from evaluation.experiments import measures, outcomes
 from evaluation.experiments.assignment import Arm
-from evaluation.experiments.measures import Measure
+from evaluation.experiments.measures import ExperimentMeasure
 from evaluation.experiments.outcomes import Visitors
 from evaluation.experiments.statistics import balance, sequential
 from evaluation.experiments.statistics.conclusion import Conclusion, at_fixed_horizon, by_sequential_test
@@ -19,7 +19,7 @@ from evaluation.experiments.statistics.samples import ArmSummary, Effect
 from evaluation.models import Experiment
 
 
-class Verdict(StrEnum):
+class ExperimentVerdict(StrEnum):
     WAITING = "waiting"
     TREATMENT = "treatment"
     CONTROL = "control"
@@ -46,10 +46,10 @@ class ArmSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ArmComparison:
     """A metric in both arms. The effect is None before there are enough visitors for an interval."""
 
-    measure: Measure
+    measure: ExperimentMeasure
     control: ArmSummary
     treatment: ArmSummary
     effect: Effect | None
@@ -66,17 +66,21 @@ class Report:
     experiment: Experiment
     arms: tuple[ArmSize, ArmSize]
     conclusion: Conclusion
-    primary: Comparison | None
-    guards: tuple[Comparison, ...]
+    primary: ArmComparison | None
+    guards: tuple[ArmComparison, ...]
     imbalance: float
     is_imbalanced: bool
     outcomes_differ: bool
-    astray: int
-    verdict: Verdict
+    off_profile: int
+    verdict: ExperimentVerdict
 
     @property
     def winner(self) -> Arm | None:
-        return Arm(self.verdict.value) if self.verdict in (Verdict.TREATMENT, Verdict.CONTROL) else None
+        return (
+            Arm(self.verdict.value)
+            if self.verdict in (ExperimentVerdict.TREATMENT, ExperimentVerdict.CONTROL)
+            else None
+        )
 
 
 def report(experiment: Experiment) -> Report:
@@ -90,7 +94,7 @@ def report(experiment: Experiment) -> Report:
     is_imbalanced = imbalance >= 1 / balance.ALPHA
     shown = None
     if conclusion.control is not None and conclusion.treatment is not None:
-        shown = Comparison(measure, conclusion.control, conclusion.treatment, conclusion.effect)
+        shown = ArmComparison(measure, conclusion.control, conclusion.treatment, conclusion.effect)
     return Report(
         experiment=experiment,
         arms=arms,
@@ -100,22 +104,22 @@ def report(experiment: Experiment) -> Report:
         imbalance=imbalance,
         is_imbalanced=is_imbalanced,
         outcomes_differ=measure.is_partial and _differs(visitors, measure),
-        astray=visitors.astray,
-        verdict=Verdict.UNSOUND if is_imbalanced else _verdict(experiment, conclusion),
+        off_profile=visitors.off_profile,
+        verdict=ExperimentVerdict.UNSOUND if is_imbalanced else _verdict(experiment, conclusion),
     )
 
 
 def sentence(told: Report) -> str:
     """The verdict in words."""
     experiment = told.experiment
-    if told.verdict is Verdict.UNSOUND:
+    if told.verdict is ExperimentVerdict.UNSOUND:
         return _t(
             "The arms do not have the sizes they should have: something loses visitors of one of them, and no "
             "difference can be trusted."
         )
-    if told.verdict is Verdict.STOPPED_EARLY:
+    if told.verdict is ExperimentVerdict.STOPPED_EARLY:
         return _t("Ended before its stopping rule allowed a conclusion: nothing can be said of the difference.")
-    if told.verdict is Verdict.WAITING:
+    if told.verdict is ExperimentVerdict.WAITING:
         return (
             _t("The primary metric is hidden until both arms have their planned visitors.")
             if experiment.is_fixed_horizon
@@ -130,9 +134,9 @@ def sentence(told: Report) -> str:
         "low": measure.difference(effect.low),
         "high": measure.difference(effect.high),
     }
-    if told.verdict is Verdict.TREATMENT:
+    if told.verdict is ExperimentVerdict.TREATMENT:
         return _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s).") % said
-    if told.verdict is Verdict.CONTROL:
+    if told.verdict is ExperimentVerdict.CONTROL:
         return _t("The control is better: the treatment's %(metric)s %(difference)s (%(low)s to %(high)s).") % said
     return _t("No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s).") % said
 
@@ -145,28 +149,32 @@ def _conclude(experiment: Experiment, visitors: Visitors) -> Conclusion:
     return by_sequential_test(sample, plan, alpha=experiment.alpha, tau=measures.effect_scale(experiment))
 
 
-def _verdict(experiment: Experiment, conclusion: Conclusion) -> Verdict:
+def _verdict(experiment: Experiment, conclusion: Conclusion) -> ExperimentVerdict:
     if not conclusion.is_final:
         is_over = experiment.state == Experiment.State.ENDED
-        return Verdict.STOPPED_EARLY if is_over else Verdict.WAITING
+        return ExperimentVerdict.STOPPED_EARLY if is_over else ExperimentVerdict.WAITING
     if conclusion.effect is None or not conclusion.is_decided:
-        return Verdict.NO_DIFFERENCE
+        return ExperimentVerdict.NO_DIFFERENCE
     is_higher = conclusion.effect.difference > 0
-    return Verdict.TREATMENT if is_higher == (experiment.better == Experiment.Better.HIGHER) else Verdict.CONTROL
+    return (
+        ExperimentVerdict.TREATMENT
+        if is_higher == (experiment.better == Experiment.Better.HIGHER)
+        else ExperimentVerdict.CONTROL
+    )
 
 
-def _guards(experiment: Experiment, visitors: Visitors) -> list[Comparison]:
+def _guards(experiment: Experiment, visitors: Visitors) -> list[ArmComparison]:
     """Always with intervals that may be looked at at any time; together they err no more often than the test does."""
     watched = measures.guards(experiment)
     compared = []
     for measure in watched:
         sample = visitors.sample(measure.outcome)
         path = sequential.follow(sample, alpha=experiment.alpha / len(watched), tau=measure.guard_tau)
-        compared.append(Comparison(measure, sample.control, sample.treatment, path.last))
+        compared.append(ArmComparison(measure, sample.control, sample.treatment, path.last))
     return compared
 
 
-def _differs(visitors: Visitors, measure: Measure) -> bool:
+def _differs(visitors: Visitors, measure: ExperimentMeasure) -> bool:
     presence = visitors.presence(measure.outcome)
     return sequential.follow(presence, alpha=balance.ALPHA, tau=measure.guard_tau).decided_at is not None
 

@@ -17,7 +17,7 @@ from evaluation.models import AnswerResult, EvaluationQuestion
 from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.judging import judge_of
-from evaluation.runs.measurement import NotMeasured, Task, Unmeasurable, require_whole
+from evaluation.runs.measurement import NotMeasured, RunInput, Unmeasurable, require_whole
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.protocols import TokenEmbedder
@@ -62,7 +62,7 @@ class AnswerMeasurement:
 
     unresolved = 0
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: RunInput) -> None:
         self._task = task
         self._generator = chat_conf.generator().name
         self._judge = judge_of(task.run)
@@ -88,7 +88,7 @@ class AnswerMeasurement:
             self._judge.judge(result, reply.searched.sources if reply.searched is not None else ())
         return result
 
-    def distrust(self, results: Sequence[Any]) -> str:
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
         stood_in = [result for result in results if result.is_fallback]
         if not stood_in:
             return ""

@@ -28,7 +28,7 @@ class ClaimLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RunInput:
     """What a run asks, and with what."""
 
     run: EvaluationRun
@@ -53,7 +53,7 @@ class Measurement(Protocol):
     def ask(self, question: EvaluationQuestion) -> Result:
         """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable, ClaimLost."""
 
-    def distrust(self, results: Sequence[Any]) -> str:
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
         """Why the figures of these results are not to be relied on; empty when they are."""
 
 

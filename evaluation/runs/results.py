@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _t
 
 from evaluation.models import AnswerResult, EvaluationRun, RunKind
-from evaluation.runs.measures import MEASURES, Measure, Result, measure_of, results_of
+from evaluation.runs.measures import MEASURES, Result, RunMeasure, measure_of, results_of
 from evaluation.statistics.intervals import Interval, is_loss, mean_interval, percentiles
 
 
@@ -29,7 +29,7 @@ class QuestionPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """A run beside its baseline, on the questions that both asked.
 
     ``differences`` has an interval for each metric, over the questions where both have a value, and none for a metric
@@ -117,7 +117,7 @@ def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
-def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Comparison:
+def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
     """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first.
 
     By default the first metric of their kind. Raises: ValueError for runs of different kinds.
@@ -135,7 +135,7 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Co
             interval = mean_interval([pair.difference for pair in measured])
             differences[measure.key] = interval
             beyond_chance[measure.key] = _sign(interval, [pair.difference for pair in measured])
-    return Comparison(
+    return RunComparison(
         run=run,
         baseline=baseline,
         metric=chosen.key,
@@ -149,7 +149,7 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Co
     )
 
 
-def _pairs(shared: Sequence[tuple[Result, Result]], measure: Measure) -> list[QuestionPair]:
+def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
     """The questions for which both results have a value."""
     return [
         QuestionPair(before, after, second - first, first, second)
@@ -166,9 +166,9 @@ def _sign(interval: Interval, differences: Sequence[float]) -> int:
 
 def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     caveats = [
-        _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.distrust}
+        _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.unreliable_reason}
         for one in (baseline, run)
-        if one.distrust
+        if one.unreliable_reason
     ]
     if run.fingerprint != baseline.fingerprint:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 
 from bench.arguments import positive
 from bench.reporting import replace_section, table
-from bench.speed.streams import Load, StreamRun, run
+from bench.speed.streams import StreamLoad, StreamRun, run
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
@@ -103,5 +103,5 @@ def _as_json(measured: StreamRun) -> dict[str, Any]:
     }
 
 
-def _load(load: Load) -> dict[str, Any]:
+def _load(load: StreamLoad) -> dict[str, Any]:
     return {"rss_mib": round(load.rss_mib, 1), "database_connections": load.connections}

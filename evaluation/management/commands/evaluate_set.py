@@ -66,8 +66,8 @@ class Command(PreparedCommand):
             self.stdout.write(json.dumps(_as_json(run), ensure_ascii=False))
         else:
             self._tell(run)
-        if run.distrust:
-            raise CommandError(f"Run #{run.pk} is not to be relied on: {run.distrust}")
+        if run.unreliable_reason:
+            raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finished(self, run: EvaluationRun) -> EvaluationRun:
         """The run at its end, measured here unless a worker has it. Interrupted, it is cancelled."""
@@ -138,7 +138,7 @@ def _as_json(run: EvaluationRun) -> dict[str, Any]:
         "profile": run.profile_name,
         "draft": run.draft_id,
         "conditions": run.conditions,
-        "distrust": run.distrust,
+        "distrust": run.unreliable_reason,
         **run.summary,
         "metrics": {
             key: None

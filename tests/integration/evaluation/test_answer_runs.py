@@ -103,7 +103,7 @@ def interrupting(monkeypatch, at: int, act) -> list[str]:
 
 def test_each_question_is_answered_and_held_against_what_is_expected(answers) -> None:
     run = measured(answers)
-    assert (run.status, run.asked, run.total, run.error, run.distrust) == ("done", 4, 4, "", "")
+    assert (run.status, run.asked, run.total, run.error, run.unreliable_reason) == ("done", 4, 4, "", "")
     pump, valve, hours, football = run.answer_results.all()
     assert (pump.agreement, pump.cited, pump.refusal, pump.refused) == (1, 1, 1, False)
     assert "3450 grams" in pump.answer
@@ -207,12 +207,12 @@ def test_what_the_model_was_and_took_is_on_the_run(answers, model) -> None:
     assert run.answer_results.get(text=VALVE).agreement < 0.7
 
 
-def test_a_model_that_fails_makes_the_run_distrusted_and_its_stand_in_is_named(answers, model) -> None:
+def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(answers, model) -> None:
     model.statuses = [500] * 3  # the first question, with every attempt
     run = measured(answers)
     assert run.status == "done"
     assert not run.is_reliable
-    assert run.distrust.startswith("1 of 4 questions were not answered by tiny but by extractive")
+    assert run.unreliable_reason.startswith("1 of 4 questions were not answered by tiny but by extractive")
     pump = run.answer_results.get(text=PUMP)
     assert (pump.is_fallback, pump.generator) == (True, "extractive")
     assert "did not answer" in pump.notice
