@@ -15,7 +15,7 @@ from bench.corpora import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation.dashboard.activity import activity
 from evaluation.dashboard.gaps import unanswered
-from evaluation.dashboard.lists import Wanted, documents_never_cited, low_scores
+from evaluation.dashboard.lists import AnswerSelection, documents_never_cited, low_scores
 from evaluation.dashboard.scope import scope
 from evaluation.dashboard.scores import distributions
 from evaluation.exceptions import UntrustworthyRun
@@ -74,7 +74,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "what came of the questions": lambda: activity(long),
         "distributions of scores": lambda: distributions(long),
         "distributions of scores, one collection": lambda: distributions(of_collection),
-        "worst scores": lambda: list(low_scores(long, Wanted("groundedness"))[:5]),
+        "worst scores": lambda: list(low_scores(long, AnswerSelection("groundedness"))[:5]),
         "unanswered questions": lambda: unanswered(long),
         "documents never cited": lambda: documents_never_cited(long).count(),
         "report of the experiment": lambda: experiment_report(loaded.experiment),

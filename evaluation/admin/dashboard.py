@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 
 from evaluation.admin.base import PageAdmin
 from evaluation.admin.dashboard_figures import (
@@ -28,7 +26,14 @@ from evaluation.admin.dashboard_figures import (
 )
 from evaluation.dashboard.activity import activity
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
-from evaluation.dashboard.lists import UNHELPFUL, Wanted, documents_never_cited, low_scores, rated_answers, wanted_of
+from evaluation.dashboard.lists import (
+    UNHELPFUL,
+    AnswerSelection,
+    documents_never_cited,
+    low_scores,
+    rated_answers,
+    selection_of,
+)
 from evaluation.dashboard.scope import PERIODS, Scope, scope_of
 from evaluation.dashboard.scores import distributions
 from evaluation.models import Dashboard
@@ -56,29 +61,22 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Instead of the pages of a model, which has no rows of its own here."""
-
-        def page(route: str, view: Callable[..., HttpResponse], name: str) -> URLPattern:
-            @wraps(view)
-            def guarded(request: HttpRequest) -> HttpResponse:
-                if not self.has_view_permission(request):
-                    raise PermissionDenied
-                return view(request)
-
-            shown = self.admin_site.admin_view(never_cache(guarded))
-            return path(route, shown, name=f"evaluation_dashboard_{name}")
-
+        pages = {"": "changelist", "answers/": "answers", "gaps/": "gaps", "documents/": "documents"}
+        allowed = permission_required("chat.view_answer", raise_exception=True)
         return [
-            page("", self.changelist_view, "changelist"),
-            page("answers/", self.answers_view, "answers"),
-            page("gaps/", self.gaps_view, "gaps"),
-            page("documents/", self.documents_view, "documents"),
+            path(
+                route,
+                self.admin_site.admin_view(allowed(getattr(self, f"{name}_view"))),
+                name=f"evaluation_dashboard_{name}",
+            )
+            for route, name in pages.items()
         ]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         scope = scope_of(request.GET)
         days, total = activity(scope)
         scores = distributions(scope)
-        ungrounded = low_scores(scope, Wanted("groundedness"))
+        ungrounded = low_scores(scope, AnswerSelection("groundedness"))
         never_cited = documents_never_cited(scope)
         found_gaps = find_gaps(scope, patiently=False)
         context = {
@@ -115,13 +113,13 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
     def answers_view(self, request: HttpRequest) -> HttpResponse:
         """Bad answers of one kind, each with all that leads to mending it."""
-        scope, wanted = scope_of(request.GET), wanted_of(request.GET)
-        found: Any = low_scores(scope, wanted) if wanted.is_metric else rated_answers(scope, wanted.kind)
+        scope, selection = scope_of(request.GET), selection_of(request.GET)
+        found: Any = low_scores(scope, selection) if selection.is_metric else rated_answers(scope, selection.kind)
         page = Paginator(found, ROWS_PER_PAGE).get_page(request.GET.get("p"))
-        rows = score_rows(list(page)) if wanted.is_metric else answer_rows(list(page))
+        rows = score_rows(list(page)) if selection.is_metric else answer_rows(list(page))
         kept = {name: request.GET[name] for name in ("kind", "judge", "low", "high") if name in request.GET}
-        context = {"rows": rows, "page": page, "kinds": kinds(scope, wanted), "kept": kept}
-        return self._page(request, "dashboard_answers", heading(wanted), scope, context)
+        context = {"rows": rows, "page": page, "kinds": kinds(scope, selection), "kept": kept}
+        return self._page(request, "dashboard_answers", heading(selection), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
         scope = scope_of(request.GET)

@@ -16,7 +16,7 @@ from chat.follow_up import DocumentToMend, documents_to_mend, trace_address
 from chat.models import Answer, Feedback
 from evaluation.charts import Caption, Markup, Series, histogram, line_chart, stacked_bars
 from evaluation.dashboard.activity import Activity
-from evaluation.dashboard.lists import UNANSWERED, UNHELPFUL, Wanted
+from evaluation.dashboard.lists import UNANSWERED, UNHELPFUL, AnswerSelection
 from evaluation.dashboard.scope import Scope
 from evaluation.dashboard.scores import EDGES, Distribution
 from evaluation.figures import day_and_month, fixed, whole
@@ -27,58 +27,30 @@ Days = Mapping[date, Activity]
 
 def day_charts(scope: Scope, days: Days) -> list[Markup]:
     """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
-    return [
-        _questions(scope, days),
-        _helpful(scope, days),
-        _refusals(scope, days),
-        _latency(scope, days),
-        _degraded(scope, days),
-    ]
+    figures, labels = list(days.values()), [day_and_month(day) for day in days]
 
+    def links(**lookups: object) -> list[str]:
+        return [scope.answer_list(day, **lookups) for day in days]
 
-def _questions(scope: Scope, days: Days) -> Markup:
-    caption = _caption(
+    questions = _caption(
         "questions",
         _("Questions a day"),
         _("Questions by the day on which their answer was finished, and by what came of them."),
         _("No question was answered in this period."),
     )
-    figures = list(days.values())
-    series = [
-        Series(_("answered"), [day.answered for day in figures]),
-        Series(_("no answer in the documents"), [day.refused for day in figures]),
-        Series(_("failed"), [day.failed for day in figures]),
-        Series(_("stopped"), [day.stopped for day in figures]),
-    ]
-    return stacked_bars(caption, _labels(days), series, number=whole, links=[scope.answer_list(day) for day in days])
-
-
-def _helpful(scope: Scope, days: Days) -> Markup:
-    caption = _caption(
+    helpful = _caption(
         "helpful",
         _("Helpful rate"),
         _("Share of the answers marked as helpful among those that anybody marked; days without a mark are left out."),
         _("Nobody has said of an answer whether it helped, so the rate is unknown."),
     )
-    series = [Series(_("helpful"), [day.helpful_rate for day in days.values()])]
-    links = [scope.answer_list(day, feedback__helpful__exact=0) for day in days]
-    return line_chart(caption, _labels(days), series, most=1, number=percent, links=links)
-
-
-def _refusals(scope: Scope, days: Days) -> Markup:
-    caption = _caption(
+    refusals = _caption(
         "refusals",
         _("Refusals"),
         _("Share of the complete answers that say that the documents do not answer the question."),
         _("No answer was completed in this period, so the share is unknown."),
     )
-    series = [Series(_("refused"), [day.refusal_rate for day in days.values()], area=True)]
-    links = [scope.answer_list(day, refused__exact=1) for day in days]
-    return line_chart(caption, _labels(days), series, most=1, number=percent, links=links)
-
-
-def _latency(scope: Scope, days: Days) -> Markup:
-    caption = _caption(
+    latency = _caption(
         "latency",
         _("Time to an answer, in seconds"),
         _(
@@ -87,26 +59,34 @@ def _latency(scope: Scope, days: Days) -> Markup:
         ),
         _("No answer was written in this period, so the time is unknown."),
     )
-    figures = list(days.values())
-    series = [
-        Series(_("p95, last word"), [_seconds(day.p95_ms) for day in figures]),
-        Series(_("p50, last word"), [_seconds(day.p50_ms) for day in figures]),
-        Series(_("p50, first word"), [_seconds(day.first_token_p50_ms) for day in figures]),
-    ]
-    links = [scope.answer_list(day, status__exact=Answer.Status.COMPLETED.value) for day in days]
-    return line_chart(caption, _labels(days), series, number=decimal, links=links)
-
-
-def _degraded(scope: Scope, days: Days) -> Markup:
-    caption = _caption(
+    degraded = _caption(
         "degraded",
         _("Degraded searches"),
         _("Questions for which a part of the search, such as search by meaning, did not answer; the rest of it did."),
         _("Every part of the search answered every question of this period."),
     )
-    series = [Series(_("degraded"), [day.degraded for day in days.values()])]
-    links = [scope.answer_list(day, degraded="yes") for day in days]
-    return stacked_bars(caption, _labels(days), series, number=whole, links=links)
+    outcomes = [
+        Series(_("answered"), [day.answered for day in figures]),
+        Series(_("no answer in the documents"), [day.refused for day in figures]),
+        Series(_("failed"), [day.failed for day in figures]),
+        Series(_("stopped"), [day.stopped for day in figures]),
+    ]
+    helpful_rates = [Series(_("helpful"), [day.helpful_rate for day in figures])]
+    refusal_rates = [Series(_("refused"), [day.refusal_rate for day in figures], area=True)]
+    times = [
+        Series(_("p95, last word"), [_seconds(day.p95_ms) for day in figures]),
+        Series(_("p50, last word"), [_seconds(day.p50_ms) for day in figures]),
+        Series(_("p50, first word"), [_seconds(day.first_token_p50_ms) for day in figures]),
+    ]
+    searches = [Series(_("degraded"), [day.degraded for day in figures])]
+    completed = links(status__exact=Answer.Status.COMPLETED.value)
+    return [
+        stacked_bars(questions, labels, outcomes, number=whole, links=links()),
+        line_chart(helpful, labels, helpful_rates, most=1, number=percent, links=links(feedback__helpful__exact=0)),
+        line_chart(refusals, labels, refusal_rates, most=1, number=percent, links=links(refused__exact=1)),
+        line_chart(latency, labels, times, number=decimal, links=completed),
+        stacked_bars(degraded, labels, searches, number=whole, links=links(degraded="yes")),
+    ]
 
 
 def score_chart(scope: Scope, found: Distribution) -> Markup:
@@ -117,7 +97,7 @@ def score_chart(scope: Scope, found: Distribution) -> Markup:
     ) if found.threshold is not None else _(
         "%(measured)s answers by their score, from 0 (bad) to 1 (good), given in this period by: %(judge)s."
     )  # fmt: skip
-    said = {
+    values = {
         "measured": whole(found.measured),
         "judge": found.judge.label,
         "threshold": decimal(found.threshold or 0.0),
@@ -125,7 +105,7 @@ def score_chart(scope: Scope, found: Distribution) -> Markup:
     caption = _caption(
         f"{found.metric.value.replace('_', '-')}-{found.judge.value}",
         f"{str(found.metric.label).capitalize()} ({found.judge.label})",
-        description % said,
+        description % values,
         _("Every judgement of this period failed: there are errors and no scores."),
         axis=_("score"),
     )
@@ -164,10 +144,6 @@ def decimal(value: float | None) -> str:
 
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def _labels(days: Days) -> list[str]:
-    return [day_and_month(day) for day in days]
 
 
 def _caption(name: str, title: str, description: str, empty: str, axis: str = "") -> Caption:
@@ -263,12 +239,12 @@ def tiles(scope: Scope, total: Activity) -> list[Tile]:
     ]
 
 
-def kinds(scope: Scope, wanted: Wanted) -> list[AnswerListLink]:
+def kinds(scope: Scope, selection: AnswerSelection) -> list[AnswerListLink]:
     """The lists of bad answers there are; that of a bin of a chart counts as its metric's."""
     listed = [
-        AnswerListLink(_("not helpful"), scope.address("answers", kind=UNHELPFUL), wanted.kind == UNHELPFUL),
+        AnswerListLink(_("not helpful"), scope.address("answers", kind=UNHELPFUL), selection.kind == UNHELPFUL),
         AnswerListLink(
-            _("no answer in the documents"), scope.address("answers", kind=UNANSWERED), wanted.kind == UNANSWERED
+            _("no answer in the documents"), scope.address("answers", kind=UNANSWERED), selection.kind == UNANSWERED
         ),
     ]
     for metric, judge in _METRICS:
@@ -276,23 +252,23 @@ def kinds(scope: Scope, wanted: Wanted) -> list[AnswerListLink]:
             AnswerListLink(
                 _("low %(metric)s (%(judge)s)") % {"metric": metric.label, "judge": judge.label},
                 scope.address("answers", kind=metric.value, judge=judge.value),
-                wanted.kind == metric and wanted.judge == judge,
+                selection.kind == metric and selection.judge == judge,
             )
         )
     return listed
 
 
-def heading(wanted: Wanted) -> str:
+def heading(selection: AnswerSelection) -> str:
     """What the list of bad answers holds."""
-    if wanted.kind == UNHELPFUL:
+    if selection.kind == UNHELPFUL:
         return _("Answers that did not help")
-    if wanted.kind == UNANSWERED:
+    if selection.kind == UNANSWERED:
         return _("Questions without an answer in the documents")
-    said = {"metric": Score.Metric(wanted.kind).label, "judge": Judgement.Judge(wanted.judge).label}
-    if wanted.low is None or wanted.high is None:
-        return _("Answers with low %(metric)s (%(judge)s)") % said
-    bounds = {"low": decimal(wanted.low), "high": decimal(wanted.high)}
-    return _("Answers with %(metric)s from %(low)s to %(high)s (%(judge)s)") % {**said, **bounds}
+    values = {"metric": Score.Metric(selection.kind).label, "judge": Judgement.Judge(selection.judge).label}
+    if selection.low is None or selection.high is None:
+        return _("Answers with low %(metric)s (%(judge)s)") % values
+    bounds = {"low": decimal(selection.low), "high": decimal(selection.high)}
+    return _("Answers with %(metric)s from %(low)s to %(high)s (%(judge)s)") % {**values, **bounds}
 
 
 def make_case_address(user: AbstractBaseUser | AnonymousUser) -> str:

@@ -88,18 +88,18 @@ class ExperimentDraftPage:
 
 
 def started_page(experiment: Experiment) -> StartedExperimentPage:
-    told = report(experiment)
-    winner = told.arms[1] if told.winner is Arm.TREATMENT else told.arms[0]
+    summary = report(experiment)
+    winner = summary.arms[1] if summary.winner is Arm.TREATMENT else summary.arms[0]
     return StartedExperimentPage(
-        report=told,
-        sentence=sentence(told),
-        colour=_COLOURS[told.verdict],
+        report=summary,
+        sentence=sentence(summary),
+        colour=_COLOURS[summary.verdict],
         rule=rule(experiment, Plan(experiment.planned_control, experiment.planned_treatment)),
-        primary=_row(told.primary) if told.primary is not None else None,
-        guards=[_row(one) for one in told.guards],
-        warnings=_warnings(told),
-        chart=_chart(told),
-        winner=winner.profile if told.winner is not None else "",
+        primary=_row(summary.primary) if summary.primary is not None else None,
+        guards=[_row(one) for one in summary.guards],
+        warnings=_warnings(summary),
+        chart=_chart(summary),
+        winner=winner.profile if summary.winner is not None else "",
     )
 
 
@@ -135,7 +135,7 @@ def draft_page(experiment: Experiment) -> ExperimentDraftPage:
 
 def rule(experiment: Experiment, plan: Plan) -> str:
     """The stopping rule in words, as it is written down before the start."""
-    said = {
+    values = {
         "control": whole(plan.control),
         "treatment": whole(plan.treatment),
         "alpha": percent(experiment.alpha, 1),
@@ -148,13 +148,13 @@ def rule(experiment: Experiment, plan: Plan) -> str:
             "There is one look at the primary metric, when %(control)s visitors of the control and %(treatment)s of "
             "the treatment have an outcome. Where there is no difference it finds one with a probability of at most "
             "%(alpha)s; one of %(effect)s (%(metric)s) it finds with a probability of %(power)s."
-        ) % {**said}
+        ) % {**values}
     return _t(
         "The interval may be looked at after every visitor: the chance that it ever leaves out 0 where there is no "
         "difference is at most %(alpha)s. It ends at the first interval without 0, or when %(control)s visitors of the "
         "control and %(treatment)s of the treatment have an outcome; by then it has found a difference of %(effect)s "
         "(%(metric)s) with a probability of %(power)s or more."
-    ) % {**said}
+    ) % {**values}
 
 
 def _row(compared: ArmComparison) -> MetricRow:
@@ -182,10 +182,10 @@ def _mean(compared: ArmComparison, arm: ArmSummary) -> str:
     return f"{compared.measure.value(arm.mean)} ({whole(arm.visitors)})"
 
 
-def _warnings(told: Report) -> list[str]:
+def _warnings(summary: Report) -> list[str]:
     warnings = []
-    control, treatment = told.arms
-    if told.is_imbalanced:
+    control, treatment = summary.arms
+    if summary.is_imbalanced:
         everybody = control.visitors + control.observed + treatment.visitors + treatment.observed
         warnings.append(
             _t(
@@ -195,35 +195,35 @@ def _warnings(told: Report) -> list[str]:
             % {
                 "seen": whole(treatment.visitors + treatment.observed),
                 "everybody": whole(everybody),
-                "share": percent(told.experiment.treatment_share, 0),
+                "share": percent(summary.experiment.treatment_share, 0),
                 "once": whole(1 / ALPHA),
             }
         )
-    if told.outcomes_differ:
+    if summary.outcomes_differ:
         warnings.append(
             _t(
                 "One arm's visitors have an outcome more often than the other's: the metric compares different kinds "
                 "of visitors."
             )
         )
-    if told.off_profile:
+    if summary.off_profile:
         warnings.append(
             _t("%d complete answers were not searched with the profile of their arm. They count in their arm.")
-            % told.off_profile
+            % summary.off_profile
         )
     return warnings
 
 
-def _chart(told: Report) -> Markup | None:
+def _chart(summary: Report) -> Markup | None:
     """The path of a sequential test, or the interval alone without a path; None while there is nothing to see."""
-    path = told.conclusion.path
-    if told.primary is None or told.primary.effect is None or not told.primary.effect.is_known:
+    path = summary.conclusion.path
+    if summary.primary is None or summary.primary.effect is None or not summary.primary.effect.is_known:
         return None
-    measure, effect = told.primary.measure, told.primary.effect
+    measure, effect = summary.primary.measure, summary.primary.effect
     description = _t(
         "Treatment minus control in %(unit)s, with the interval that holds the true difference with %(sure)s."
     )
-    description %= {"unit": measure.unit, "sure": percent(1 - told.experiment.alpha, 1)}
+    description %= {"unit": measure.unit, "sure": percent(1 - summary.experiment.alpha, 1)}
     caption = Caption(
         "difference",
         _t("Difference of the primary metric"),

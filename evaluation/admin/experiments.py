@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -159,41 +160,41 @@ class ExperimentAdmin(PageAdmin):
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = get_object_or_404(Experiment, pk=pk)
-        try:
+        def start(experiment: Experiment) -> tuple[str, str]:
             lifecycle.start(experiment, request.user)
-        except ExperimentRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.log_change(request, experiment, _t("Started."))
-            self.message_user(request, _t("Running: %s.") % experiment, messages.SUCCESS)
-        return _to_page(experiment)
+            return _t("Started."), _t("Running: %s.") % experiment
+
+        return self._act(request, pk, start)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = get_object_or_404(Experiment, pk=pk)
-        try:
+        def end(experiment: Experiment) -> tuple[str, str]:
             ended = lifecycle.end(experiment, request.user)
-        except ExperimentRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.log_change(request, experiment, _t("Ended. %s") % ended.conclusion)
-            self.message_user(request, _t("Ended: %s.") % experiment, messages.SUCCESS)
-        return _to_page(experiment)
+            return _t("Ended. %s") % ended.conclusion, _t("Ended: %s.") % experiment
+
+        return self._act(request, pk, end)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = get_object_or_404(Experiment, pk=pk)
-        override = request.POST.get("override", "").strip() if request.user.has_perm(OVERRIDE) else ""
-        try:
+        def publish(experiment: Experiment) -> tuple[str, str]:
+            override = request.POST.get("override", "").strip() if request.user.has_perm(OVERRIDE) else ""
             in_force = lifecycle.publish_winner(experiment, request.user, override=override)
+            message = _t("Ended, and its winner published: %s.") % in_force
+            return f"{message} {override}".strip(), message
+
+        return self._act(request, pk, publish)
+
+    def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment], tuple[str, str]]) -> HttpResponse:
+        """Back to the experiment's page, after ``act``, which returns what to log and what to say."""
+        experiment = get_object_or_404(Experiment, pk=pk)
+        try:
+            logged, message = act(experiment)
         except PublicationRefused as refused:
             request.session[_objections_key(experiment)] = [one.as_json() for one in refused.objections]
             self.message_user(request, _t("Not published, and not ended: there are objections."), messages.ERROR)
         except (ExperimentRefused, ImproperProfile) as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            told = _t("Ended, and its winner published: %s.") % in_force
-            self.log_change(request, experiment, f"{told} {override}".strip())
-            self.message_user(request, told, messages.SUCCESS)
+            self.log_change(request, experiment, logged)
+            self.message_user(request, message, messages.SUCCESS)
         return _to_page(experiment)
 
 

@@ -85,8 +85,8 @@ class GatePolicyAdmin(PageAdmin):
     def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
         if obj.required_for_documents and "required_for_documents" in form.changed_data:
-            told = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
-            self.message_user(request, told, messages.WARNING)
+            message = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
+            self.message_user(request, message, messages.WARNING)
 
     # What a gate says ------------------------------------------------------------------------------------------------
 
@@ -107,8 +107,8 @@ class GatePolicyAdmin(PageAdmin):
         try:
             return self._check_page(request, policy, version, back, {"version": version, "may_publish": may_publish})
         except ImproperProfile as error:
-            told = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
-            self.message_user(request, told, messages.ERROR)
+            message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(back.address)
 
     def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
@@ -118,8 +118,8 @@ class GatePolicyAdmin(PageAdmin):
         draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
         back = _Back(reverse("admin:retrieval_draft_change", args=[draft.pk]), str(draft))
         if not draft.is_open:
-            told = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
-            self.message_user(request, told, messages.ERROR)
+            message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(back.address)
         return self._check_page(request, policy, draft, back, {})
 

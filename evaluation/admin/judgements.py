@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -38,31 +39,26 @@ def score_text(score: Score) -> SafeString:
 def score_table(judgement: Judgement) -> SafeString:
     """The judgement's scores with their reasons; a dash when there are none yet."""
     rows = [(one.get_metric_display(), score_text(one), one.error or one.reason) for one in judgement.scores.all()]
-    if not rows:
-        return mark_safe("-")
-    return format_html(
-        "<table><thead><tr><th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>{}</tbody></table>",
-        _t("metric"),
-        _t("score"),
-        _t("reason"),
-        format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows),
-    )
+    return _table([_t("metric"), _t("score"), _t("reason")], rows)
 
 
 def details_table(score: Score) -> SafeString:
     """What the score was made from, an object a row; a dash when nothing is kept."""
     rows = [row for row in score.details if isinstance(row, dict)]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _table(
+        [name.replace("_", " ") for name in names], [[_cell(row.get(name)) for name in names] for row in rows]
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> SafeString:
     if not rows:
         return mark_safe("-")
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    body = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
     return format_html(
         "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>",
-        format_html_join("", "<th>{}</th>", ((name.replace("_", " "),) for name in names)),
-        format_html_join(
-            "",
-            "<tr>{}</tr>",
-            ((format_html_join("", "<td>{}</td>", ((_cell(row.get(name)),) for name in names)),) for row in rows),
-        ),
+        format_html_join("", "<th>{}</th>", ((head,) for head in heads)),
+        format_html_join("", "<tr>{}</tr>", body),
     )
 
 
@@ -79,18 +75,10 @@ def _cell(value: object) -> str:
 EXCERPT_CHARACTERS = 160
 
 
-class ScoreInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+class ScoreInline(ReadOnlyInline):
     model = Score
-    extra = 0
-    can_delete = False
     fields = ["metric", "shown", "why", "seen", "milliseconds"]
     readonly_fields = ["shown", "why", "seen"]
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description=_("score"))
     def shown(self, score: Score) -> SafeString:
@@ -185,17 +173,17 @@ def judge_in_force() -> str:
     if not settings.EVALUATE_WITH_MODEL:
         return _t("No language model judges: EVALUATE_WITH_MODEL is off.")
     budget = settings.JUDGE_DAILY_BUDGET_TOKENS
-    said = {
+    values = {
         "judge": settings.JUDGE_MODEL,
         "share": percent(settings.JUDGE_SAMPLE_RATE, 0),
         "spent": whole(tokens_spent()),
     }
     if budget:
         return _t("%(judge)s judges %(share)s of the answers; today %(spent)s of %(budget)s tokens are spent.") % {
-            **said,
+            **values,
             "budget": whole(budget),
         }
-    return _t("%(judge)s judges %(share)s of the answers; today it took %(spent)s tokens.") % said
+    return _t("%(judge)s judges %(share)s of the answers; today it took %(spent)s tokens.") % values
 
 
 class JudgementInline(ReadOnlyInline):

@@ -158,20 +158,20 @@ class EvaluationQuestionAdmin(PageAdmin):
         question = obj
         if question.expects_refusal or not self.has_change_permission(request, question):
             return {}
-        wanted = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
+        query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
         found: list[int] = []
         problem = ""
-        if wanted:
+        if query:
             filters = SearchFilters(collections=(question.evaluation_set.collection_id,))
             try:
-                result = search(wanted, filters)
+                result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
             except RetrievalError as error:
                 problem = str(error)
         of_answer = [] if question.answer is None else [source["chunk_id"] for source in question.answer.sources]
         return {
             "may_pick": True,
-            "searched": wanted,
+            "searched": query,
             "search_problem": problem,
             "found": self._offered(question, found),
             "of_answer": self._offered(question, of_answer[:MOST_OFFERED]),
@@ -200,9 +200,9 @@ class EvaluationQuestionAdmin(PageAdmin):
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
         """The passage named by ``chunk`` as one that the question should find."""
         question = get_object_or_404(EvaluationQuestion.objects.select_related("evaluation_set"), pk=question_id)
-        wanted = request.POST.get("chunk", "")
+        chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.select_related("document").filter(collection=question.evaluation_set.collection_id)
-        chunk = chunks.filter(pk=wanted).first() if wanted.isdecimal() and len(wanted) < 19 else None
+        chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
         if chunk is None:
             self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)
         else:

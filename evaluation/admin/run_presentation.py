@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -23,7 +23,7 @@ from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bar
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
 from evaluation.runs.agreement import is_right
-from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Result, RunMeasure, measure_of, results_of
+from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, RunMeasure, measure_of, results_of
 from evaluation.runs.results import QuestionPair, RunComparison, interval_of
 from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import badge
@@ -44,15 +44,6 @@ MOST_PAIRS = 100
 
 # Of a difference: a loss beyond chance, neither, a gain beyond chance.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
-
-
-@dataclass(frozen=True, slots=True)
-class PairRow:
-    """A question in two runs, with where the search explains what each of them did. ``ranks`` are those of search."""
-
-    pair: QuestionPair
-    explanation: str
-    ranks: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +97,10 @@ def metric_chart(run: EvaluationRun) -> Markup:
 def _metric_name(run: EvaluationRun, measure: RunMeasure) -> str:
     """The metric's name, with the number of questions that it tells of where these are not all."""
     asked = run.summary["questions"]
-    told = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
-    if told == asked:
+    measured = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
+    if measured == asked:
         return str(measure.label)
-    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": told, "asked": asked}
+    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": measured, "asked": asked}
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Markup:
@@ -163,16 +154,16 @@ def address_of(run: EvaluationRun) -> str:
     return reverse("admin:evaluation_evaluationrun_change", args=[run.pk])
 
 
-def ranks_text(expected: Iterable[dict[str, Any]]) -> str:
+def ranks_text(result: QuestionResult) -> str:
     """Where the expected passages stand, the best first, in words for those that were not found or are gone."""
-    wanted = [one for one in expected if one["grade"] > 0]
-    ranks = sorted(one["rank"] for one in wanted if one["rank"] is not None)
-    told = [f"#{rank}" for rank in dict.fromkeys(ranks)]
-    if gone := sum(not one["resolved"] for one in wanted):
-        told.append(_t("gone: %d") % gone)
-    if missing := sum(one["rank"] is None and one["resolved"] for one in wanted):
-        told.append(_t("not found: %d") % missing)
-    return ", ".join(told)
+    relevant = [one for one in result.expected if one["grade"] > 0]
+    ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
+    parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
+    if gone := sum(not one["resolved"] for one in relevant):
+        parts.append(_t("gone: %d") % gone)
+    if missing := sum(one["rank"] is None and one["resolved"] for one in relevant):
+        parts.append(_t("not found: %d") % missing)
+    return ", ".join(parts)
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
@@ -184,8 +175,8 @@ def explanation_address(question: str, first: EvaluationRun, second: EvaluationR
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
         return ""
-    wanted = {"question": question, "a": sides[0], "b": sides[1], "collection": collection.slug}
-    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(wanted)}"
+    parameters = {"question": question, "a": sides[0], "b": sides[1], "collection": collection.slug}
+    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
 def _side(run: EvaluationRun) -> str:
@@ -199,14 +190,9 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
-    def rows(pairs: Sequence[QuestionPair]) -> list[PairRow]:
+    def rows(pairs: Sequence[QuestionPair]) -> list[tuple[QuestionPair, str]]:
         return [
-            PairRow(
-                pair,
-                explanation_address(pair.text, baseline, run) if may_explain else "",
-                *([_ranks(pair)] if run.kind == RunKind.SEARCH else []),
-            )
-            for pair in pairs[:MOST_PAIRS]
+            (pair, explanation_address(pair.text, baseline, run) if may_explain else "") for pair in pairs[:MOST_PAIRS]
         ]
 
     return {
@@ -231,23 +217,6 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
     }
 
 
-def _ranks(pair: QuestionPair) -> tuple[str, str]:
-    assert isinstance(pair.before, QuestionResult)
-    assert isinstance(pair.after, QuestionResult)
-    return ranks_text(pair.before.expected), ranks_text(pair.after.expected)
-
-
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """A question with its result. ``ranks`` are those of search, ``verdict`` that on an answer."""
-
-    result: Result
-    explanation: str
-    ranks: str = ""
-    verdict: SafeString | str = ""
-    judged: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class JudgedRow:
     """What the model judge says of a run by one metric: of how many answers, and where it failed."""
@@ -268,22 +237,7 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
     return results.order_by(F("agreement").asc(nulls_last=True), F("cited").asc(nulls_last=True), "pk")
 
 
-def result_rows(run: EvaluationRun, results: Iterable[Result], *, may_explain: bool) -> list[ResultRow]:
-    return [
-        ResultRow(
-            result,
-            explanation_address(result.text, run, run) if may_explain else "",
-            **(
-                {"verdict": verdict(result), "judged": _by_label(result.judged)}
-                if isinstance(result, AnswerResult)
-                else {"ranks": ranks_text(result.expected)}
-            ),
-        )
-        for result in results
-    ]
-
-
-def verdict(result: AnswerResult) -> SafeString:
+def verdict_badge(result: AnswerResult) -> SafeString:
     """Right or wrong, and how, in a word."""
     if result.agreement is None:
         return badge("pending", _t("not measured"))
@@ -298,16 +252,14 @@ def judged_rows(summary: Mapping[str, Any]) -> list[JudgedRow]:
     """The judge's figures in a run's summary; none when no judge was asked."""
     return [
         JudgedRow(
-            name,
+            metric_label(metric),
             Interval(found["mean"], found["low"], found["high"]) if "mean" in found else None,
             found.get("questions", 0),
             found["errors"],
         )
-        for name, found in _by_label(summary.get("judged", {}).get("metrics", {}))
+        for metric, found in summary.get("judged", {}).get("metrics", {}).items()
     ]
 
 
-def _by_label(judged: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """What is told of each metric of the judge, by the metric's name for readers."""
-    labels = dict(Score.Metric.choices)
-    return tuple((str(labels.get(metric, metric)), found) for metric, found in judged.items())
+def metric_label(metric: str) -> str:
+    return str(dict(Score.Metric.choices).get(metric, metric))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -40,6 +40,11 @@ _FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
 }
 
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
+
 MOST_QUESTIONS = 5000
 
 
@@ -50,6 +55,10 @@ class CanonicalForm(forms.Form):
         label=_("Seed"), min_value=0, max_value=10**6, initial=0, help_text=_("The same seed draws the same questions.")
     )
     name = forms.CharField(label=_("Name"), max_length=200, required=False)
+
+    def make_set(self, user: User) -> EvaluationSet:
+        """Raises: EvaluationError."""
+        return building.set_from_canonical_questions(**self.cleaned_data, created_by=user)
 
 
 class ImportForm(forms.Form):
@@ -81,8 +90,8 @@ class ImportForm(forms.Form):
         archive, queries, qrels = (cleaned.get(name) for name in ("archive", "queries", "qrels"))
         for name in ("archive", "queries", "qrels"):
             if cleaned.get(name) is not None and cleaned[name].size > LARGEST_BYTES:
-                told = _t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20)
-                self.add_error(name, told)
+                message = _t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20)
+                self.add_error(name, message)
                 return cleaned
         if archive is not None and (queries is None and qrels is None):
             try:
@@ -96,6 +105,11 @@ class ImportForm(forms.Form):
         elif not self.errors:
             self.add_error(None, _t("Choose an archive, or its files one by one."))
         return cleaned
+
+    def make_set(self, user: User) -> EvaluationSet:
+        """Raises: EvaluationError."""
+        options = {name: self.cleaned_data[name] for name in ("collection", "slug", "name")}
+        return importing.import_beir(self.contents, **options, created_by=user)
 
 
 @admin.register(EvaluationSet)
@@ -170,17 +184,6 @@ class EvaluationSetAdmin(RunsOfSets):
 
     def canonical_view(self, request: HttpRequest) -> HttpResponse:
         """A set of canonical questions of a collection."""
-
-        def make(form: forms.Form) -> EvaluationSet:
-            wanted = form.cleaned_data
-            return building.set_from_canonical_questions(
-                wanted["collection"],
-                wanted["number"],
-                seed=wanted["seed"],
-                name=wanted["name"],
-                created_by=request.user,
-            )
-
         form = CanonicalForm(
             request.POST if request.method == "POST" else None, initial={"collection": request.GET.get("collection")}
         )
@@ -191,61 +194,48 @@ class EvaluationSetAdmin(RunsOfSets):
                 "up for them: compare profiles with such a set, and do not take its figures for those of visitors."
             )
         ]
-        return self._make(request, form, make, _t("Make a set of canonical questions"), notes)
+        return self._make(request, form, _t("Make a set of canonical questions"), notes)
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """A set from files in BEIR's form."""
-
-        def make(form: forms.Form) -> EvaluationSet:
-            wanted = form.cleaned_data
-            assert isinstance(form, ImportForm)
-            return importing.import_beir(
-                form.contents, wanted["collection"], slug=wanted["slug"], name=wanted["name"], created_by=request.user
-            )
-
         form = ImportForm(*((request.POST, request.FILES) if request.method == "POST" else ()))
-        return self._make(request, form, make, _t("Import a set"), [])
+        return self._make(request, form, _t("Import a set"), [])
 
     def _make(
-        self,
-        request: HttpRequest,
-        form: forms.Form,
-        make: Callable[[forms.Form], EvaluationSet],
-        title: str,
-        notes: list[str],
+        self, request: HttpRequest, form: CanonicalForm | ImportForm, title: str, notes: list[str]
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
         if form.is_valid():
             try:
-                made = make(form)
+                made = form.make_set(request.user)
             except EvaluationError as error:
                 form.add_error(None, str(error))
             else:
                 self.log_addition(request, made, [{"added": {}}])
-                told = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
-                self.message_user(request, told, messages.SUCCESS)
+                message = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
+                self.message_user(request, message, messages.SUCCESS)
                 return redirect("admin:evaluation_evaluationset_change", made.pk)
         return self.render_page(request, "evaluationset/make", title, {"form": form, "notes": notes})
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
         try:
-            wanted = uuid.UUID(request.POST.get("answer", ""))
+            answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:
             raise Http404 from error
-        answer = get_object_or_404(Answer.objects.select_related("conversation__collection"), pk=wanted)
+        answer = get_object_or_404(Answer.objects.select_related("conversation__collection"), pk=answer_id)
         collection = building.collection_asked(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
             return redirect("admin:chat_answer_change", answer.pk)
         question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
-        told = (
+        message = (
             _t("A draft: say below what it should have found, or what a right answer says.")
             if is_new
             else _t("This answer is a test case already.")
         )
-        self.message_user(request, told, messages.SUCCESS if is_new else messages.INFO)
+        self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
     def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:

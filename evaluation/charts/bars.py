@@ -11,6 +11,7 @@ from evaluation.charts.figure import (
     LEFT,
     RIGHT,
     TOP,
+    UNKNOWN,
     WIDTH,
     Caption,
     Markup,
@@ -26,8 +27,9 @@ from evaluation.charts.figure import (
     spread,
     svg,
     value_axis,
+    value_text,
 )
-from evaluation.charts.lines import UNKNOWN, Series
+from evaluation.charts.lines import Series
 
 ROW = 40
 # A longer name would run into the value; the tip and the table have it whole.
@@ -44,6 +46,10 @@ class IntervalBar:
     low: float | None = None
     high: float | None = None
     link: str | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 def stacked_bars(
@@ -78,11 +84,11 @@ def stacked_bars(
                 continue
             top, bottom = scale(below + value), scale(below)
             below += value
-            said = element("title", f"{label}: {number(value)} ({one.name})")
+            tip = element("title", f"{label}: {number(value)} ({one.name})")
             column.append(
                 element(
                     "rect",
-                    said,
+                    tip,
                     x=LEFT + (index + _GAP_SHARE / 2) * slot,
                     width=slot * (1 - _GAP_SHARE),
                     y=top,
@@ -129,15 +135,15 @@ def interval_bars(
     for order, bar in enumerate(bars):
         top = 4 + ROW * order
         shapes.append(element("text", _shortened(bar.name), x=10, y=top + 15, class_="chart-name"))
-        said = _told(bar, number)
-        shapes.append(element("text", said, x=WIDTH - 16, y=top + 15, class_="chart-value", text_anchor="end"))
+        text = value_text(bar.value, bar.bounds, number)
+        shapes.append(element("text", text, x=WIDTH - 16, y=top + 15, class_="chart-value", text_anchor="end"))
         if bar.value is None:
             continue
         at = scale(bar.value)
         drawn = [
             element(
                 "rect",
-                element("title", f"{bar.name}: {said}"),
+                element("title", f"{bar.name}: {text}"),
                 x=min(zero, at),
                 width=abs(at - zero),
                 y=top + 21,
@@ -145,8 +151,8 @@ def interval_bars(
                 class_=f"chart-bar {colour(order)}",
             )
         ]
-        if bar.low is not None and bar.high is not None:
-            low, high, middle = scale(bar.low), scale(bar.high), top + 27.5
+        if bar.bounds is not None:
+            (low, high), middle = map(scale, bar.bounds), top + 27.5
             drawn.append(element("line", x1=low, x2=high, y1=middle, y2=middle, class_="chart-whisker"))
             drawn += [
                 element("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="chart-whisker") for x in (low, high)
@@ -155,16 +161,8 @@ def interval_bars(
     if reference is not None:
         at = scale(reference)
         shapes.append(element("line", x1=at, x2=at, y1=4, y2=bottom, class_="chart-reference"))
-    rows = [[bar.name, _told(bar, number)] for bar in bars]
+    rows = [[bar.name, value_text(bar.value, bar.bounds, number)] for bar in bars]
     return figure(caption, svg(caption, shapes, bottom + 30), [caption.axis, heading], rows)
-
-
-def _told(bar: IntervalBar, number: Number) -> str:
-    if bar.value is None:
-        return UNKNOWN
-    if bar.low is None or bar.high is None:
-        return number(bar.value)
-    return f"{number(bar.value)} ({number(bar.low)} – {number(bar.high)})"
 
 
 def _shortened(name: str) -> str:
@@ -216,11 +214,13 @@ def histogram(
                 class_="chart-bar chart-low" if low else f"chart-bar {colour(0)}",
             )
             shapes.append(linked(bar, links[index] if links is not None else None))
-        told = [number(edge) for edge in edges]
-        for index in spread(told):
+        edge_texts = [number(edge) for edge in edges]
+        for index in spread(edge_texts):
             anchor = "end" if index == len(edges) - 1 else "middle"
             shapes.append(
-                element("text", told[index], x=places[index], y=BOTTOM + 20, class_="chart-label", text_anchor=anchor)
+                element(
+                    "text", edge_texts[index], x=places[index], y=BOTTOM + 20, class_="chart-label", text_anchor=anchor
+                )
             )
         if threshold is not None and first <= threshold <= last:
             at = LEFT + (threshold - first) / (last - first) * (RIGHT - LEFT)

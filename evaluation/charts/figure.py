@@ -38,8 +38,8 @@ def linear(
     for a share. Without values it reaches from 0 to 1. Raises: ValueError for a value that is not finite or larger
     than 10^12.
     """
-    held = [checked(value) for value in values]
-    low, high = min([0.0, *held]), max([0.0, *held, checked(most or 0.0)])
+    finite_values = [checked(value) for value in values]
+    low, high = min([0.0, *finite_values]), max([0.0, *finite_values, checked(most or 0.0)])
     if high - low < _SMALLEST_SPAN * max(1.0, abs(low), abs(high)):
         high = low + 1.0
     step = _step((high - low) / 4, whole=whole)
@@ -106,6 +106,7 @@ class Caption:
 
 
 Number = Callable[[float], str]
+UNKNOWN = "–"
 
 
 def plain_number(value: float) -> str:
@@ -226,3 +227,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
 
 def _written(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def value_text(value: float | None, bounds: tuple[float, float] | None, number: Number) -> str:
+    """The value with the bounds of its interval, where there are some; a dash for None."""
+    if value is None or bounds is None:
+        return UNKNOWN if value is None else number(value)
+    return f"{number(value)} ({number(bounds[0])} – {number(bounds[1])})"

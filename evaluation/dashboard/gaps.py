@@ -59,7 +59,7 @@ def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[l
         for pk, document in cursor.fetchall():
             found.setdefault(pk, set()).add(document)
     in_service = Document.objects.filter(collection__draft=None)
-    documents = in_service.in_bulk({document for held in found.values() for document in held})
+    documents = in_service.in_bulk({document for ids in found.values() for document in ids})
     nearest = []
     for group in answers:
         counted = Counter(document for pk in group for document in found.get(pk, ()) if document in documents)

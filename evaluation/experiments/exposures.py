@@ -88,12 +88,12 @@ def sweep() -> int:
         )
         if experiment.ended_at is not None:
             answers = answers.filter(created_at__lt=experiment.ended_at)
-        wanted = answers.select_related("conversation").only(
+        unrecorded = answers.select_related("conversation").only(
             "created_at", "status", "method", "search_method", "conversation__owner", "conversation__visitor"
         )
         found += _save(
             exposure
-            for answer in wanted.iterator(chunk_size=BATCH)
+            for answer in unrecorded.iterator(chunk_size=BATCH)
             if (exposure := _exposure(experiment, answer)) is not None
         )
     if found:

@@ -31,9 +31,9 @@ class ExperimentRefused(Exception):
 def plan(experiment: Experiment) -> Plan:
     """The visitors that the experiment needs as it is written down. Raises: ExperimentRefused."""
     _check_numbers(experiment)
-    reckon = planning.fixed_horizon if experiment.is_fixed_horizon else planning.sequential_cap
+    plan_visitors = planning.fixed_horizon if experiment.is_fixed_horizon else planning.sequential_cap
     try:
-        return reckon(
+        return plan_visitors(
             measures.deviation(experiment),
             measures.effect_scale(experiment),
             alpha=experiment.alpha,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -102,8 +103,7 @@ class Visitors:
     values: Floats
     answers: Floats
     off_profile: int
-    observed_control: int
-    observed_treatment: int
+    observed: Mapping[Arm, int]
 
     def __len__(self) -> int:
         return len(self.treated)
@@ -162,6 +162,8 @@ def _visitors(answers: str, observation_hours: int, until: datetime, **parameter
         values=rows[is_over, -len(OUTCOMES) :],
         answers=rows[is_over, 2],
         off_profile=int(rows[:, 3].sum()),
-        observed_control=int(np.count_nonzero(~is_over & ~treated)),
-        observed_treatment=int(np.count_nonzero(~is_over & treated)),
+        observed={
+            Arm.CONTROL: int(np.count_nonzero(~is_over & ~treated)),
+            Arm.TREATMENT: int(np.count_nonzero(~is_over & treated)),
+        },
     )

@@ -59,7 +59,6 @@ class ArmComparison:
 class Report:
     """``primary`` is None while the stopping rule keeps it from sight.
 
-    ``imbalance`` says how many times likelier the sizes of the arms are if something loses visitors of one of them.
     ``outcomes_differ`` says that one arm's visitors have an outcome more often than the other's.
     """
 
@@ -68,7 +67,6 @@ class Report:
     conclusion: Conclusion
     primary: ArmComparison | None
     guards: tuple[ArmComparison, ...]
-    imbalance: float
     is_imbalanced: bool
     outcomes_differ: bool
     off_profile: int
@@ -90,8 +88,7 @@ def report(experiment: Experiment) -> Report:
     conclusion = _conclude(experiment, visitors)
     arms = (_size(experiment, visitors, Arm.CONTROL), _size(experiment, visitors, Arm.TREATMENT))
     everybody = [size.visitors + size.observed for size in arms]
-    imbalance = balance.evidence_of_imbalance(everybody[0], everybody[1], experiment.treatment_share)
-    is_imbalanced = imbalance >= 1 / balance.ALPHA
+    is_imbalanced = balance.is_imbalanced(everybody[0], everybody[1], experiment.treatment_share)
     shown = None
     if conclusion.control is not None and conclusion.treatment is not None:
         shown = ArmComparison(measure, conclusion.control, conclusion.treatment, conclusion.effect)
@@ -101,7 +98,6 @@ def report(experiment: Experiment) -> Report:
         conclusion=conclusion,
         primary=shown,
         guards=tuple(_guards(experiment, visitors)),
-        imbalance=imbalance,
         is_imbalanced=is_imbalanced,
         outcomes_differ=measure.is_partial and _differs(visitors, measure),
         off_profile=visitors.off_profile,
@@ -109,36 +105,36 @@ def report(experiment: Experiment) -> Report:
     )
 
 
-def sentence(told: Report) -> str:
+def sentence(summary: Report) -> str:
     """The verdict in words."""
-    experiment = told.experiment
-    if told.verdict is ExperimentVerdict.UNSOUND:
+    experiment = summary.experiment
+    if summary.verdict is ExperimentVerdict.UNSOUND:
         return _t(
             "The arms do not have the sizes they should have: something loses visitors of one of them, and no "
             "difference can be trusted."
         )
-    if told.verdict is ExperimentVerdict.STOPPED_EARLY:
+    if summary.verdict is ExperimentVerdict.STOPPED_EARLY:
         return _t("Ended before its stopping rule allowed a conclusion: nothing can be said of the difference.")
-    if told.verdict is ExperimentVerdict.WAITING:
+    if summary.verdict is ExperimentVerdict.WAITING:
         return (
             _t("The primary metric is hidden until both arms have their planned visitors.")
             if experiment.is_fixed_horizon
             else _t("No decision yet: the difference may still be none.")
         )
-    assert told.primary is not None
-    assert told.primary.effect is not None
-    effect, measure = told.primary.effect, told.primary.measure
-    said = {
+    assert summary.primary is not None
+    assert summary.primary.effect is not None
+    effect, measure = summary.primary.effect, summary.primary.measure
+    values = {
         "metric": measure.label,
         "difference": measure.difference(effect.difference),
         "low": measure.difference(effect.low),
         "high": measure.difference(effect.high),
     }
-    if told.verdict is ExperimentVerdict.TREATMENT:
-        return _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s).") % said
-    if told.verdict is ExperimentVerdict.CONTROL:
-        return _t("The control is better: the treatment's %(metric)s %(difference)s (%(low)s to %(high)s).") % said
-    return _t("No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s).") % said
+    if summary.verdict is ExperimentVerdict.TREATMENT:
+        return _t("The treatment is better: %(metric)s %(difference)s (%(low)s to %(high)s).") % values
+    if summary.verdict is ExperimentVerdict.CONTROL:
+        return _t("The control is better: the treatment's %(metric)s %(difference)s (%(low)s to %(high)s).") % values
+    return _t("No difference was found: %(metric)s %(difference)s (%(low)s to %(high)s).") % values
 
 
 def _conclude(experiment: Experiment, visitors: Visitors) -> Conclusion:
@@ -187,12 +183,8 @@ def _size(experiment: Experiment, visitors: Visitors, arm: Arm) -> ArmSize:
         arm=arm,
         profile=str(version) if version is not None else _t("the built-in profile"),
         visitors=visitors.count(arm),
-        observed=_observed(visitors, arm),
+        observed=visitors.observed[arm],
         answers=visitors.answers_of(arm),
         with_outcome=int(np.count_nonzero(sample.treated == is_treatment)),
         planned=experiment.planned_treatment if is_treatment else experiment.planned_control,
     )
-
-
-def _observed(visitors: Visitors, arm: Arm) -> int:
-    return visitors.observed_treatment if arm is Arm.TREATMENT else visitors.observed_control

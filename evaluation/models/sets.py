@@ -124,8 +124,8 @@ class EvaluationQuestion(models.Model):
     def clean(self) -> None:
         self.expected_answer = self.expected_answer.strip()
         if self.expects_refusal and self.expected_answer:
-            told = _("A question that the documents do not answer has no expected answer: empty one of the two.")
-            raise ValidationError({"expects_refusal": told})
+            message = _("A question that the documents do not answer has no expected answer: empty one of the two.")
+            raise ValidationError({"expects_refusal": message})
 
 
 class ExpectedPassage(models.Model):

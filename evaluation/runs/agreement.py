@@ -88,9 +88,9 @@ def refusal(*, refused: bool, expected: Expected) -> float:
 def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: EncodeAll | None) -> float | None:
     if any(holds_answer(passage.text, [expected]) for passage in passages):
         return 1.0
-    written = detect_language(" ".join(passage.text for passage in passages))
-    wanted = detect_language(expected)
-    if written and wanted and written != wanted:
+    reply_language = detect_language(" ".join(passage.text for passage in passages))
+    expected_language = detect_language(expected)
+    if reply_language and expected_language and reply_language != expected_language:
         return None
     sentences = [expected[start:end] for start, end, _ in spans(expected, 0, len(expected))]
     judged = SupportScorer(passages, encode).judge([Statement(sentence) for sentence in sentences])
@@ -108,8 +108,8 @@ def holds_answer(text: str, answers: Iterable[str]) -> bool:
     Source: the normalization of Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
     of Text", EMNLP 2016, without its removal of punctuation inside words.
     """
-    held = f" {_normalized(text)} "
-    return any(wanted and f" {wanted} " in held for wanted in map(_normalized, answers))
+    words = f" {_normalized(text)} "
+    return any(answer and f" {answer} " in words for answer in map(_normalized, answers))
 
 
 def _normalized(text: str) -> str:

@@ -77,8 +77,8 @@ class AnswerMeasurement:
     def ask(self, question: EvaluationQuestion) -> AnswerResult:
         reply = async_to_sync(reply_to)(question.text, self._task.filters, self._task.profile)
         if not isinstance(reply.end, Completed):
-            told = reply.end.message if reply.end is not None else "The answer broke off."
-            raise NotMeasured(f"The question {question.text!r} was not answered: {told}")
+            problem = reply.end.message if reply.end is not None else "The answer broke off."
+            raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)

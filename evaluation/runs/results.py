@@ -78,20 +78,20 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
 
 def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
     """The wait for the first word, what the model consumed, and what the judge said, as far as there is any of it."""
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
-        told["first_token_ms"] = asdict(percentiles(waits))
+        figures["first_token_ms"] = asdict(percentiles(waits))
     if any(one.prompt_tokens for one in results):
         costs = [one.cost for one in results if one.cost is not None]
-        told["usage"] = {
+        figures["usage"] = {
             "prompt_tokens": sum(one.prompt_tokens for one in results),
             "completion_tokens": sum(one.completion_tokens for one in results),
             "cost": round(sum(costs), 6) if costs else None,
         }
     if any(one.judged or one.judge_error for one in results):
-        told["judged"] = _judged(results)
-    return told
+        figures["judged"] = _judged(results)
+    return figures
 
 
 def _judged(results: Sequence[AnswerResult]) -> dict[str, Any]:

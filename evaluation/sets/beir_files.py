@@ -89,12 +89,12 @@ def read_archive(content: bytes) -> dict[str, bytes]:
     """The files of a ZIP archive by their paths; a corpus is left out. Raises: UnreadableTestSet."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            wanted = [
+            members = [
                 one for one in archive.infolist() if not one.is_dir() and one.filename.endswith((QUERIES, ".tsv"))
             ]
-            if sum(one.file_size for one in wanted) > LARGEST_BYTES:
+            if sum(one.file_size for one in members) > LARGEST_BYTES:
                 raise UnreadableTestSet(f"The archive unpacks to more than {LARGEST_BYTES // 2**20} MiB.")
-            return {one.filename: archive.read(one) for one in wanted}
+            return {one.filename: archive.read(one) for one in members}
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error) as error:
         raise UnreadableTestSet(f"The file is not a ZIP archive that can be read: {error}.") from error
 

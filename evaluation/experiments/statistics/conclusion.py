@@ -37,8 +37,8 @@ def at_horizon(sample: Sample, control: int, treatment: int) -> Sample | None:
     """
     if sample.complete_after(control, treatment) is None:
         return None
-    wanted = np.where(sample.treated, np.cumsum(sample.treated) <= treatment, np.cumsum(~sample.treated) <= control)
-    return Sample(sample.values[wanted], sample.treated[wanted])
+    counted = np.where(sample.treated, np.cumsum(sample.treated) <= treatment, np.cumsum(~sample.treated) <= control)
+    return Sample(sample.values[counted], sample.treated[counted])
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,8 @@ class Command(PreparedCommand):
             bar.clear()
 
     def _tell(self, run: EvaluationRun) -> None:
-        told = "" if run.draft is None else f", on {run.draft}"
-        self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{told}")
+        documents = "" if run.draft is None else f", on {run.draft}"
+        self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
             found = interval_of(run, measure.key)
             shown = "-" if found is None else str(found)

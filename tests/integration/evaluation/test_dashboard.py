@@ -19,11 +19,11 @@ from evaluation.dashboard.gaps import find_gaps, nearest_documents
 from evaluation.dashboard.lists import (
     UNANSWERED,
     UNHELPFUL,
-    Wanted,
+    AnswerSelection,
     documents_never_cited,
     low_scores,
     rated_answers,
-    wanted_of,
+    selection_of,
 )
 from evaluation.dashboard.scope import scope, scope_of
 from evaluation.dashboard.scores import distributions
@@ -187,7 +187,7 @@ def test_a_bin_leads_to_as_many_answers_as_it_counts():
         score(value)
     (found,) = distributions(scope())
     for number, count in enumerate(found.counts):
-        wanted = wanted_of({"kind": "groundedness", "low": str(number / 10), "high": str((number + 1) / 10)})
+        wanted = selection_of({"kind": "groundedness", "low": str(number / 10), "high": str((number + 1) / 10)})
         assert low_scores(scope(), wanted).count() == count
 
 
@@ -198,7 +198,7 @@ def test_scores_of_a_collection_and_of_the_period(collection):
     Score.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=40))
     assert [found.measured for found in distributions(scope(30))] == [2]
     assert [found.measured for found in distributions(scope(30, collection))] == [1]
-    assert [low.score for low in low_scores(scope(30, collection), Wanted("groundedness"))] == [0.2]
+    assert [low.score for low in low_scores(scope(30, collection), AnswerSelection("groundedness"))] == [0.2]
 
 
 def test_scores_of_a_collection_keep_their_judges(collection, other):
@@ -251,8 +251,8 @@ def test_the_worst_answers_come_first():
     low = [score(value).score for value in (0.4, 0.1, 0.3)]
     score(0.6)
     score(None)
-    assert [found.score for found in low_scores(scope(), Wanted("groundedness"))] == sorted(low)
-    assert not low_scores(scope(), Wanted("groundedness", judge="model")).exists()
+    assert [found.score for found in low_scores(scope(), AnswerSelection("groundedness"))] == sorted(low)
+    assert not low_scores(scope(), AnswerSelection("groundedness", judge="model")).exists()
     first = answer(timedelta(hours=2), helpful=False)
     second = answer(timedelta(hours=1), helpful=False)
     answer(helpful=True)
@@ -263,8 +263,8 @@ def test_the_worst_answers_come_first():
 
 @pytest.mark.parametrize("asked", [{}, {"kind": "nonsense"}, {"kind": "groundedness", "low": "nan", "high": "x"}])
 def test_lists_that_there_are_not_are_the_default(asked):
-    wanted = wanted_of(asked)
-    assert wanted == (Wanted("groundedness") if asked.get("kind") == "groundedness" else Wanted())
+    wanted = selection_of(asked)
+    assert wanted == (AnswerSelection("groundedness") if asked.get("kind") == "groundedness" else AnswerSelection())
 
 
 def test_documents_that_no_answer_ever_cited(collection, other):

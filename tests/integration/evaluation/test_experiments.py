@@ -236,7 +236,7 @@ def test_only_the_time_of_observation_counts_and_only_once_it_is_over(boss):
     visitors = outcomes.visitors_of(experiment)
     assert list(visitors.sample("helpful").values) == [1.0]
     assert sorted(visitors.answers) == [1, 2]
-    assert visitors.observed_control + visitors.observed_treatment == 1
+    assert sum(visitors.observed.values()) == 1
 
 
 def test_latency_leaves_repeated_and_unfinished_answers_out_and_judged_scores_come_from_the_rules(boss):
