@@ -205,7 +205,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     assert "data-live" not in page
     assert "not found: 1" in page
     assert "style=" not in page
-    explained = [row.explanation for row in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
+    explained = [explanation for _result, explanation in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
     assert admin.get(explained[0]).status_code == 200
     listed = admin.get(RUNS).content.decode()
     assert "default v1" in listed
