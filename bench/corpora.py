@@ -14,6 +14,7 @@ from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
 from bench.bulk import NewDocument, replace_documents
+from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.dense.active import active_embedder
@@ -57,9 +58,6 @@ CONFIGURATION_BY_CODE = {
     "no": TextSearchConfiguration.NORWEGIAN,
     "fi": TextSearchConfiguration.FINNISH,
 }
-
-Report = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
 
 # A document's title, text and language in; its text as stored, and its chunks without vectors, out.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
@@ -111,7 +109,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         prepared.append(_prepared(document, code, index_fingerprint, cut))
     prepared = _with_encodings(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: writing", *at))
-    _settle()
+    settle()
     return collection
 
 
@@ -266,9 +264,9 @@ def _with_encodings(
     ]
 
 
-def _settle() -> None:
-    """Have PostgreSQL do now what it would do within minutes, so that no query is timed on tables it does not know."""
+def settle() -> None:
+    """Let PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
     with connection.cursor() as cursor:
-        for model in (Chunk, ChunkEmbedding, Document, Lexeme):
+        for model in (Chunk, ChunkEmbedding, Document, DocumentText, Lexeme):
             vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
             cursor.execute(f"{vacuum} {model._meta.db_table}")

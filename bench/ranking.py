@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from bench.beir import JudgedQuery, TestSet
-from bench.corpora import Report
+from bench.reporting import Report
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.runs.measurement import prepare_reranker, search_errors
 from evaluation.runs.queue import corpus_version

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from evaluation.exceptions import EvaluationError
 
+Report = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table without an end of line after its last row."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

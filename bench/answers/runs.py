@@ -11,7 +11,8 @@ from django.core.management.base import OutputWrapper
 from django.utils.text import slugify
 
 from bench.answers.sets import CollectionFolder, Question, QuestionFile, QuestionKind
-from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG, Report
+from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG
+from bench.reporting import Report
 from bench.statistics import refusal_precision
 from chat import conf
 from chat.types import Failed

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.beir import read_objects, read_test_set
-from bench.groundedness.labelled import Report
+from bench.reporting import Report
 from bench.statistics import auroc
 from chat.grounding.support.passages import passage_of
 from chat.grounding.support.scorer import Statement, SupportScorer

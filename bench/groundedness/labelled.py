@@ -8,7 +8,7 @@ question share. RAGTruth's responses have this form.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 
 from bench.beir import read_objects
 from bench.groundedness.logistic import fit
+from bench.reporting import Report
 from chat.grounding.citations import cited_sentences
 from chat.grounding.support.features import Features
 from chat.grounding.support.passages import EvidencePassage, passage_of
@@ -35,8 +36,6 @@ LEAST_OVERLAP = 3
 
 _WORD = re.compile(r"\w+")
 _NOTHING_AGAINST = Features(0.0, 0.0, 0.0, 0, 0, False)
-
-Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from psycopg import connect
 
 from bench.reliability.load_questions import distinct_questions
 from bench.reliability.running_site import RunningSite, running_site
-from bench.reliability.tables import percentile, progress, seconds, table
+from bench.reliability.tables import percentile, progress, seconds
+from bench.reporting import table
 
 # The first answers load models and fill caches; they are not among what is compared.
 WARM_UP_SHARE = 0.2

@@ -19,7 +19,8 @@ import psutil
 import psycopg
 
 from bench.reliability.running_site import RunningSite, SiteFailed, running_site
-from bench.reliability.tables import percentile, progress, seconds, table
+from bench.reliability.tables import percentile, progress, seconds
+from bench.reporting import table
 
 if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad

@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, field
 from bench.reliability.asker import AskOutcome, ask, get
 from bench.reliability.load_questions import distinct_questions
 from bench.reliability.running_site import running_site
-from bench.reliability.tables import percentile, progress, seconds, table
+from bench.reliability.tables import percentile, progress, seconds
+from bench.reporting import table
 
 LONGEST_WAIT_SECONDS = 5.0
 PROBE_SECONDS = 0.5

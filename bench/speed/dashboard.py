@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.test import RequestFactory
 from django.urls import resolve, reverse
 
-from bench.corpora import Report
+from bench.reporting import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation.dashboard.activity import activity
 from evaluation.dashboard.gaps import unanswered

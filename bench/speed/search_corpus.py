@@ -10,10 +10,11 @@ from itertools import cycle
 
 import numpy as np
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from bench.bulk import NewDocument, replace_documents
-from bench.corpora import Report
+from bench.corpora import settle
+from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
 from retrieval import conf
@@ -81,7 +82,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     new = _new_documents(documents, vectors, index_fingerprint)
     clear(collection)
     replace_documents(collection, new, embedder, lambda *at: report("writing", *at))
-    _settle()
+    settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 
 
@@ -99,7 +100,7 @@ def remove(collection: Collection) -> None:
     """Delete the collection, and have the indexes forget it."""
     clear(collection)
     collection.delete()
-    _settle()
+    settle()
 
 
 def _index_fingerprint(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder) -> str:
@@ -188,11 +189,3 @@ def _token_signs() -> Sequence[bytes | None]:
         return [None]
     random = np.random.default_rng(SEED)
     return [random.bytes(TELLING_TOKENS * embedder.dimension // 8) for _ in range(64)]
-
-
-def _settle() -> None:
-    """Have PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
-    with connection.cursor() as cursor:
-        for model in (*TABLES, Document):
-            vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
-            cursor.execute(f"{vacuum} {model._meta.db_table}")

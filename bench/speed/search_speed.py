@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection
 from pgvector import HalfVector
 
-from bench.corpora import Report
+from bench.reporting import Report
 from bench.speed.search_corpus import TABLES, LoadedCorpus
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors

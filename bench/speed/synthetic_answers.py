@@ -17,7 +17,7 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from bench.corpora import Report
+from bench.reporting import Report
 from bench.speed.synthetic_answer_rows import SLUG, copy, remove, settle
 from chat.models import Answer, Citation, Conversation, Feedback
 from evaluation.exceptions import EvaluationError

@@ -96,8 +96,8 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     (_, _, worse, number), (_, _, _, better) = shown.context["groups"]
     assert (number, better) == (2, 0)
     assert {pair.text for pair, _explanation in worse} == {"May canines come along?", "Is bringing puppies allowed?"}
-    assert f"collection={working_copy.slug}" in worse[0].explanation
-    assert admin.get(worse[0].explanation).status_code == 200
+    assert f"collection={working_copy.slug}" in worse[0][1]
+    assert admin.get(worse[0][1]).status_code == 200
     assert "is-bad" not in html(shown), "that the documents differ is no caveat here"
     assert shown.content.decode().count("(draft)</th>") == 1
 

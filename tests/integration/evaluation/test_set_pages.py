@@ -230,7 +230,7 @@ def test_two_runs_are_compared(admin, evaluation_set) -> None:
     assert "not found: 1 → #1" in html
     titles = [group[0] for group in page.context["groups"]]
     assert titles == ["Worse", "Better"]
-    assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0].explanation
+    assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0][1]
     assert messages(admin.post(RUNS, {**chosen, "_selected_action": [first.pk]}, follow=True)) == [
         "Choose two runs of the same set and of the same kind."
     ]
