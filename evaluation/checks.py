@@ -1,4 +1,4 @@
-"""System checks: a judge that is half described is found at start, not after the first answer."""
+"""System checks of the judge's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which answers are judged, and by whom, as the settings say."""
+"""The settings of judging: which answers are judged, and by which judge."""
 
 from __future__ import annotations
 

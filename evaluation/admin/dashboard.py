@@ -1,4 +1,4 @@
-"""The admin's dashboard: how answers fare, which are bad, and what the documents lack."""
+"""The admin's dashboard: figures of the answers, the worst answers, and what the documents lack."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DOCUMENTS_PER_PAGE = 100
 
 @admin.register(Dashboard)
 class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
-    """Pages of figures, for whoever may see answers."""
+    """Pages of figures for users who may view answers."""
 
     class Media:
         css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/dashboard.css"]}
@@ -112,7 +112,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self._page(request, "dashboard", _("Dashboard"), scope, context)
 
     def answers_view(self, request: HttpRequest) -> HttpResponse:
-        """Bad answers of one kind, each with all that leads to mending it."""
+        """Bad answers of one kind, each with links to what can be corrected."""
         scope, selection = scope_of(request.GET), selection_of(request.GET)
         found: Any = low_scores(scope, selection) if selection.is_metric else rated_answers(scope, selection.kind)
         page = Paginator(found, ROWS_PER_PAGE).get_page(request.GET.get("p"))

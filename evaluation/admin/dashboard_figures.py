@@ -207,7 +207,7 @@ def score_rows(scores: Sequence[Score]) -> list[AnswerRow]:
 
 
 def tiles(scope: Scope, total: Activity) -> list[Tile]:
-    """The figures of the whole period; what nobody can know is a dash, with the reason."""
+    """The figures of the whole period; an unknown figure is a dash, with the reason."""
     return [
         Tile(_("Questions"), whole(total.asked), _("%s failed") % whole(total.failed), scope.answer_list()),
         Tile(

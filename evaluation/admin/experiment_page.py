@@ -1,4 +1,4 @@
-"""What the page of an experiment shows, as its template wants it."""
+"""What the page of an experiment shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments: written down, started, looked at, ended, and their winner published."""
+"""Experiments: their form, their page, and the buttons that start, end and publish."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         return cleaned
 
     def _post_clean(self) -> None:
-        """What cannot be planned is told while it is written down."""
+        """An experiment that cannot be planned is refused when it is saved."""
         super()._post_clean()  # type: ignore[misc]  # Django's own hook
         if not self.errors:
             try:
@@ -94,11 +94,11 @@ class ExperimentAdmin(PageAdmin):
         return is_draft and super().has_delete_permission(request, obj)
 
     def has_view_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Also for whoever could have changed it while it was a draft."""
+        """Also users who may change drafts."""
         return super().has_view_permission(request, obj) or super().has_change_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without deletion of several at once, which does not ask whether one of them has started."""
+        """Without the action that deletes several: it does not check whether one of them has started."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
@@ -133,7 +133,7 @@ class ExperimentAdmin(PageAdmin):
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        """To its page, where it is started."""
+        """To the page of the experiment, which has the button to start it."""
         self.message_user(request, _t("Saved: %s. It starts when you start it.") % obj, messages.SUCCESS)
         return _to_page(obj)
 

@@ -176,7 +176,7 @@ class GatePolicyAdmin(PageAdmin):
 
 @admin.register(CorpusAlert)
 class CorpusAlertAdmin(ReadOnlyAdmin):
-    """What is in force does worse since documents changed. Somebody looks, and says so."""
+    """Alerts that the profile in force does worse since documents changed, until an admin acknowledges them."""
 
     list_display = ["policy", "change", "runs", "created_at", "acknowledged_at", "acknowledged_by"]
     list_filter = ["policy", ("acknowledged_at", admin.EmptyFieldListFilter)]

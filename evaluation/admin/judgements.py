@@ -95,7 +95,7 @@ class ScoreInline(ReadOnlyInline):
 
 @admin.register(Judgement)
 class JudgementAdmin(ReadOnlyAdmin):
-    """What judges say of answers. It is only looked at, and asked for again."""
+    """The judgements of answers: read-only, except that they can be requested again."""
 
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
     list_filter = ["status", "judge", "judge_name", "created_at"]
@@ -128,7 +128,7 @@ class JudgementAdmin(ReadOnlyAdmin):
         )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Also for whoever may delete answers: these must not stay because somebody judged them."""
+        """Also users who may delete answers: a judgement must not keep its answer from being deleted."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def has_judge_permission(self, request: HttpRequest) -> bool:
@@ -167,7 +167,7 @@ class JudgementAdmin(ReadOnlyAdmin):
 
 
 def judge_in_force() -> str:
-    """Who judges answers now, and what is left of the day's tokens, in a sentence for the admin."""
+    """A sentence for the admin: who judges answers now, and how many tokens were spent today."""
     if not conf.has_judge_model():
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     if not settings.EVALUATE_WITH_MODEL:
@@ -224,7 +224,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """By every judge there is, whatever was sampled; judgements there are already are made anew."""
+        """Request judgements by all judges, whatever the sample; existing judgements are made again."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = answers.filter(status=Answer.Status.COMPLETED)
         number = 0

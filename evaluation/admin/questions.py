@@ -1,4 +1,4 @@
-"""Questions of evaluation sets, and the passages they should find: written, picked or searched."""
+"""Questions of evaluation sets, and the passages that they should find."""
 
 from __future__ import annotations
 

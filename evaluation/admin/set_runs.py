@@ -1,4 +1,4 @@
-"""What the pages of evaluation sets show of their runs, and how runs are asked for there."""
+"""The runs on the pages of evaluation sets, and the buttons that request them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class RunsOfSets(PageAdmin):
         kind: str,
         draft: Draft | None = None,
     ) -> EvaluationRun | None:
-        """The run, with a message; None, with the reason, when it cannot be asked for."""
+        """The run, with a message; None, with the reason as a message, when it cannot be requested."""
         if not evaluation_set.questions.measurable(kind).exists():
             self.message_user(request, f"{evaluation_set}: {NOTHING_TO_MEASURE[kind]}", messages.ERROR)
             return None

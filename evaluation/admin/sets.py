@@ -1,4 +1,4 @@
-"""Evaluation sets: made by a click, filled, measured, and taken elsewhere."""
+"""Evaluation sets: made of canonical questions, imported, run, and exported."""
 
 from __future__ import annotations
 

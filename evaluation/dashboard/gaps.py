@@ -31,8 +31,7 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 
 
 def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
-    """The latest questions that got no answer from the documents or one that did not help, and how many there are in
-    all: at most 500 are read.
+    """The latest questions without an answer or with one that did not help, at most 500, and how many there are in all.
 
     A question that was turned away unsearched, because it instructs the site, says nothing about the documents, and one
     that a draft was asked says nothing about those in service.

@@ -21,7 +21,7 @@ from retrieval.search.profiles import BUILT_IN, NamedProfile, named, register_ch
 
 
 def choose(subject: str) -> NamedProfile | None:
-    """The profile of the visitor's arm; None while nothing runs, and for whoever takes no part.
+    """The profile of the visitor's arm; None when no experiment runs, and for visitors outside of it.
 
     Raises: ImproperProfile when the arm's settings cannot be read.
     """
@@ -74,7 +74,7 @@ def record(answer: Answer) -> Exposure | None:
 
 
 def sweep() -> int:
-    """Record what nobody recorded: answers whose process died right after them, and those that failed.
+    """Record the answers that were not recorded: failed ones, and those whose process died right after them.
 
     Returns how many answers that were, of those asked within ``SWEPT_BACK``.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExperimentRefused(Exception):
-    """What was asked of an experiment cannot be done now; says why, in a sentence for the admin."""
+    """An action on an experiment is not possible now; the message tells the admin why."""
 
 
 def plan(experiment: Experiment) -> Plan:

@@ -32,7 +32,7 @@ class ExperimentMeasure:
         return self.outcome in (outcomes.HELPFUL, outcomes.GROUNDEDNESS)
 
     def value(self, number: float) -> str:
-        """A mean over visitors, as it is read; a dash for NaN. Latencies are kept as logarithms."""
+        """A mean over visitors as text; a dash for NaN. Latencies are stored as logarithms."""
         if math.isnan(number):
             return "–"
         if self.is_rate:
@@ -42,7 +42,7 @@ class ExperimentMeasure:
         return f"{whole(number)} ms" if self.outcome == outcomes.LATENCY_MEAN else fixed(number, 3)
 
     def difference(self, number: float) -> str:
-        """A difference as it is read: in percentage points, per cent, milliseconds, or of the score."""
+        """A difference as text: in percentage points, per cent, milliseconds, or points of the score."""
         if not math.isfinite(number):
             return "–∞" if number < 0 else "∞"
         if self.is_rate:
@@ -54,7 +54,7 @@ class ExperimentMeasure:
         return fixed(number, 3, signed=True)
 
     def tick(self, number: float) -> str:
-        """A difference at an axis, where there is little room: without the unit, which :attr:`unit` says."""
+        """A difference as the text of an axis: without the unit, which :attr:`unit` says."""
         if not number:
             return "0"
         if self.is_rate:
@@ -90,14 +90,14 @@ def primary(experiment: Experiment) -> ExperimentMeasure:
 
 
 def guards(experiment: Experiment) -> list[ExperimentMeasure]:
-    """What is watched beside the primary metric: nothing that would give that one away."""
+    """The metrics that are shown beside the primary metric: none from which the primary metric could be inferred."""
     latencies = {outcomes.LATENCY, outcomes.LATENCY_MEAN}
     hidden = latencies if experiment.metric in latencies else {experiment.metric, outcomes.LATENCY_MEAN}
     return [one for one in MEASURES.values() if one.outcome not in hidden]
 
 
 def effect_scale(experiment: Experiment) -> float:
-    """The smallest effect on the scale on which the metric is kept: of typical latency, a logarithm."""
+    """The smallest effect on the stored scale of the metric: a logarithm for typical latency."""
     effect = experiment.smallest_effect
     return math.log1p(effect) if experiment.metric == outcomes.LATENCY else effect
 

@@ -1,4 +1,4 @@
-"""What came of the answers of an experiment, a row a visitor."""
+"""The outcomes of an experiment's answers, one row for each visitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of an experiment says: sizes, rates, intervals, warnings, and the verdict in words."""
+"""The report on an experiment: sizes, rates, intervals, warnings, and the verdict in words."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _verdict(experiment: Experiment, conclusion: Conclusion) -> ExperimentVerdic
 
 
 def _guards(experiment: Experiment, visitors: Visitors) -> list[ArmComparison]:
-    """Always with intervals that may be looked at at any time; together they err no more often than the test does."""
+    """The guard metrics with always-valid intervals; together they err no more often than the test does."""
     watched = measures.guards(experiment)
     compared = []
     for measure in watched:

@@ -1,4 +1,4 @@
-"""DeepEval's metrics, judged by a language model, with a guard at every place where no judgement becomes a number.
+"""DeepEval's metrics, judged by a language model. A missing judgement is an error, never a score.
 
 Measured with DeepEval 4.3.1: when the judge names no claims, no statements or no verdicts, faithfulness and answer
 relevancy are 1 and context relevancy is 0; verdicts it does not understand are dropped, and the rest counts alone; a

@@ -15,7 +15,7 @@ from retrieval.models import SearchProfileVersion
 
 
 class ExperimentIsFixed(TypeError):
-    """What was written down before the start was to be changed after it. For the programmer."""
+    """A field that is fixed at the start was changed afterwards. For the programmer."""
 
 
 def new_salt() -> str:

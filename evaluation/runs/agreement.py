@@ -1,4 +1,4 @@
-"""How far an answer, and what it cites, say what was expected. PURE; the embedder is handed in.
+"""How far an answer and its citations agree with what was expected. PURE; the embedder is an argument.
 
 Each metric lies in [0, 1], is better when higher, and is None for a reply that it says nothing about.
 """

@@ -1,4 +1,4 @@
-"""What the kinds of runs share: what they are given, what they must do, and how they say that it cannot be done."""
+"""What the kinds of runs share: their input, their protocol, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of each kind measures: one table for results, charts, pages and gates."""
+"""The metrics of each kind of run: one table for results, charts, pages and gates."""
 
 from __future__ import annotations
 

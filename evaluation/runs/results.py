@@ -1,4 +1,4 @@
-"""What a run found, as numbers with intervals, and how it differs from another one."""
+"""The results of a run as means with intervals, and its comparison with another run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets made of what the site knows: canonical questions, answers that did not help, passages that were found."""
+"""Sets made from canonical questions and from answers that did not help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A set run now, in the terminal."""
+"""Runs an evaluation set in the terminal."""
 
 from __future__ import annotations
 

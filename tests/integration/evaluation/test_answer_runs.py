@@ -19,7 +19,7 @@ from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.judgements.budget import tokens_spent
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
-from evaluation.runs import answering, execution, judging, queue, replies
+from evaluation.runs import answering, execution, judging, queue
 from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
 from evaluation.sets.resolution import fingerprint, measured_questions
@@ -31,6 +31,7 @@ from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, answers
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
 
+REPLY_TO = answering.reply_to
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MEANING = NamedProfile("meaning", BY_MEANING)
@@ -92,7 +93,7 @@ def interrupting(monkeypatch, at: int, act) -> list[str]:
         asked.append(question)
         if len(asked) == at + 1:
             await sync_to_async(act)()
-        return await replies.reply_to(question, filters, profile)
+        return await REPLY_TO(question, filters, profile)
 
     monkeypatch.setattr(answering, "reply_to", reply_to)
     return asked
@@ -362,7 +363,7 @@ def test_only_runs_of_its_kind_alert_a_watched_set(answers, library, ingest) -> 
 def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, judge) -> None:
     answers.questions.exclude(text=PUMP).delete()
     filters = SearchFilters(collections=(answers.collection_id,))
-    sources = async_to_sync(replies.reply_to)(PUMP, filters, MEANING).searched.sources
+    sources = async_to_sync(answering.reply_to)(PUMP, filters, MEANING).searched.sources
     judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
     run = measured(answers)
     (result,) = run.answer_results.all()
