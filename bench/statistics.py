@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.statistics.intervals import RESAMPLES, SEED, Interval, bootstrap, mean_interval
+from evaluation.statistics.intervals import RESAMPLES, Interval, bootstrap, mean_interval
 
 
-def paired_difference(
-    values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
-) -> Interval:
+def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """By how much ``values`` exceed ``baseline`` on the same queries in the same order, with its 95 % interval.
 
     Queries are drawn in pairs, which takes their own difficulty out of the comparison: an interval that does not hold 0
@@ -21,9 +19,7 @@ def paired_difference(
     """
     if len(values) != len(baseline):
         raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
-    return mean_interval(
-        [value - other for value, other in zip(values, baseline, strict=True)], resamples=resamples, seed=seed
-    )
+    return mean_interval([value - other for value, other in zip(values, baseline, strict=True)], resamples=resamples)
 
 
 def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
@@ -46,9 +42,7 @@ def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
     return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def auroc_interval(
-    positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
-) -> Interval:
+def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """The area with its 95 % bootstrap interval; positives and negatives are drawn each among their own.
 
     Raises: as :func:`auroc`.
@@ -61,11 +55,11 @@ def auroc_interval(
         drawn = np.concatenate([random.choice(yes, yes.size), random.choice(no, no.size)])
         return auroc(drawn_labels, drawn.tolist())
 
-    return bootstrap(auroc(positive, scores), resample, resamples=resamples, seed=seed)
+    return bootstrap(auroc(positive, scores), resample, resamples=resamples)
 
 
 def refusal_precision(
-    unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES, seed: int = SEED
+    unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
 ) -> Interval | None:
     """Of what was refused, the share that has no answer, as if there were equally many questions of both kinds.
 
@@ -86,7 +80,7 @@ def refusal_precision(
         return float(of_right / (of_right + of_wrong)) if of_right or of_wrong else None
 
     precision = float(right.mean() / (right.mean() + wrong.mean()))
-    return bootstrap(precision, resample, resamples=resamples, seed=seed)
+    return bootstrap(precision, resample, resamples=resamples)
 
 
 def share_interval(hits: int, total: int) -> tuple[float, float]:

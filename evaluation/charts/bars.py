@@ -45,7 +45,6 @@ class IntervalBar:
     value: float | None
     low: float | None = None
     high: float | None = None
-    link: str | None = None
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -58,7 +57,6 @@ def stacked_bars(
     series: Sequence[Series],
     *,
     number: Number = plain_number,
-    whole: bool = True,
     links: Sequence[str | None] | None = None,
 ) -> Markup:
     """A column for each label: the values of all series on one another, the first at the bottom.
@@ -72,7 +70,7 @@ def stacked_bars(
             raise ValueError("Bars that stand on one another cannot be negative.")
     same_lengths(labels, links if links is not None else labels)
     totals = [sum(one.values[index] or 0 for one in series) for index in range(len(labels))]
-    scale = linear(totals, BOTTOM, TOP, whole=whole)
+    scale = linear(totals, BOTTOM, TOP, whole=True)
     slot = (RIGHT - LEFT) / max(1, len(labels))
     shapes = value_axis(scale, number)
     for index, label in enumerate(labels):
@@ -157,7 +155,7 @@ def interval_bars(
             drawn += [
                 element("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="chart-whisker") for x in (low, high)
             ]
-        shapes.append(linked(element("g", *drawn), bar.link))
+        shapes.append(element("g", *drawn))
     if reference is not None:
         at = scale(reference)
         shapes.append(element("line", x1=at, x2=at, y1=4, y2=bottom, class_="chart-reference"))

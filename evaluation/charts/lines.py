@@ -57,7 +57,6 @@ def line_chart(
     series: Sequence[Series],
     *,
     most: float | None = None,
-    whole: bool = False,
     number: Number = plain_number,
     links: Sequence[str | None] | None = None,
 ) -> Markup:
@@ -72,7 +71,7 @@ def line_chart(
     same_lengths(labels, links if links is not None else labels)
     numbers = [value for one in series for value in one.values if value is not None]
     bounds = [bound for one in series for index in range(len(labels)) for bound in one.bounds(index) or ()]
-    scale = linear([*numbers, *bounds], BOTTOM, TOP, whole=whole, most=most)
+    scale = linear([*numbers, *bounds], BOTTOM, TOP, most=most)
     places = [_place(index, len(labels)) for index in range(len(labels))]
     shapes = [*value_axis(scale, number), *label_axis(labels, places)]
     for order, one in enumerate(series):

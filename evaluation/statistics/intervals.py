@@ -38,7 +38,6 @@ def bootstrap(
     resample: Callable[[np.random.Generator], float | None],
     *,
     resamples: int = RESAMPLES,
-    seed: int = SEED,
 ) -> Interval:
     """The estimate with the percentile bootstrap's 95 % interval.
 
@@ -47,13 +46,13 @@ def bootstrap(
 
     Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     figures = [figure for _ in range(resamples) if (figure := resample(random)) is not None]
     low, high = np.percentile(figures, _TAILS_PERCENT)
     return Interval(estimate, float(low), float(high))
 
 
-def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """The mean of one value a query, with its 95 % interval over queries. Raises: ValueError when there is no value."""
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
@@ -62,11 +61,10 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES, seed: 
         float(sample.mean()),
         lambda random: float(sample[random.integers(0, sample.size, sample.size)].mean()),
         resamples=resamples,
-        seed=seed,
     )
 
 
-def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED) -> float:
+def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
     """The chance of a mean as low as this, were each difference as likely to have the other sign; as a mid-p value.
 
     Lower means count whole and equal ones one half: where questions are found or not, many means are equal, and to
@@ -84,7 +82,7 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES, 
     if sample.size <= EXACT_FLIPS:
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=sample.size)))
     else:
-        signs = np.random.default_rng(seed).choice((-1.0, 1.0), (resamples, sample.size))
+        signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (resamples, sample.size))
     flipped, seen = signs @ sample, sample.sum()
     # Equal sums of the same numbers, added in another order, may differ in their last digits.
     equal = np.isclose(flipped, seen, rtol=0.0, atol=1e-9)

@@ -36,13 +36,13 @@ def inside_the_drawing(chart: Markup, height: float = HEIGHT) -> bool:
     return all(-0.01 <= number <= max(WIDTH, height) + 0.01 for number in numbers_of(chart))
 
 
-@given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40), st.booleans(), st.booleans())
+@given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]], whole: bool, area: bool):
+def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]], area: bool):
     labels = [label for label, *_ in rows]
     first, second = [row[1] for row in rows], [row[2] for row in rows]
     chart = line_chart(
-        CAPTION, labels, [Series("one", first, low=second, high=second, area=area), Series("two", second)], whole=whole
+        CAPTION, labels, [Series("one", first, low=second, high=second, area=area), Series("two", second)]
     )
     assert inside_the_drawing(chart)
     known = sum(value is not None for value in [*first, *second])
@@ -111,7 +111,7 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
 
 
 def test_no_scripts_and_no_styles():
-    chart = interval_bars(CAPTION, [IntervalBar("a", 0.5, 0.4, 0.6, "/admin/")], reference=0.3)
+    chart = interval_bars(CAPTION, [IntervalBar("a", 0.5, 0.4, 0.6)], reference=0.3)
     assert {
         name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
     } == set()
