@@ -24,6 +24,13 @@ from evaluation.models import Judgement, Score
 
 Days = Mapping[date, Activity]
 
+_METRICS = (
+    (Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
+    (Score.Metric.ANSWER_RELEVANCY, Judgement.Judge.OFFLINE),
+    (Score.Metric.FAITHFULNESS, Judgement.Judge.MODEL),
+    (Score.Metric.ANSWER_RELEVANCY, Judgement.Judge.MODEL),
+)
+
 
 def day_charts(scope: Scope, days: Days) -> list[Markup]:
     """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
@@ -150,14 +157,6 @@ def _caption(name: str, title: str, description: str, empty: str, axis: str = ""
     return Caption(
         name, title, description, axis=axis or _("Day"), as_table=_("The same numbers as a table"), empty=empty
     )
-
-
-_METRICS = (
-    (Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
-    (Score.Metric.ANSWER_RELEVANCY, Judgement.Judge.OFFLINE),
-    (Score.Metric.FAITHFULNESS, Judgement.Judge.MODEL),
-    (Score.Metric.ANSWER_RELEVANCY, Judgement.Judge.MODEL),
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from evaluation.judgements.budget import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.admin.base import ReadOnlyAdmin, badge
 
+EXCERPT_CHARACTERS = 160
+
 
 def score_text(score: Score) -> SafeString:
     """The score with two decimals, marked when it is low; the word for an error when there is none."""
@@ -70,9 +72,6 @@ def _cell(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(one) for one in value)
     return str(value)
-
-
-EXCERPT_CHARACTERS = 160
 
 
 class ScoreInline(ReadOnlyInline):

@@ -12,6 +12,13 @@ LARGEST = 1e12
 # Differences below this share of the values are noise of the arithmetic, not something to draw.
 _SMALLEST_SPAN = 1e-9
 
+WIDTH, HEIGHT = 480, 230
+LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
+# The style sheet has so many colours.
+COLOURS = 6
+Number = Callable[[float], str]
+UNKNOWN = "–"
+
 
 @dataclass(frozen=True, slots=True)
 class AxisScale:
@@ -70,12 +77,6 @@ def _step(least: float, *, whole: bool) -> float:
     return max(1.0, math.ceil(step)) if whole else step
 
 
-WIDTH, HEIGHT = 480, 230
-LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
-# The style sheet has so many colours.
-COLOURS = 6
-
-
 class Markup(str):
     """Text that is markup already. Templates that ask for `__html__` do not escape it again."""
 
@@ -103,10 +104,6 @@ class Caption:
     def __post_init__(self) -> None:
         if not self.name or not self.name.replace("-", "").isalnum() or not self.name.isascii():
             raise ValueError(f"A chart's name consists of letters, digits and hyphens, unlike {self.name!r}.")
-
-
-Number = Callable[[float], str]
-UNKNOWN = "–"
 
 
 def plain_number(value: float) -> str:

@@ -29,6 +29,14 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
  WHERE answer.id = ANY(%s::uuid[])
 """
 
+logger = logging.getLogger(__name__)
+MOST_GAPS = 30
+# So many questions are embedded while somebody waits for the dashboard; for more there is a page of its own.
+AT_ONCE = 60
+KEPT_SECONDS = 900
+# The answers of a gap whose sources are looked at.
+_SAMPLE = 20
+
 
 def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
     """The latest questions without an answer or with one that did not help, at most 500, and how many there are in all.
@@ -65,16 +73,6 @@ def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[l
         ranked = sorted(counted, key=lambda document: (-counted[document], document))
         nearest.append([documents[document] for document in ranked[:most]])
     return nearest
-
-
-logger = logging.getLogger(__name__)
-
-MOST_GAPS = 30
-# So many questions are embedded while somebody waits for the dashboard; for more there is a page of its own.
-AT_ONCE = 60
-KEPT_SECONDS = 900
-# The answers of a gap whose sources are looked at.
-_SAMPLE = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,11 @@ from evaluation.models import Experiment, Exposure
 from retrieval.ranking.profile import from_json
 from retrieval.search.profiles import BUILT_IN, NamedProfile, named, register_chooser
 
+logger = logging.getLogger(__name__)
+SWEPT_BACK = timedelta(days=1)
+BATCH = 1000
+_FINISHED = (Answer.Status.COMPLETED, Answer.Status.STOPPED, Answer.Status.FAILED)
+
 
 def choose(subject: str) -> NamedProfile | None:
     """The profile of the visitor's arm; None when no experiment runs, and for visitors outside of it.
@@ -51,13 +56,6 @@ def profile_of(experiment: Experiment, arm: Arm) -> NamedProfile:
     if version is not None:
         return named(version)
     return NamedProfile(BUILT_IN, from_json(experiment.control_settings or {}))
-
-
-logger = logging.getLogger(__name__)
-
-SWEPT_BACK = timedelta(days=1)
-BATCH = 1000
-_FINISHED = (Answer.Status.COMPLETED, Answer.Status.STOPPED, Answer.Status.FAILED)
 
 
 def record(answer: Answer) -> Exposure | None:

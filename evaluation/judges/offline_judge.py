@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 QUOTED_CHARACTERS = 300
 MOST_QUOTED = 3
 
+NAME = "rules, version 1"
+
 
 class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
     """A metric computed here. ``details``: an object for each sentence or passage looked at."""
@@ -203,9 +205,6 @@ def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
 def _shortened(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"
-
-
-NAME = "rules, version 1"
 
 
 class OfflineJudge:
