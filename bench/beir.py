@@ -1,8 +1,4 @@
-"""Test sets in BEIR's form: a corpus, queries, and judgements of which documents answer which query. PURE.
-
-Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
-Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
-"""
+"""Test sets in BEIR's form: a corpus, queries, and judgements of which documents answer which query. PURE."""
 
 from __future__ import annotations
 
@@ -10,13 +6,20 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets.beir_files import (
+    JUDGEMENTS,
+    QUERIES,
+    identified_objects_of,
+    judgements_of,
+    lines_of,
+    objects_of,
+    storable,
+)
 
-CORPUS, QUERIES, DESCRIPTION = "corpus.jsonl", "queries.jsonl", "META.json"
-# Where judgements are looked for when none are named: this project's forms, then the one BEIR is published in.
-JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
-LONGEST_ID = 1000
+CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +99,18 @@ def _judgements_file(folder: Path, named: Path | None) -> Path:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, numbered from 1."""
+def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Where each line of the file stands that is not blank, and the line. Raises: UnreadableTestSet."""
     try:
-        # A byte order mark at the start is none of the data.
-        with path.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield number, line.rstrip("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+        content = path.read_bytes()
     except OSError as error:
         raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
+    return lines_of(str(path), content)
 
 
-def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Where each line stands, its identifier, and the JSON object on it."""
-    seen: set[str] = set()
-    for number, line in _lines(path):
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise UnreadableTestSet(f"{where}, is not a JSON object.")
-        identifier = row.get("_id")
-        if isinstance(identifier, int) and not isinstance(identifier, bool):
-            identifier = str(identifier)
-        if not isinstance(identifier, str) or not identifier:
-            raise UnreadableTestSet(f'{where}, has no "_id".')
-        if len(identifier) > LONGEST_ID or _storable(identifier) != identifier:
-            raise UnreadableTestSet(f'{where}: the "_id" is longer than {LONGEST_ID} characters or holds a bad one.')
-        if identifier in seen:
-            raise UnreadableTestSet(f'{where}: the "_id" {identifier!r} is there a second time.')
-        seen.add(identifier)
-        yield where, identifier, row
+def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each JSON object of the file stands, and the object. Raises: UnreadableTestSet."""
+    return objects_of(read_lines(path))
 
 
 def _text(where: str, row: Mapping[str, object], key: str, *, required: bool) -> str:
@@ -140,17 +119,17 @@ def _text(where: str, row: Mapping[str, object], key: str, *, required: bool) ->
         return ""
     if not isinstance(value, str):
         raise UnreadableTestSet(f'{where}, has no "{key}", or one that is not a string.')
-    return _storable(value)
+    return storable(value)
 
 
 def _read_corpus(path: Path) -> Iterator[CorpusDocument]:
-    for where, identifier, row in _objects(path):
+    for where, identifier, row in identified_objects_of(read_lines(path)):
         title, text = _text(where, row, "title", required=False), _text(where, row, "text", required=True)
         yield CorpusDocument(identifier, title, text)
 
 
 def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
-    for where, identifier, row in _objects(path):
+    for where, identifier, row in identified_objects_of(read_lines(path)):
         text = _text(where, row, "text", required=True)
         if not text.strip():
             raise UnreadableTestSet(f"{where}: the query is empty.")
@@ -160,22 +139,9 @@ def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     """The grades of each query's judged documents."""
     grades: dict[str, dict[str, int]] = {}
-    for at, (number, line) in enumerate(_lines(path)):
-        fields = [field.strip() for field in line.split("\t")]
-        if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
-            continue
-        try:
-            query, document, grade = fields[0], fields[1], int(fields[2])
-        except (IndexError, ValueError):
-            query = document = ""
-            grade = 0
-        if len(fields) != 3 or not query or not document:
-            raise UnreadableTestSet(
-                f"{path}, line {number}, is not a judgement: a query's id, a document's id and a whole number, "
-                "with tabs between them."
-            )
-        if grades.setdefault(query, {}).setdefault(document, grade) != grade:
-            raise UnreadableTestSet(f"{path}, line {number}, contradicts an earlier line on {query} and {document}.")
+    for query, judged in judgements_of(read_lines(path)):
+        if grades.setdefault(query, {}).setdefault(judged.source, judged.grade) != judged.grade:
+            raise UnreadableTestSet(f"{judged.where}, contradicts an earlier line on {query} and {judged.source}.")
     return grades
 
 
@@ -188,7 +154,3 @@ def _language(path: Path) -> str:
         raise UnreadableTestSet(f"{path} is not JSON: {error}.") from error
     language = description.get("language") if isinstance(description, dict) else None
     return language if isinstance(language, str) else ""
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")

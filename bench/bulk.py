@@ -40,7 +40,7 @@ _UNINDEXED = re.compile(r"(?<![^\W_])[^\W_]{2047,}")
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document ready to be written. ``recipe`` is what its DocumentText keeps of how the chunks were made.
+    """A document ready to be written. ``index_fingerprint`` is what its DocumentText keeps of how the chunks were made.
 
     ``chunks`` may be empty: the document is then there, and never found.
     """
@@ -50,7 +50,7 @@ class NewDocument:
     language: str
     text: str
     content_hash: str
-    recipe: str
+    index_fingerprint: str
     chunks: tuple[NewChunk, ...]
 
 
@@ -151,7 +151,7 @@ def _save_documents(collection: Collection, documents: Sequence[NewDocument]) ->
     )
     DocumentText.objects.bulk_create(
         [
-            DocumentText(document=document, content_hash=new.content_hash, recipe=new.recipe, text=new.text)
+            DocumentText(document=document, content_hash=new.content_hash, recipe=new.index_fingerprint, text=new.text)
             for document, new in zip(saved, documents, strict=True)
         ],
         batch_size=BATCH,

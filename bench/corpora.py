@@ -14,6 +14,7 @@ from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
 from bench.bulk import NewDocument, replace_documents
+from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.dense.active import active_embedder
@@ -58,9 +59,6 @@ CONFIGURATION_BY_CODE = {
     "fi": TextSearchConfiguration.FINNISH,
 }
 
-Report = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
-
 # A document's title, text and language in; its text as stored, and its chunks without vectors, out.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
@@ -99,8 +97,8 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
         },
     )
     embedder = active_embedder()
-    recipe = _recipe(embedder, configuration, chunked)
-    if _is_loaded(collection, test_set.documents, recipe, embedder):
+    index_fingerprint = _index_fingerprint(embedder, configuration, chunked)
+    if _is_loaded(collection, test_set.documents, index_fingerprint, embedder):
         return collection
     code = next((code for code, name in CONFIGURATION_BY_CODE.items() if name == configuration), "")
     cut = _chunks if chunked else _one_chunk
@@ -108,10 +106,10 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
     for done, document in enumerate(test_set.documents):
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
-        prepared.append(_prepared(document, code, recipe, cut))
+        prepared.append(_prepared(document, code, index_fingerprint, cut))
     prepared = _with_encodings(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: writing", *at))
-    _settle()
+    settle()
     return collection
 
 
@@ -121,7 +119,7 @@ def _slug(name: str, chunked: bool) -> str:
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 
 
-def _recipe(embedder: Embedder, configuration: str, chunked: bool) -> str:
+def _index_fingerprint(embedder: Embedder, configuration: str, chunked: bool) -> str:
     """Fingerprint of all that shapes what search reads of a document, beside the document."""
     parts = (
         LOADING_VERSION,
@@ -142,15 +140,17 @@ def _fingerprint(document: CorpusDocument) -> str:
     return hashlib.sha256(f"{document.title}\x00{document.text}".encode()).hexdigest()
 
 
-def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], recipe: str, embedder: Embedder) -> bool:
-    """Whether the collection holds exactly these documents, made by this recipe, and all their chunks."""
+def _is_loaded(
+    collection: Collection, documents: Sequence[CorpusDocument], index_fingerprint: str, embedder: Embedder
+) -> bool:
+    """Whether the collection holds exactly these documents, made with this index fingerprint, and all their chunks."""
     stored = {
         source: (content_hash, made_by)
         for source, content_hash, made_by in DocumentText.objects.filter(document__collection=collection).values_list(
             "document__source", "content_hash", "recipe"
         )
     }
-    if stored != {document.id: (_fingerprint(document), recipe) for document in documents}:
+    if stored != {document.id: (_fingerprint(document), index_fingerprint) for document in documents}:
         return False
     promised = sum(Document.objects.filter(collection=collection).values_list("chunk_count", flat=True))
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
@@ -159,7 +159,7 @@ def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], reci
     return statistics is not None and promised == statistics.chunks == chunks == vectors
 
 
-def _prepared(document: CorpusDocument, language: str, recipe: str, cut: _Cut) -> NewDocument:
+def _prepared(document: CorpusDocument, language: str, index_fingerprint: str, cut: _Cut) -> NewDocument:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
     return NewDocument(
@@ -168,7 +168,7 @@ def _prepared(document: CorpusDocument, language: str, recipe: str, cut: _Cut) -
         language=language,
         text=text,
         content_hash=_fingerprint(document),
-        recipe=recipe,
+        index_fingerprint=index_fingerprint,
         chunks=chunks,
     )
 
@@ -264,9 +264,9 @@ def _with_encodings(
     ]
 
 
-def _settle() -> None:
-    """Have PostgreSQL do now what it would do within minutes, so that no query is timed on tables it does not know."""
+def settle() -> None:
+    """Let PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
     with connection.cursor() as cursor:
-        for model in (Chunk, ChunkEmbedding, Document, Lexeme):
+        for model in (Chunk, ChunkEmbedding, Document, DocumentText, Lexeme):
             vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
             cursor.execute(f"{vacuum} {model._meta.db_table}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation import metrics
-from evaluation.metrics import RESAMPLES
+from evaluation.statistics.intervals import RESAMPLES, is_loss, mean_interval
 
 SEED = 20
 
@@ -26,6 +25,6 @@ def refusal_rate(
     refused = 0
     for _ in range(repetitions):
         differences = random.choice([-1.0, 0.0, 1.0], questions, p=chances).tolist()
-        interval = metrics.mean_interval(differences, resamples=resamples)
-        refused += metrics.is_loss(interval, differences)
+        interval = mean_interval(differences, resamples=resamples)
+        refused += is_loss(interval, differences)
     return refused / repetitions

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from bench.beir import JudgedQuery, TestSet
-from bench.corpora import Report
-from evaluation import metrics
+from bench.reporting import Report
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
-from evaluation.metrics import METRICS, TOP_K, Interval
-from retrieval import conf
-from retrieval.models import Collection, CollectionStatistics
+from evaluation.runs.measurement import prepare_reranker, search_errors
+from evaluation.runs.queue import corpus_version
+from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
+from evaluation.statistics.ranking import METRICS, TOP_K
+from retrieval.models import Collection
 from retrieval.ranking.profile import NO_RERANKER
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
@@ -24,12 +25,6 @@ DEFAULT = "default"
 METHODS = (*(method.value for method in SearchMethod), DEFAULT)
 
 
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    p50: float
-    p95: float
-
-
 @dataclass(slots=True)
 class MethodRun:
     """What one method did on one set: a value a query for each metric, and milliseconds a query for each stage."""
@@ -38,17 +33,12 @@ class MethodRun:
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
 
     def interval(self, metric: str) -> Interval:
-        return metrics.mean_interval(self.scores[metric])
+        return mean_interval(self.scores[metric])
 
     def latency(self) -> dict[str, Percentiles]:
         """Of each stage that ran, and of the whole search as `total`, which stands last."""
         stages = sorted(self.milliseconds, key=lambda stage: stage == "total")
-        return {
-            stage: Percentiles(
-                metrics.percentile(self.milliseconds[stage], 50), metrics.percentile(self.milliseconds[stage], 95)
-            )
-            for stage in stages
-        }
+        return {stage: percentiles(self.milliseconds[stage]) for stage in stages}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +80,10 @@ def run(
     whatever `search()` raises.
     """
     queries = test_set.queries[:limit]
-    version = _version(collection)
+    version = corpus_version(collection.pk)
     filters = SearchFilters(collections=(collection.pk,))
     runs = {name: MethodRun() for name in methods}
-    _prepare(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
+    prepare_reranker(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
     for name in methods:
         _search(queries[0], name, reranker, filters)  # loads the model and opens connections; not measured
     for number, query in enumerate(queries):
@@ -101,7 +91,7 @@ def run(
         first = number % len(methods)
         for name in (*methods[first:], *methods[:first]):
             _measure(runs[name], query, _search(query, name, reranker, filters))
-    if _version(collection) != version:
+    if corpus_version(collection.pk) != version:
         raise UntrustworthyRun(f"The collection {collection.slug} changed while it was searched: run it again.")
     return SetRun(test_set.name, len(test_set.documents), len(queries), runs)
 
@@ -111,25 +101,12 @@ def ranked_documents(result: SearchResult) -> list[str]:
     return list(dict.fromkeys(hit.passage.source for hit in result.hits))
 
 
-def _prepare(name: str) -> None:
-    """Loads the reranker's model, which the time that a search allows it may not suffice for."""
-    if name != NO_RERANKER:
-        conf.reranker(name).prepare()
-
-
 def _search(query: JudgedQuery, method: str, reranker: str | None, filters: SearchFilters) -> SearchResult:
     result = search(
         query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
     )
-    trace = result.trace
-    errors = [retriever.error for retriever in trace.retrievers]
-    if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
-        errors.append(trace.rerank.error)
-    # A retriever that answered, but could not score what the other one found, has an error too.
-    if any(errors):
-        raise UntrustworthyRun(
-            f"Query {query.id} was not searched with all of {method}: {'; '.join(filter(None, errors))}"
-        )
+    if errors := search_errors(result.trace):
+        raise UntrustworthyRun(f"Query {query.id} was not searched with all of {method}: {errors}")
     return result
 
 
@@ -141,7 +118,3 @@ def _measure(run: MethodRun, query: JudgedQuery, result: SearchResult) -> None:
     for stage, milliseconds in result.trace.timings_ms.items():
         if stage not in off:
             run.milliseconds.setdefault(stage, []).append(milliseconds)
-
-
-def _version(collection: Collection) -> int:
-    return CollectionStatistics.objects.get(pk=collection.pk).version

@@ -1,4 +1,4 @@
-"""System checks: a judge that is half described is found at start, not after the first answer."""
+"""System checks of the judge's settings."""
 
 from __future__ import annotations
 
@@ -37,21 +37,18 @@ def judge_can_be_asked(**_: Any) -> list[CheckMessage]:
 
 @register()
 def numbers_make_sense(**_: Any) -> list[CheckMessage]:
-    messages: list[CheckMessage] = []
-    if not 0 <= settings.JUDGE_SAMPLE_RATE <= 1:
-        messages.append(Error("JUDGE_SAMPLE_RATE must lie between 0 and 1.", id="evaluation.E002"))
-    if settings.JUDGE_DAILY_BUDGET_TOKENS < 0:
-        messages.append(Error("JUDGE_DAILY_BUDGET_TOKENS must not be negative; 0: no limit.", id="evaluation.E003"))
-    if settings.JUDGE_ATTEMPTS < 1 or settings.JUDGE_TIMEOUT_SECONDS <= 0 or settings.JUDGE_MAX_TOKENS < 1:
-        messages.append(
-            Error("JUDGE_ATTEMPTS, JUDGE_TIMEOUT_SECONDS and JUDGE_MAX_TOKENS must be positive.", id="evaluation.E004")
-        )
-    if settings.JUDGE_RESPONSE_FORMAT not in conf.RESPONSE_FORMATS:
-        messages.append(
-            Error(
-                f"JUDGE_RESPONSE_FORMAT is {settings.JUDGE_RESPONSE_FORMAT!r}; "
-                f"it must be one of {', '.join(conf.RESPONSE_FORMATS)}.",
-                id="evaluation.E005",
-            )
-        )
-    return messages
+    formats = ", ".join(conf.RESPONSE_FORMATS)
+    positive = settings.JUDGE_ATTEMPTS >= 1 and settings.JUDGE_TIMEOUT_SECONDS > 0 and settings.JUDGE_MAX_TOKENS >= 1
+    requirements = {
+        "JUDGE_SAMPLE_RATE must lie between 0 and 1.": 0 <= settings.JUDGE_SAMPLE_RATE <= 1,
+        "JUDGE_DAILY_BUDGET_TOKENS must not be negative; 0: no limit.": settings.JUDGE_DAILY_BUDGET_TOKENS >= 0,
+        "JUDGE_ATTEMPTS, JUDGE_TIMEOUT_SECONDS and JUDGE_MAX_TOKENS must be positive.": positive,
+        f"JUDGE_RESPONSE_FORMAT is {settings.JUDGE_RESPONSE_FORMAT!r}; it must be one of {formats}.": (
+            settings.JUDGE_RESPONSE_FORMAT in conf.RESPONSE_FORMATS
+        ),
+    }
+    return [
+        Error(message, id=f"evaluation.E{number:03}")
+        for number, (message, is_met) in enumerate(requirements.items(), start=2)
+        if not is_met
+    ]

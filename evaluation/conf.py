@@ -1,4 +1,4 @@
-"""Which answers are judged, and by whom, as the settings say."""
+"""The settings of judging: which answers are judged, and by which judge."""
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ def has_judge_model() -> bool:
     return bool(settings.JUDGE_BASE_URL and settings.JUDGE_MODEL)
 
 
-def no_judge_model() -> str:
-    return "No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL."
-
-
 def is_sampled(answer_id: uuid.UUID) -> bool:
     """Whether the model judges this answer: the same for the same id, for a share of JUDGE_SAMPLE_RATE of all ids."""
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
@@ -44,7 +40,7 @@ def judge(kind: str, meter: Meter) -> Judge:
 
         return OfflineJudge()
     if not has_judge_model():
-        raise JudgeUnavailable(no_judge_model())
+        raise JudgeUnavailable("No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL.")
 
     from evaluation.judges.deepeval_judge import DeepEvalJudge
     from evaluation.judges.judge_model import JudgeModel

@@ -1,10 +1,10 @@
-"""What can go wrong in evaluation, by who gets to read the message."""
+"""Exceptions of evaluation."""
 
 from __future__ import annotations
 
 
 class EvaluationError(Exception):
-    """Base of everything that evaluation raises on purpose. For the engineer who started it."""
+    """Base of the exceptions that evaluation raises. The message is for the engineer who started it."""
 
 
 class UnreadableTestSet(EvaluationError):
@@ -12,4 +12,4 @@ class UnreadableTestSet(EvaluationError):
 
 
 class UntrustworthyRun(EvaluationError):
-    """What was measured is not what was asked for, so no figure is given."""
+    """The measurement is not the one that was requested, so it has no figures."""

@@ -1,4 +1,4 @@
-"""Progress for whoever waits at a terminal."""
+"""A progress bar for the terminal."""
 
 from __future__ import annotations
 

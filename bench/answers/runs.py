@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,18 +10,19 @@ from asgiref.sync import sync_to_async
 from django.core.management.base import OutputWrapper
 from django.utils.text import slugify
 
-from bench.answers.sets import CollectionFolder, Kind, Question, QuestionFile
-from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG, Report
-from bench.ranking import Percentiles
+from bench.answers.sets import CollectionFolder, Question, QuestionFile, QuestionKind
+from bench.corpora import CONFIGURATION_BY_CODE, LONGEST_SLUG
+from bench.reporting import Report
+from bench.statistics import refusal_precision
 from chat import conf
-from chat.answering import answer
-from chat.types import AnswerToken, Completed, Failed, Searched
-from evaluation import metrics
+from chat.types import Failed
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
-from evaluation.metrics import Interval
-from evaluation.runs.answer_metrics import holds_answer, refusal_precision
+from evaluation.runs.agreement import holds_answer
+from evaluation.runs.answering import reply_to
+from evaluation.runs.queue import corpus_version
+from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
 from retrieval.ingest.folders import ingest_paths
-from retrieval.models import Collection, CollectionStatistics
+from retrieval.models import Collection
 from retrieval.models.collection import TextSearchConfiguration
 from retrieval.types import Passage, SearchFilters
 
@@ -31,7 +31,7 @@ DocumentName = Callable[[Passage], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JudgedReply:
     """What came of one question.
 
     ``quotes`` and ``passages`` say of each citation whether the quoted words, and the passage they stand in, hold a
@@ -55,13 +55,13 @@ class AnswerRun:
     """All outcomes on one set. A figure is None where there is nothing to take it of."""
 
     name: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[JudgedReply, ...]
 
     @property
     def generators(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outcome.generator for outcome in self.outcomes if outcome.generator))
 
-    def of(self, kind: Kind) -> list[Outcome]:
+    def of(self, kind: QuestionKind) -> list[JudgedReply]:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
@@ -71,7 +71,7 @@ class AnswerRun:
         questions; recall is over all answerable questions, and one that is refused, or answered without citing the
         right words, counts 0.
         """
-        answerable = self.of(Kind.ANSWERABLE)
+        answerable = self.of(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
         cited = [outcome for outcome in answered if outcome.quotes]
         figures: dict[str, Interval | None] = {
@@ -85,7 +85,7 @@ class AnswerRun:
             "citation_recall_passage": _mean([any(outcome.passages) for outcome in answerable]),
         }
         wrongly = [outcome.refused for outcome in answerable]
-        for kind in (Kind.OFF_TOPIC, Kind.ADVERSARIAL):
+        for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
             rightly = [outcome.refused for outcome in self.of(kind)]
             figures[f"refusal_recall_{kind}"] = _mean(rightly)
             figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
@@ -98,11 +98,7 @@ class AnswerRun:
             "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],
             "refusal": [outcome.last_ms for outcome in self.outcomes if outcome.refused],
         }
-        return {
-            name: Percentiles(metrics.percentile(values, 50), metrics.percentile(values, 95))
-            for name, values in samples.items()
-            if values
-        }
+        return {name: percentiles(values) for name, values in samples.items() if values}
 
 
 def document_name_in(file: QuestionFile) -> DocumentName:
@@ -142,7 +138,7 @@ def run(
 
 async def _ask_all(
     name: str, questions: Sequence[Question], filters: SearchFilters, document_name: DocumentName, report: Report
-) -> list[Outcome]:
+) -> list[JudgedReply]:
     await _ask(questions[0], filters, document_name)  # loads the model and opens connections
     outcomes = []
     for number, question in enumerate(questions):
@@ -151,22 +147,11 @@ async def _ask_all(
     return outcomes
 
 
-async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> Outcome:
-    started = time.perf_counter()
-    searched: Searched | None = None
-    completed: Completed | None = None
-    first_ms: float | None = None
-    async for event in answer(question.text, filters):
-        match event:
-            case Searched():
-                searched = event
-            case AnswerToken() if first_ms is None:
-                first_ms = (time.perf_counter() - started) * 1000
-            case Completed():
-                completed = event
-            case Failed():
-                raise UntrustworthyRun(f"{question.text!r} was not answered: {event.message}")
-    last_ms = (time.perf_counter() - started) * 1000
+async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> JudgedReply:
+    reply = await reply_to(question.text, filters)
+    searched, completed = reply.searched, reply.end
+    if isinstance(completed, Failed):
+        raise UntrustworthyRun(f"{question.text!r} was not answered: {completed.message}")
     if completed is None:
         raise UntrustworthyRun(f"The answer to {question.text!r} broke off.")
     if searched is not None and searched.trace.degraded:
@@ -177,7 +162,7 @@ async def _ask(question: Question, filters: SearchFilters, document_name: Docume
     # A question that is turned away unsearched has no sources.
     sources = searched.sources if searched is not None else ()
     cited = completed.citations
-    return Outcome(
+    return JudgedReply(
         question=question,
         refused=completed.refused,
         generator=completed.generator,
@@ -186,8 +171,8 @@ async def _ask(question: Question, filters: SearchFilters, document_name: Docume
         documents=tuple(document_name(citation.passage) in question.documents for citation in cited),
         in_sources=any(holds_answer(source.block.content, question.answers) for source in sources),
         confidence=searched.confidence if searched is not None else None,
-        first_ms=first_ms,
-        last_ms=last_ms,
+        first_ms=reply.first_ms,
+        last_ms=reply.last_ms,
     )
 
 
@@ -213,13 +198,12 @@ def _slug_prefix(name: str) -> str:
     return f"{slugify(name)}-questions-"
 
 
-def _versions(collections: Sequence[Collection]) -> dict[int, int]:
-    rows = CollectionStatistics.objects.filter(pk__in=[collection.pk for collection in collections])
-    return dict(rows.values_list("pk", "version"))
+def _versions(collections: Sequence[Collection]) -> list[int]:
+    return [corpus_version(collection.pk) for collection in collections]
 
 
 def _mean(values: Sequence[float]) -> Interval | None:
-    return metrics.mean_interval(values) if values else None
+    return mean_interval(values) if values else None
 
 
 def _share(flags: Sequence[bool]) -> float:

@@ -16,15 +16,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.beir import QUERIES, TestSet, read_test_set
+from bench.beir import TestSet, read_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets.beir_files import QUERIES
 
 UNANSWERABLE = "unanswerable.jsonl"
 
 Element = TypeVar("Element")
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """Whether the documents answer a question, and if not, how it comes that it was asked."""
 
     ANSWERABLE = "answerable"
@@ -42,7 +43,7 @@ class Question:
     """
 
     text: str
-    kind: Kind
+    kind: QuestionKind
     answers: tuple[str, ...] = ()
     documents: frozenset[str] = frozenset()
 
@@ -71,9 +72,9 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     Raises: UnreadableTestSet, also for a set that says of no question what its answer is.
     """
     test_set = read_test_set(folder)
-    known = {str(row.get("_id")): _answers(where, row) for where, row in _rows(folder / QUERIES)}
+    known = {str(row.get("_id")): _answers(where, row) for where, row in read_objects(folder / QUERIES)}
     answerable = tuple(
-        Question(query.text, Kind.ANSWERABLE, known[query.id], _relevant(query.grades))
+        Question(query.text, QuestionKind.ANSWERABLE, known[query.id], _relevant(query.grades))
         for query in test_set.queries
         if known[query.id]
     )
@@ -81,8 +82,8 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
     unanswerable = folder / UNANSWERABLE
     adversarial = tuple(
-        Question(_string(where, row, "text"), Kind.ADVERSARIAL)
-        for where, row in (_rows(unanswerable) if unanswerable.is_file() else ())
+        Question(_string(where, row, "text"), QuestionKind.ADVERSARIAL)
+        for where, row in (read_objects(unanswerable) if unanswerable.is_file() else ())
     )
     return test_set, answerable + adversarial
 
@@ -107,11 +108,11 @@ def read_question_file(path: Path) -> QuestionFile:
         languages.setdefault(_string(where, row, "collection"), _string(where, row, "language"))
         documents = frozenset({_string(where, row, "document")})
         answers = (_string(where, row, "answer"),)
-        questions.append(Question(_string(where, row, "question"), Kind.ANSWERABLE, answers, documents))
+        questions.append(Question(_string(where, row, "question"), QuestionKind.ANSWERABLE, answers, documents))
     if not questions:
         raise UnreadableTestSet(f'{path} holds no "questions".')
     for where, row in _listed(path, content, "unanswerable"):
-        kind = Kind.OFF_TOPIC if row.get("kind") == Kind.OFF_TOPIC else Kind.ADVERSARIAL
+        kind = QuestionKind.OFF_TOPIC if row.get("kind") == QuestionKind.OFF_TOPIC else QuestionKind.ADVERSARIAL
         questions.append(Question(_string(where, row, "question"), kind))
     collections = tuple(
         CollectionFolder(slug, path.parent / slug, language) for slug, language in sorted(languages.items())
@@ -126,7 +127,7 @@ def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...
     """The questions of other sets, at most ``limit`` in all, of each set about as many."""
     share = None if limit is None else -(-limit // max(1, len(sets)))
     taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
-    return tuple(Question(text, Kind.OFF_TOPIC) for text in taken[:limit])
+    return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])
 
 
 def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
@@ -141,27 +142,6 @@ def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
 
 def _relevant(grades: Mapping[str, int]) -> frozenset[str]:
     return frozenset(document for document, grade in grades.items() if grade > 0)
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Where each line stands and the JSON object on it."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise UnreadableTestSet(f"{where}, is not a JSON object.")
-        yield where, row
 
 
 def _listed(path: Path, content: object, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

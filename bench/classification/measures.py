@@ -6,14 +6,14 @@ the split "tuning" only; a figure counts when it comes from "held-out".
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.beir import read_objects
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.metrics import Interval, mean_interval
+from evaluation.statistics.intervals import Interval, mean_interval
 from retrieval.types import Classification, QueryClass
 
 SHIPPED = Path(__file__).with_name("query_classes.jsonl")
@@ -70,21 +70,13 @@ def read_labelled_questions(path: Path) -> tuple[LabelledQuestion, ...]:
     Raises: UnreadableTestSet for a file that is absent, empty or not UTF-8, and for a line that is not what it should
     be or repeats an earlier question of its language, naming the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
     questions: dict[tuple[str, str], LabelledQuestion] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        question = _labelled_question(f"{path}, line {number}", line)
+    for where, row in read_objects(path):
+        question = _labelled_question(where, row)
         key = (question.language, question.text.casefold())
         if key in questions:
             # The same question in both halves would be tuned on and tested with.
-            raise UnreadableTestSet(f"{path}, line {number}: the question {question.text!r} is there a second time.")
+            raise UnreadableTestSet(f"{where}: the question {question.text!r} is there a second time.")
         questions[key] = question
     if not questions:
         raise UnreadableTestSet(f"{path} holds no question.")
@@ -120,13 +112,7 @@ def groups(classified: Sequence[ClassifiedQuestion]) -> dict[str, tuple[Classifi
     return {name: members for name, members in found.items() if members}
 
 
-def _labelled_question(where: str, line: str) -> LabelledQuestion:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
-    if not isinstance(row, dict):
-        raise UnreadableTestSet(f"{where}, is not a JSON object.")
+def _labelled_question(where: str, row: Mapping[str, object]) -> LabelledQuestion:
     text = row.get("question")
     if not isinstance(text, str) or not text.strip():
         raise UnreadableTestSet(f'{where}, has no "question", or an empty one.')

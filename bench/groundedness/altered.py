@@ -8,7 +8,6 @@ statements.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +16,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.beir import QUERIES, read_test_set
-from bench.groundedness.labelled import Report
+from bench.beir import read_objects, read_test_set
+from bench.reporting import Report
+from bench.statistics import auroc
 from chat.grounding.passages import cut_passage
 from chat.grounding.support import Statement, SupportScorer
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.metrics import auroc
+from evaluation.sets.beir_files import QUERIES
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -176,7 +176,6 @@ def _sentences(text: str) -> list[str]:
 
 
 def _answers(path: Path) -> Mapping[str, str]:
-    """The first answer of each query that has one; the file was read before, so that its lines are JSON objects."""
-    rows = (json.loads(line) for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip())
-    given = ((str(row["_id"]), row.get("answers")) for row in rows)
+    """The first answer of each query that has one."""
+    given = ((str(row["_id"]), row.get("answers")) for _where, row in read_objects(path))
     return {query: str(answers[0]) for query, answers in given if isinstance(answers, list) and answers}

@@ -7,17 +7,18 @@ question share. RAGTruth's responses have this form.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench.beir import read_objects
 from bench.groundedness.logistic import fit
+from bench.reporting import Report
 from chat.grounding.citations import cited_sentences
 from chat.grounding.passages import EvidencePassage, cut_passage
 from chat.grounding.support import (
@@ -41,8 +42,6 @@ LEAST_OVERLAP = 3
 
 _WORD = re.compile(r"\w+")
 _NOTHING_AGAINST = Features(0.0, 0.0, 0.0, 0, 0, False)
-
-Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +101,13 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     Raises: UnreadableTestSet for a file that is absent or not UTF-8, for a line that is not what it should be, naming
     it, and for a file without both a good answer and a bad one.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableTestSet(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error.strerror}.") from error
-    answers = tuple(
-        _labelled_answer(f"{path}, line {number}", str(number), line)
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    )
+    answers = tuple(_labelled_answer(where, row) for where, row in read_objects(path))
     if len({answer.hallucinated for answer in answers}) < 2:
         raise UnreadableTestSet(f"{path} needs an answer that is hallucinated and one that is not.")
     return answers
 
 
-def _labelled_answer(where: str, number: str, line: str) -> LabelledAnswer:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
-    if not isinstance(row, dict):
-        raise UnreadableTestSet(f"{where}, is not a JSON object.")
+def _labelled_answer(where: str, row: Mapping[str, Any]) -> LabelledAnswer:
     passages, text, hallucinated = row.get("passages"), row.get("answer"), row.get("hallucinated")
     if not isinstance(passages, list) or not passages or not all(isinstance(each, str) for each in passages):
         raise UnreadableTestSet(f'{where}: "passages" is not a list of strings.')
@@ -132,7 +115,7 @@ def _labelled_answer(where: str, number: str, line: str) -> LabelledAnswer:
         raise UnreadableTestSet(f'{where}: "answer" is not a string, or an empty one.')
     if not isinstance(hallucinated, bool):
         raise UnreadableTestSet(f'{where}: "hallucinated" is neither true nor false.')
-    identifier = str(row.get("_id", number))
+    identifier = str(row.get("_id", where.rpartition(" ")[2]))
     return LabelledAnswer(
         id=identifier,
         source=str(row.get("source_id", identifier)),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from evaluation.exceptions import UnreadableTestSet
+from bench.beir import read_objects
 
 SENTENCES = Path(__file__).parent / "injected_sentences.jsonl"
 
 
-class Place(Protocol):
+class TextSpan(Protocol):
     """A sentence that was found, ``text[start:end]``."""
 
     @property
@@ -23,7 +22,7 @@ class Place(Protocol):
     def end(self) -> int: ...
 
 
-Find = Callable[[str], Sequence[Place]]
+Find = Callable[[str], Sequence[TextSpan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class InjectedSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InjectionRecall:
     """Of ``contexts`` passages with an instruction in them, in how many it was found; by kind, (found, contexts)."""
 
     contexts: int
@@ -55,20 +54,13 @@ class Flagged:
 
 def read_sentences(path: Path = SENTENCES) -> list[InjectedSentence]:
     """The sentences of a file of JSON lines with `text`, `kind` and `split`. Raises: UnreadableTestSet."""
-    try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return [InjectedSentence(row["text"], row["kind"], row["split"]) for row in rows]
-    except (OSError, ValueError, KeyError) as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error}.") from error
+    return [InjectedSentence(row["text"], row["kind"], row["split"]) for _where, row in read_objects(path)]
 
 
 def read_passages(path: Path) -> list[str]:
     """The texts of a corpus of JSON lines, those without words aside. Raises: UnreadableTestSet."""
-    try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
-        return [text for row in rows if (text := str(row.get("text") or row.get("content") or "").strip())]
-    except (OSError, ValueError, AttributeError) as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error}.") from error
+    rows = (row for _where, row in read_objects(path))
+    return [text for row in rows if (text := str(row.get("text") or row.get("content") or "").strip())]
 
 
 def contexts(sentences: Iterable[InjectedSentence], passages: Sequence[str]) -> Iterator[tuple[InjectedSentence, str]]:
@@ -87,7 +79,7 @@ def contexts(sentences: Iterable[InjectedSentence], passages: Sequence[str]) -> 
             yield sentence, f"{passage[:at]} {sentence.text} {passage[at:]}".strip()
 
 
-def measure_found(made: Iterable[tuple[InjectedSentence, str]], find: Find) -> Found:
+def measure_found(made: Iterable[tuple[InjectedSentence, str]], find: Find) -> InjectionRecall:
     """In how many passages a found sentence overlaps the one that was put in."""
     total = found = 0
     by_kind: dict[str, tuple[int, int]] = {}
@@ -97,7 +89,7 @@ def measure_found(made: Iterable[tuple[InjectedSentence, str]], find: Find) -> F
         total, found = total + 1, found + hit
         kind_found, kind_total = by_kind.get(sentence.kind, (0, 0))
         by_kind[sentence.kind] = (kind_found + hit, kind_total + 1)
-    return Found(total, found, by_kind)
+    return InjectionRecall(total, found, by_kind)
 
 
 def measure_flagged(passages: Iterable[str], find: Find) -> Flagged:
@@ -109,14 +101,3 @@ def measure_flagged(passages: Iterable[str], find: Find) -> Flagged:
         total, flagged = total + 1, flagged + bool(places)
         sentences += [passage[place.start : place.end] for place in places]
     return Flagged(total, flagged, tuple(sentences))
-
-
-def interval(hits: int, total: int) -> tuple[float, float]:
-    """The share's 95 % interval (Wilson); (0, 1) of nothing."""
-    if not total:
-        return 0.0, 1.0
-    z = 1.96
-    share = hits / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * ((share * (1 - share) / total + z * z / (4 * total * total)) ** 0.5) / (1 + z * z / total)
-    return max(0.0, middle - half), min(1.0, middle + half)

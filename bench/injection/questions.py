@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.beir import read_objects
 from evaluation.exceptions import UnreadableTestSet
 
 
@@ -46,19 +46,11 @@ def read_texts(path: Path) -> tuple[LabelledText, ...]:
     `label` is 1 for an attempt and 0 for a question; a file without labels holds questions, as those of test sets do.
     Raises: UnreadableTestSet, naming the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableTestSet(f"{path} cannot be read: {error}.") from error
     texts = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            text = row.get("text") or row["question"]
-        except (ValueError, AttributeError, KeyError) as error:
-            raise UnreadableTestSet(f'{path}, line {number}: expected a JSON object with "text".') from error
+    for where, row in read_objects(path):
+        text = row.get("text") or row.get("question")
+        if text is None:
+            raise UnreadableTestSet(f'{where}: expected a JSON object with "text".')
         texts.append(LabelledText(str(text), row.get("label") == 1))
     if not texts:
         raise UnreadableTestSet(f"{path} holds no text.")

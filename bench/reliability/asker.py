@@ -12,7 +12,7 @@ REFUSALS = (429, 503)
 
 
 @dataclass(slots=True)
-class Outcome:
+class AskOutcome:
     """``status`` is 0 when the line broke, ``error`` says why there is no answer; times are in seconds."""
 
     status: int = 0
@@ -31,18 +31,20 @@ class Outcome:
         return self.status in REFUSALS
 
 
-async def ask(port: int, question: str, *, stream: bool, limit_seconds: float) -> Outcome:
+async def ask(port: int, question: str, *, stream: bool, limit_seconds: float) -> AskOutcome:
     """What became of a question; it is given up after ``limit_seconds``."""
     body = json.dumps({"question": question, "stream": stream, "anew": True}).encode()
     return await _exchange(port, "POST", "/api/v1/ask/", body, stream=stream, limit_seconds=limit_seconds)
 
 
-async def get(port: int, path: str, *, limit_seconds: float) -> Outcome:
+async def get(port: int, path: str, *, limit_seconds: float) -> AskOutcome:
     return await _exchange(port, "GET", path, b"", stream=False, limit_seconds=limit_seconds)
 
 
-async def _exchange(port: int, method: str, path: str, body: bytes, *, stream: bool, limit_seconds: float) -> Outcome:
-    outcome = Outcome()
+async def _exchange(
+    port: int, method: str, path: str, body: bytes, *, stream: bool, limit_seconds: float
+) -> AskOutcome:
+    outcome = AskOutcome()
     started = time.monotonic()
     writer: asyncio.StreamWriter | None = None
     try:
@@ -71,7 +73,7 @@ async def _exchange(port: int, method: str, path: str, body: bytes, *, stream: b
     return outcome
 
 
-async def _read_head(reader: asyncio.StreamReader, outcome: Outcome) -> None:
+async def _read_head(reader: asyncio.StreamReader, outcome: AskOutcome) -> None:
     first = (await reader.readline()).split()
     if len(first) < 2:
         raise ValueError("The line was closed without an answer.")
@@ -84,7 +86,7 @@ async def _read_head(reader: asyncio.StreamReader, outcome: Outcome) -> None:
         outcome.error = f"status {outcome.status}"
 
 
-async def _read_events(reader: asyncio.StreamReader, outcome: Outcome, started: float) -> None:
+async def _read_events(reader: asyncio.StreamReader, outcome: AskOutcome, started: float) -> None:
     """Until `completed` or `failed`; the first event is the first that tells the reader something."""
     while line := await reader.readline():
         name = line.strip().removeprefix(b"event:").strip() if line.startswith(b"event:") else b""

@@ -16,7 +16,8 @@ from psycopg import connect
 
 from bench.reliability.load_questions import distinct_questions
 from bench.reliability.running_site import RunningSite, running_site
-from bench.reliability.tables import percentile, progress, seconds, table
+from bench.reliability.tables import percentile, progress, seconds
+from bench.reporting import table
 
 # The first answers load models and fill caches; they are not among what is compared.
 WARM_UP_SHARE = 0.2
@@ -27,7 +28,7 @@ ROLES = ("web", "worker", "worker child", "scheduler", "serve", "postgres")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProcessSample:
     """A moment of all the processes in a role, after so many answers."""
 
     answers: int
@@ -54,7 +55,7 @@ class Growth:
         return self.last_mib - self.first_mib <= max(MOST_GROWTH_MIB, MOST_GROWTH_SHARE * self.first_mib)
 
 
-def sample(site: RunningSite, role: str, answers: int) -> Sample | None:
+def sample(site: RunningSite, role: str, answers: int) -> ProcessSample | None:
     """None while there is no process in the role. Of PostgreSQL's processes, what they do not share is counted."""
     rss, files, threads, found = 0.0, 0, 0, 0
     for process in _with_servers(site, role):
@@ -66,7 +67,7 @@ def sample(site: RunningSite, role: str, answers: int) -> Sample | None:
             found += 1
         except psutil.Error:
             continue
-    return Sample(answers, rss, files, threads) if found else None
+    return ProcessSample(answers, rss, files, threads) if found else None
 
 
 def _with_servers(site: RunningSite, role: str) -> list[psutil.Process]:
@@ -74,7 +75,7 @@ def _with_servers(site: RunningSite, role: str) -> list[psutil.Process]:
     return found + [child for process in found for child in process.children()] if role == "postgres" else found
 
 
-def growth(role: str, samples: list[Sample], answers: int) -> Growth:
+def growth(role: str, samples: list[ProcessSample], answers: int) -> Growth:
     compared = [each for each in samples if each.answers >= answers * WARM_UP_SHARE] or samples
     quarter = max(1, len(compared) // 4)
     first, last = compared[:quarter], compared[-quarter:]
@@ -102,7 +103,7 @@ def endure(
     site: RunningSite, answers: int, seconds_limit: float
 ) -> tuple[list[Growth], list[float], list[int], Counter[str]]:
     """The growth of each role, the seconds of each answer, the database's connections, and what went wrong."""
-    samples: dict[str, list[Sample]] = defaultdict(list)
+    samples: dict[str, list[ProcessSample]] = defaultdict(list)
     times: list[float] = []
     connections: list[int] = []
     errors: Counter[str] = Counter()

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from bench.reliability.running_site import SiteFailed, running_site
-from bench.reliability.tables import table
+from bench.reporting import table
 
 LONGEST_SECONDS = 1800.0
 _GENERATED = re.compile(r"(\d+) generated")

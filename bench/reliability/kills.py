@@ -19,10 +19,11 @@ import psutil
 import psycopg
 
 from bench.reliability.running_site import RunningSite, SiteFailed, running_site
-from bench.reliability.tables import percentile, progress, seconds, table
+from bench.reliability.tables import percentile, progress, seconds
+from bench.reporting import table
 
 if TYPE_CHECKING:
-    from bench.reliability.load import Load
+    from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
 # How often each is chosen: what is back within seconds more often than what stops everything for a minute.
@@ -149,7 +150,7 @@ def _started_after(process: psutil.Process, moment: float) -> bool:
         return False
 
 
-def run(site: RunningSite, load: Load, kills: int, random: Random, seconds_limit: float) -> Result:
+def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_limit: float) -> Result:
     """Kill so often, or for so long."""
     result = Result()
     killer = Killer(site, random)
@@ -189,7 +190,7 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
     return site.is_ready()
 
 
-def checked(site: RunningSite, killer: Killer, load: Load) -> list[str] | None:
+def checked(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
     """What does not hold, when the database is there to be asked; None while the other embedder's vectors serve."""
     from django.db import Error
 
@@ -217,10 +218,10 @@ def main() -> None:
     given = parser.parse_args()
     with running_site(given.port) as site:
         from bench.reliability.invariants import files_left_behind, read_again, totals, violations
-        from bench.reliability.load import Load, open_work
+        from bench.reliability.load import SiteLoad, open_work
 
         key = site.manage("drf_create_token", "admin").communicate(timeout=120)[0].split()[2]
-        load = Load(site, key, given.seed)
+        load = SiteLoad(site, key, given.seed)
         load.start()
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()

@@ -55,7 +55,7 @@ def fresh_connection() -> Iterator[None]:
         connections.close_all()
 
 
-class Load:
+class SiteLoad:
     """Threads that work a site until :meth:`stop`."""
 
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
-from bench.reliability.asker import Outcome, ask, get
+from bench.reliability.asker import AskOutcome, ask, get
 from bench.reliability.load_questions import distinct_questions
 from bench.reliability.running_site import running_site
-from bench.reliability.tables import percentile, progress, seconds, table
+from bench.reliability.tables import percentile, progress, seconds
+from bench.reporting import table
 
 LONGEST_WAIT_SECONDS = 5.0
 PROBE_SECONDS = 0.5
@@ -32,9 +33,9 @@ class Level:
 
     askers: int
     streamed: bool
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[AskOutcome] = field(default_factory=list)
     elapsed_seconds: float = 0.0
-    probes: dict[str, list[Outcome]] = field(default_factory=lambda: {path: [] for path in PROBES})
+    probes: dict[str, list[AskOutcome]] = field(default_factory=lambda: {path: [] for path in PROBES})
 
 
 async def run_level(port: int, level: Level, each: int, limit_seconds: float, questions: Iterator[str]) -> None:
@@ -88,7 +89,7 @@ def _counts(level: Level) -> Counter[str]:
     return Counter(_kind(outcome) for outcome in level.outcomes)
 
 
-def _kind(outcome: Outcome) -> str:
+def _kind(outcome: AskOutcome) -> str:
     if outcome.answered:
         return "answered"
     if outcome.refused:

@@ -33,7 +33,7 @@ class SiteFailed(Exception):
     """The site did not do what the bench needs of it. For whoever runs the bench."""
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """``body`` is the JSON that came, or nothing."""
 
     status: int
@@ -123,13 +123,13 @@ class RunningSite:
     def is_alive(self) -> bool:
         return self.get("/healthz").status == 200
 
-    def get(self, path: str, seconds: float = 10.0, **headers: str) -> Reply:
+    def get(self, path: str, seconds: float = 10.0, **headers: str) -> HttpReply:
         return self._send("GET", path, seconds, headers=headers)
 
-    def post(self, path: str, body: Mapping[str, Any], seconds: float = 120.0, **headers: str) -> Reply:
+    def post(self, path: str, body: Mapping[str, Any], seconds: float = 120.0, **headers: str) -> HttpReply:
         return self._send("POST", path, seconds, json=dict(body), headers=headers)
 
-    def upload(self, collection: str, name: str, data: bytes, key: str, seconds: float = 60.0) -> Reply:
+    def upload(self, collection: str, name: str, data: bytes, key: str, seconds: float = 60.0) -> HttpReply:
         return self._send(
             "POST",
             "/api/v1/documents/",
@@ -139,15 +139,15 @@ class RunningSite:
             headers={"Authorization": f"Token {key}"},
         )
 
-    def _send(self, method: str, path: str, seconds: float, **options: Any) -> Reply:
+    def _send(self, method: str, path: str, seconds: float, **options: Any) -> HttpReply:
         """Status 0 when the line broke or nothing came in time."""
         try:
             response = httpx2.request(method, self.url + path, timeout=seconds, **options)
             is_json = response.headers.get("Content-Type", "").startswith("application/json")
             body = response.json() if is_json else None
         except (httpx2.HTTPError, json.JSONDecodeError):
-            return Reply(0, None, "")
-        return Reply(response.status_code, body, response.headers.get("Retry-After", ""))
+            return HttpReply(0, None, "")
+        return HttpReply(response.status_code, body, response.headers.get("Retry-After", ""))
 
     def manage(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

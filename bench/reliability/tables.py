@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+from evaluation.statistics import intervals
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """By the nearest rank; None of no values."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))]
+    """None of no values."""
+    return intervals.percentile(values, percent) if values else None
 
 
 def seconds(value: float | None) -> str:

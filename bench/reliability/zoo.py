@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.reliability.load_questions import distinct_questions
 from bench.reliability.running_site import RunningSite, running_site
-from bench.reliability.tables import percentile, seconds, table
+from bench.reliability.tables import percentile, seconds
+from bench.reporting import table
 from tests.support import bombs
 
 READY_WITHIN_SECONDS = 10.0

@@ -11,20 +11,18 @@ from django.contrib.auth import get_user_model
 from django.test import RequestFactory
 from django.urls import resolve, reverse
 
-from bench.corpora import Report
-from bench.ranking import Percentiles
+from bench.reporting import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
-from evaluation import metrics
 from evaluation.dashboard.activity import activity
+from evaluation.dashboard.gaps import unanswered
+from evaluation.dashboard.lists import AnswerSelection, documents_never_cited, low_scores
 from evaluation.dashboard.scope import scope
 from evaluation.dashboard.scores import distributions
-from evaluation.dashboard.unanswered import unanswered
-from evaluation.dashboard.unused import documents_never_cited
-from evaluation.dashboard.worst import Wanted, low_scores
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
 from evaluation.judgements import judgement_queue
+from evaluation.statistics.intervals import Percentiles, percentiles
 
 PAGES, PARTS, TASKS = "page", "part of the dashboard", "task"
 
@@ -38,10 +36,7 @@ class DashboardRun:
     milliseconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
     def percentiles(self) -> dict[tuple[str, str], Percentiles]:
-        return {
-            timed: Percentiles(metrics.percentile(taken, 50), metrics.percentile(taken, 95))
-            for timed, taken in self.milliseconds.items()
-        }
+        return {timed: percentiles(taken) for timed, taken in self.milliseconds.items()}
 
 
 def run(loaded: LoadedAnswers, rounds: int, report: Report) -> DashboardRun:
@@ -79,7 +74,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "what came of the questions": lambda: activity(long),
         "distributions of scores": lambda: distributions(long),
         "distributions of scores, one collection": lambda: distributions(of_collection),
-        "worst scores": lambda: list(low_scores(long, Wanted("groundedness"))[:5]),
+        "worst scores": lambda: list(low_scores(long, AnswerSelection("groundedness"))[:5]),
         "unanswered questions": lambda: unanswered(long),
         "documents never cited": lambda: documents_never_cited(long).count(),
         "report of the experiment": lambda: experiment_report(loaded.experiment),

@@ -1,4 +1,4 @@
-"""The synthetic corpus that searches are timed over, as a collection: made once, and again when its recipe changed."""
+"""The synthetic corpus that searches are timed over, as a collection: made again when its fingerprint changes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from itertools import cycle
 
 import numpy as np
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from bench.bulk import NewDocument, replace_documents
-from bench.corpora import Report
+from bench.corpora import settle
+from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
 from retrieval import conf
@@ -72,16 +73,16 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         },
     )
     embedder = active_embedder()
-    recipe = _recipe(corpus, collection, embedder)
-    if _is_loaded(collection, chunks, recipe, embedder):
+    index_fingerprint = _index_fingerprint(corpus, collection, embedder)
+    if _is_loaded(collection, chunks, index_fingerprint, embedder):
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     documents = corpus.documents()
     vectors = _vectors(corpus, documents, report)
-    new = _new_documents(documents, vectors, recipe)
+    new = _new_documents(documents, vectors, index_fingerprint)
     clear(collection)
     replace_documents(collection, new, embedder, lambda *at: report("writing", *at))
-    _settle()
+    settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 
 
@@ -99,10 +100,10 @@ def remove(collection: Collection) -> None:
     """Delete the collection, and have the indexes forget it."""
     clear(collection)
     collection.delete()
-    _settle()
+    settle()
 
 
-def _recipe(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder) -> str:
+def _index_fingerprint(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder) -> str:
     """Fingerprint of all that shapes what search reads of the corpus."""
     parts = (
         LOADING_VERSION,
@@ -118,13 +119,17 @@ def _recipe(corpus: SyntheticCorpus, collection: Collection, embedder: Embedder)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _is_loaded(collection: Collection, chunks: int, recipe: str, embedder: Embedder) -> bool:
+def _is_loaded(collection: Collection, chunks: int, index_fingerprint: str, embedder: Embedder) -> bool:
     """Whether the collection holds exactly this corpus, and nothing else."""
-    recipes = set(DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True))
+    fingerprints = set(DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True))
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
-    return recipes == {recipe} and statistics is not None and chunks == statistics.chunks == stored == vectors
+    return (
+        fingerprints == {index_fingerprint}
+        and statistics is not None
+        and chunks == statistics.chunks == stored == vectors
+    )
 
 
 def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], report: Report) -> Vectors:
@@ -135,7 +140,9 @@ def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], re
     return corpus.draw_vectors([passage.topic for document in documents for passage in document.passages], embedded)
 
 
-def _new_documents(documents: Sequence[SyntheticDocument], vectors: Vectors, recipe: str) -> list[NewDocument]:
+def _new_documents(
+    documents: Sequence[SyntheticDocument], vectors: Vectors, index_fingerprint: str
+) -> list[NewDocument]:
     new = []
     drawn = zip(vectors, cycle(_token_signs()))
     for number, document in enumerate(documents):
@@ -165,7 +172,7 @@ def _new_documents(documents: Sequence[SyntheticDocument], vectors: Vectors, rec
                 language="en",
                 text=text,
                 content_hash=hashlib.sha256(text.encode()).hexdigest(),
-                recipe=recipe,
+                index_fingerprint=index_fingerprint,
                 chunks=tuple(chunks),
             )
         )
@@ -182,11 +189,3 @@ def _token_signs() -> Sequence[bytes | None]:
         return [None]
     random = np.random.default_rng(SEED)
     return [random.bytes(TELLING_TOKENS * embedder.dimension // 8) for _ in range(64)]
-
-
-def _settle() -> None:
-    """Have PostgreSQL do now what it would do within minutes, so that it does not do it while searches are timed."""
-    with connection.cursor() as cursor:
-        for model in (*TABLES, Document):
-            vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
-            cursor.execute(f"{vacuum} {model._meta.db_table}")

@@ -15,20 +15,18 @@ from django.conf import settings
 from django.db import connection
 from pgvector import HalfVector
 
-from bench.corpora import Report
-from bench.ranking import Percentiles
+from bench.reporting import Report
 from bench.speed.search_corpus import TABLES, LoadedCorpus
-from evaluation import metrics
 from evaluation.exceptions import UntrustworthyRun
+from evaluation.runs.measurement import search_errors
+from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query, forget_queries
 from retrieval.dense.index import exact_distance
 from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.models import (
-    ChunkEmbedding,
-)
+from retrieval.models import ChunkEmbedding
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
@@ -61,12 +59,7 @@ class BenchmarkRun:
     def stages(self) -> dict[str, Percentiles]:
         """Of each stage that ran."""
         names = [*ALONE, *(stage for stage in self.milliseconds if stage not in ALONE)]
-        return {
-            stage: Percentiles(
-                metrics.percentile(self.milliseconds[stage], 50), metrics.percentile(self.milliseconds[stage], 95)
-            )
-            for stage in names
-        }
+        return {stage: percentiles(self.milliseconds[stage]) for stage in names}
 
     def ratio(self, numerator: str, denominator: str) -> float:
         """How many times as long one stage takes as another, by their medians."""
@@ -162,10 +155,7 @@ def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int)
 def _search(question: str, filters: SearchFilters) -> SearchResult:
     result = search(question, filters)
     if result.trace.degraded:
-        errors = [retriever.error for retriever in result.trace.retrievers] + [
-            result.trace.rerank.error if result.trace.rerank else ""
-        ]
-        raise UntrustworthyRun(f"A part of the search did not answer: {'; '.join(filter(None, errors))}")
+        raise UntrustworthyRun(f"A part of the search did not answer: {search_errors(result.trace)}")
     return result
 
 

@@ -23,6 +23,7 @@ from bench.speed.slow_model import SlowModel, slow_model
 from bench.speed.stream_readers import Reading, read_all
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, Document
 
@@ -34,7 +35,7 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class StreamLoad:
     """A moment of the web process: its resident memory, its database connections, and the processor time it has taken
     since it began, which other work on the machine does not change."""
 
@@ -50,12 +51,12 @@ class StreamRun:
 
     streams: int
     readings: Sequence[Reading]
-    before: Load
-    peak: Load
-    after: Load
+    before: StreamLoad
+    peak: StreamLoad
+    after: StreamLoad
     vanished: Sequence[Reading]
     stopped_seconds: float
-    settled: Load
+    settled: StreamLoad
     statuses: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -67,10 +68,11 @@ class StreamRun:
         """Processor time of the web process for one stream, from the question to its end."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
-    def seconds(self, name: str) -> list[float]:
-        """All readings of one moment, those that never came left out."""
-        values = (getattr(reading, f"{name}_seconds") for reading in self.readings)
-        return [value for value in values if value is not None]
+    def percentiles(self, moment: str) -> Percentiles | None:
+        """Seconds to one moment of the readings that it came in; None when it came in none."""
+        values = (getattr(reading, f"{moment}_seconds") for reading in self.readings)
+        known = [value for value in values if value is not None]
+        return percentiles(known) if known else None
 
 
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float) -> StreamRun:
@@ -136,7 +138,7 @@ class _Watch:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._stop = threading.Event()
-        self._loads: list[Load] = []
+        self._loads: list[StreamLoad] = []
         self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
 
     def __enter__(self) -> _Watch:
@@ -147,7 +149,7 @@ class _Watch:
         self._stop.set()
         self._thread.join()
 
-    def now(self) -> Load:
+    def now(self) -> StreamLoad:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity "
@@ -155,12 +157,14 @@ class _Watch:
                 "AND application_name = %s",
                 [SLUG],
             )
-            return Load(_rss_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
+            return StreamLoad(_rss_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
 
-    def peak(self) -> Load:
+    def peak(self) -> StreamLoad:
         """The most that was seen of each."""
         loads = [*self._loads, self.now()]
-        return Load(max(load.rss_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds)
+        return StreamLoad(
+            max(load.rss_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds
+        )
 
     def _look(self) -> None:
         try:

@@ -17,12 +17,12 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from bench.corpora import Report
+from bench.reporting import Report
 from bench.speed.synthetic_answer_rows import SLUG, copy, remove, settle
 from chat.models import Answer, Citation, Conversation, Feedback
 from evaluation.exceptions import EvaluationError
 from evaluation.experiments.assignment import Arm, pseudonym
-from evaluation.experiments.choice import arm_of
+from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment, Exposure, Judgement, Score
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.ranking.profile import to_json

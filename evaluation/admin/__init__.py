@@ -1,5 +1,4 @@
 from evaluation.admin import (  # noqa: F401  (they register themselves)
-    answers,
     dashboard,
     experiments,
     gates,
@@ -7,5 +6,4 @@ from evaluation.admin import (  # noqa: F401  (they register themselves)
     questions,
     runs,
     sets,
-    usage,
 )

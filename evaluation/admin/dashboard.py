@@ -1,30 +1,41 @@
-"""The admin's dashboard: how answers fare, which are bad, and what the documents lack."""
+"""The admin's dashboard: figures of the answers, the worst answers, and what the documents lack."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 
-from evaluation.admin.dashboard_charts import day_charts, score_chart
-from evaluation.admin.dashboard_rows import answer_rows, heading, kinds, make_case_address, score_rows, tiles
+from evaluation.admin.base import PageAdmin
+from evaluation.admin.dashboard_figures import (
+    answer_rows,
+    day_charts,
+    heading,
+    kinds,
+    make_case_address,
+    score_chart,
+    score_rows,
+    tiles,
+)
 from evaluation.dashboard.activity import activity
-from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
+from evaluation.dashboard.lists import (
+    UNHELPFUL,
+    AnswerSelection,
+    documents_never_cited,
+    low_scores,
+    rated_answers,
+    selection_of,
+)
 from evaluation.dashboard.scope import PERIODS, Scope, scope_of
 from evaluation.dashboard.scores import distributions
-from evaluation.dashboard.unanswered import MOST_QUESTIONS
-from evaluation.dashboard.unused import documents_never_cited
-from evaluation.dashboard.worst import UNHELPFUL, Wanted, low_scores, rated_answers, wanted_of
 from evaluation.models import Dashboard
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.models import Collection
@@ -36,8 +47,8 @@ DOCUMENTS_PER_PAGE = 100
 
 
 @admin.register(Dashboard)
-class DashboardAdmin(ReadOnlyAdmin):
-    """Pages of figures, for whoever may see answers."""
+class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
+    """Pages of figures for users who may view answers."""
 
     class Media:
         css = {"all": ["retrieval/admin.css", "evaluation/charts.css", "evaluation/dashboard.css"]}
@@ -50,29 +61,22 @@ class DashboardAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Instead of the pages of a model, which has no rows of its own here."""
-
-        def page(route: str, view: Callable[..., HttpResponse], name: str) -> URLPattern:
-            @wraps(view)
-            def guarded(request: HttpRequest) -> HttpResponse:
-                if not self.has_view_permission(request):
-                    raise PermissionDenied
-                return view(request)
-
-            shown = self.admin_site.admin_view(never_cache(guarded))
-            return path(route, shown, name=f"evaluation_dashboard_{name}")
-
+        pages = {"": "changelist", "answers/": "answers", "gaps/": "gaps", "documents/": "documents"}
+        allowed = permission_required("chat.view_answer", raise_exception=True)
         return [
-            page("", self.changelist_view, "changelist"),
-            page("answers/", self.answers_view, "answers"),
-            page("gaps/", self.gaps_view, "gaps"),
-            page("documents/", self.documents_view, "documents"),
+            path(
+                route,
+                self.admin_site.admin_view(allowed(getattr(self, f"{name}_view"))),
+                name=f"evaluation_dashboard_{name}",
+            )
+            for route, name in pages.items()
         ]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         scope = scope_of(request.GET)
         days, total = activity(scope)
         scores = distributions(scope)
-        ungrounded = low_scores(scope, Wanted("groundedness"))
+        ungrounded = low_scores(scope, AnswerSelection("groundedness"))
         never_cited = documents_never_cited(scope)
         found_gaps = find_gaps(scope, patiently=False)
         context = {
@@ -108,14 +112,14 @@ class DashboardAdmin(ReadOnlyAdmin):
         return self._page(request, "dashboard", _("Dashboard"), scope, context)
 
     def answers_view(self, request: HttpRequest) -> HttpResponse:
-        """Bad answers of one kind, each with all that leads to mending it."""
-        scope, wanted = scope_of(request.GET), wanted_of(request.GET)
-        found: Any = low_scores(scope, wanted) if wanted.is_metric else rated_answers(scope, wanted.kind)
+        """Bad answers of one kind, each with links to what can be corrected."""
+        scope, selection = scope_of(request.GET), selection_of(request.GET)
+        found: Any = low_scores(scope, selection) if selection.is_metric else rated_answers(scope, selection.kind)
         page = Paginator(found, ROWS_PER_PAGE).get_page(request.GET.get("p"))
-        rows = score_rows(list(page)) if wanted.is_metric else answer_rows(list(page))
+        rows = score_rows(list(page)) if selection.is_metric else answer_rows(list(page))
         kept = {name: request.GET[name] for name in ("kind", "judge", "low", "high") if name in request.GET}
-        context = {"rows": rows, "page": page, "kinds": kinds(scope, wanted), "kept": kept}
-        return self._page(request, "dashboard_answers", heading(wanted), scope, context)
+        context = {"rows": rows, "page": page, "kinds": kinds(scope, selection), "kept": kept}
+        return self._page(request, "dashboard_answers", heading(selection), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
         scope = scope_of(request.GET)
@@ -133,10 +137,6 @@ class DashboardAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, template: str, title: str, scope: Scope, context: dict[str, Any]
     ) -> HttpResponse:
         shared = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "opts": self.opts,
-            "media": self.media,
             "scope": scope,
             "periods": PERIODS,
             "collections": Collection.objects.in_service(),
@@ -145,4 +145,4 @@ class DashboardAdmin(ReadOnlyAdmin):
             "make_case_address": make_case_address(request.user),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),
         }
-        return TemplateResponse(request, f"admin/evaluation/{template}.html", {**shared, **context})
+        return self.render_page(request, template, title, {**shared, **context})

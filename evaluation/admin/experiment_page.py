@@ -1,4 +1,4 @@
-"""What the page of an experiment shows, as its template wants it."""
+"""What the page of an experiment shows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
+from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
 from evaluation.experiments import lifecycle, measures, outcomes
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.lifecycle import ExperimentRefused
-from evaluation.experiments.report import Comparison, Report, Verdict, report, sentence
+from evaluation.experiments.report import ArmComparison, ExperimentVerdict, Report, report, sentence
 from evaluation.experiments.statistics.balance import ALPHA
 from evaluation.experiments.statistics.planning import Plan
 from evaluation.experiments.statistics.samples import ArmSummary
@@ -27,12 +27,12 @@ MOST_POINTS = 40
 FEWEST_POINTS = 5
 # Of a verdict, in the admin's colours, which are named for what happens to documents.
 _COLOURS = {
-    Verdict.WAITING: "processing",
-    Verdict.TREATMENT: "ready",
-    Verdict.CONTROL: "ready",
-    Verdict.NO_DIFFERENCE: "pending",
-    Verdict.STOPPED_EARLY: "stopped",
-    Verdict.UNSOUND: "failed",
+    ExperimentVerdict.WAITING: "processing",
+    ExperimentVerdict.TREATMENT: "ready",
+    ExperimentVerdict.CONTROL: "ready",
+    ExperimentVerdict.NO_DIFFERENCE: "pending",
+    ExperimentVerdict.STOPPED_EARLY: "stopped",
+    ExperimentVerdict.UNSOUND: "failed",
 }
 
 
@@ -49,7 +49,7 @@ class MetricRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StartedPage:
+class StartedExperimentPage:
     report: Report
     sentence: str
     colour: str
@@ -72,7 +72,7 @@ class PresentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftPage:
+class ExperimentDraftPage:
     """``problem`` says why the experiment cannot start as it is written down; empty when it can.
 
     ``objections`` are those of the gates to publishing the treatment, which do not keep it from being tried.
@@ -87,23 +87,23 @@ class DraftPage:
     objections: tuple[Objection, ...]
 
 
-def started_page(experiment: Experiment) -> StartedPage:
-    told = report(experiment)
-    winner = told.arms[1] if told.winner is Arm.TREATMENT else told.arms[0]
-    return StartedPage(
-        report=told,
-        sentence=sentence(told),
-        colour=_COLOURS[told.verdict],
+def started_page(experiment: Experiment) -> StartedExperimentPage:
+    summary = report(experiment)
+    winner = summary.arms[1] if summary.winner is Arm.TREATMENT else summary.arms[0]
+    return StartedExperimentPage(
+        report=summary,
+        sentence=sentence(summary),
+        colour=_COLOURS[summary.verdict],
         rule=rule(experiment, Plan(experiment.planned_control, experiment.planned_treatment)),
-        primary=_row(told.primary) if told.primary is not None else None,
-        guards=[_row(one) for one in told.guards],
-        warnings=_warnings(told),
-        chart=_chart(told),
-        winner=winner.profile if told.winner is not None else "",
+        primary=_row(summary.primary) if summary.primary is not None else None,
+        guards=[_row(one) for one in summary.guards],
+        warnings=_warnings(summary),
+        chart=_chart(summary),
+        winner=winner.profile if summary.winner is not None else "",
     )
 
 
-def draft_page(experiment: Experiment) -> DraftPage:
+def draft_page(experiment: Experiment) -> ExperimentDraftPage:
     plan, problem = None, ""
     try:
         plan = lifecycle.plan(experiment)
@@ -113,7 +113,7 @@ def draft_page(experiment: Experiment) -> DraftPage:
     a_week = len(present) * timedelta(days=7) / PRESENT
     needed = plan.control + plan.treatment if plan is not None else 0
     with_outcome = len(present.sample(experiment.metric)) * timedelta(days=7) / PRESENT * experiment.traffic_share
-    return DraftPage(
+    return ExperimentDraftPage(
         plan=plan,
         problem=problem,
         rule=rule(experiment, plan) if plan is not None else "",
@@ -135,7 +135,7 @@ def draft_page(experiment: Experiment) -> DraftPage:
 
 def rule(experiment: Experiment, plan: Plan) -> str:
     """The stopping rule in words, as it is written down before the start."""
-    said = {
+    values = {
         "control": whole(plan.control),
         "treatment": whole(plan.treatment),
         "alpha": percent(experiment.alpha, 1),
@@ -148,16 +148,16 @@ def rule(experiment: Experiment, plan: Plan) -> str:
             "There is one look at the primary metric, when %(control)s visitors of the control and %(treatment)s of "
             "the treatment have an outcome. Where there is no difference it finds one with a probability of at most "
             "%(alpha)s; one of %(effect)s (%(metric)s) it finds with a probability of %(power)s."
-        ) % {**said}
+        ) % {**values}
     return _t(
         "The interval may be looked at after every visitor: the chance that it ever leaves out 0 where there is no "
         "difference is at most %(alpha)s. It ends at the first interval without 0, or when %(control)s visitors of the "
         "control and %(treatment)s of the treatment have an outcome; by then it has found a difference of %(effect)s "
         "(%(metric)s) with a probability of %(power)s or more."
-    ) % {**said}
+    ) % {**values}
 
 
-def _row(compared: Comparison) -> MetricRow:
+def _row(compared: ArmComparison) -> MetricRow:
     measure, effect = compared.measure, compared.effect
     verdict, interval = "", _t("too few visitors")
     if effect is not None and not effect.is_known:
@@ -178,14 +178,14 @@ def _row(compared: Comparison) -> MetricRow:
     )
 
 
-def _mean(compared: Comparison, arm: ArmSummary) -> str:
+def _mean(compared: ArmComparison, arm: ArmSummary) -> str:
     return f"{compared.measure.value(arm.mean)} ({whole(arm.visitors)})"
 
 
-def _warnings(told: Report) -> list[str]:
+def _warnings(summary: Report) -> list[str]:
     warnings = []
-    control, treatment = told.arms
-    if told.is_imbalanced:
+    control, treatment = summary.arms
+    if summary.is_imbalanced:
         everybody = control.visitors + control.observed + treatment.visitors + treatment.observed
         warnings.append(
             _t(
@@ -195,35 +195,35 @@ def _warnings(told: Report) -> list[str]:
             % {
                 "seen": whole(treatment.visitors + treatment.observed),
                 "everybody": whole(everybody),
-                "share": percent(told.experiment.treatment_share, 0),
+                "share": percent(summary.experiment.treatment_share, 0),
                 "once": whole(1 / ALPHA),
             }
         )
-    if told.outcomes_differ:
+    if summary.outcomes_differ:
         warnings.append(
             _t(
                 "One arm's visitors have an outcome more often than the other's: the metric compares different kinds "
                 "of visitors."
             )
         )
-    if told.astray:
+    if summary.off_profile:
         warnings.append(
             _t("%d complete answers were not searched with the profile of their arm. They count in their arm.")
-            % told.astray
+            % summary.off_profile
         )
     return warnings
 
 
-def _chart(told: Report) -> Markup | None:
+def _chart(summary: Report) -> Markup | None:
     """The path of a sequential test, or the interval alone without a path; None while there is nothing to see."""
-    path = told.conclusion.path
-    if told.primary is None or told.primary.effect is None or not told.primary.effect.is_known:
+    path = summary.conclusion.path
+    if summary.primary is None or summary.primary.effect is None or not summary.primary.effect.is_known:
         return None
-    measure, effect = told.primary.measure, told.primary.effect
+    measure, effect = summary.primary.measure, summary.primary.effect
     description = _t(
         "Treatment minus control in %(unit)s, with the interval that holds the true difference with %(sure)s."
     )
-    description %= {"unit": measure.unit, "sure": percent(1 - told.experiment.alpha, 1)}
+    description %= {"unit": measure.unit, "sure": percent(1 - summary.experiment.alpha, 1)}
     caption = Caption(
         "difference",
         _t("Difference of the primary metric"),
@@ -232,7 +232,7 @@ def _chart(told: Report) -> Markup | None:
         as_table=_t("As a table"),
     )
     if path is None or len(path.visitors) < FEWEST_POINTS:
-        bar = Bar(_t("treatment minus control"), effect.difference, effect.low, effect.high)
+        bar = IntervalBar(_t("treatment minus control"), effect.difference, effect.low, effect.high)
         return interval_bars(caption, [bar], heading=str(measure.label), reference=0.0, number=measure.tick)
     points = np.unique(np.linspace(0, len(path.visitors) - 1, MOST_POINTS).round().astype(int))
     differences, reaches = path.differences[points], path.reaches[points]

@@ -1,20 +1,22 @@
-"""Experiments: written down, started, looked at, ended, and their winner published."""
+"""Experiments: their form, their page, and the buttons that start, end and publish."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import ForeignKey
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from evaluation.admin.base import PageAdmin
 from evaluation.admin.experiment_page import draft_page, started_page
 from evaluation.experiments import lifecycle
 from evaluation.experiments.lifecycle import ExperimentRefused
@@ -25,6 +27,8 @@ from retrieval.models import SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.search import profiles
 
+STEER, PUBLISH = "evaluation.change_experiment", "retrieval.change_searchprofile"
+OVERRIDE = "retrieval.override_gate"
 _COLOURS = {
     Experiment.State.DRAFT: "pending",
     Experiment.State.RUNNING: "processing",
@@ -40,7 +44,7 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         return cleaned
 
     def _post_clean(self) -> None:
-        """What cannot be planned is told while it is written down."""
+        """An experiment that cannot be planned is refused when it is saved."""
         super()._post_clean()  # type: ignore[misc]  # Django's own hook
         if not self.errors:
             try:
@@ -50,7 +54,7 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
 
 
 @admin.register(Experiment)
-class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ExperimentAdmin(PageAdmin):
     form = ExperimentForm
     list_display = [
         "name",
@@ -90,11 +94,11 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         return is_draft and super().has_delete_permission(request, obj)
 
     def has_view_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Also for whoever could have changed it while it was a draft."""
+        """Also users who may change drafts."""
         return super().has_view_permission(request, obj) or super().has_change_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without deletion of several at once, which does not ask whether one of them has started."""
+        """Without the action that deletes several: it does not check whether one of them has started."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
@@ -129,107 +133,69 @@ class ExperimentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        """To its page, where it is started."""
+        """To the page of the experiment, which has the button to start it."""
         self.message_user(request, _t("Saved: %s. It starts when you start it.") % obj, messages.SUCCESS)
         return _to_page(obj)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        experiment = self.get_object(request, object_id) if object_id else None
-        context: dict[str, Any] = {}
-        if experiment is not None and self.has_view_permission(request, experiment):
-            is_draft = experiment.state == Experiment.State.DRAFT
-            context = {
-                "draft": draft_page(experiment) if is_draft else None,
-                "started": started_page(experiment) if not is_draft else None,
-                "may_steer": _may_steer(request),
-                "may_publish": _may_publish(request),
-                "may_override": _may_override(request),
-                "objections": request.session.pop(_objections_key(experiment), []),
-            }
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
+        is_draft = obj.state == Experiment.State.DRAFT
+        return {
+            "draft": draft_page(obj) if is_draft else None,
+            "started": None if is_draft else started_page(obj),
+            "may_steer": request.user.has_perm(STEER),
+            "may_publish": request.user.has_perm(PUBLISH),
+            "may_override": request.user.has_perm(OVERRIDE),
+            "objections": request.session.pop(_objections_key(obj), []),
+        }
 
     # Start, end, publish ---------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
         return [
-            path("<int:pk>/start/", guard(self.start_view), name="evaluation_experiment_start"),
-            path("<int:pk>/end/", guard(self.end_view), name="evaluation_experiment_end"),
-            path("<int:pk>/publish/", guard(self.publish_view), name="evaluation_experiment_publish"),
+            # Visitors of the treatment are served a profile that nobody may have published.
+            self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
+            self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
+            self.button_path("<int:pk>/publish/", self.publish_view, "experiment_publish", STEER, PUBLISH),
             *super().get_urls(),
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        # Visitors of the treatment are served a profile that nobody may have published.
-        experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
-        if isinstance(experiment, HttpResponse):
-            return experiment
-        try:
+        def start(experiment: Experiment) -> tuple[str, str]:
             lifecycle.start(experiment, request.user)
-        except ExperimentRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.log_change(request, experiment, _t("Started."))
-            self.message_user(request, _t("Running: %s.") % experiment, messages.SUCCESS)
-        return _to_page(experiment)
+            return _t("Started."), _t("Running: %s.") % experiment
+
+        return self._act(request, pk, start)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _asked(request, pk, allowed=_may_steer(request))
-        if isinstance(experiment, HttpResponse):
-            return experiment
-        try:
+        def end(experiment: Experiment) -> tuple[str, str]:
             ended = lifecycle.end(experiment, request.user)
-        except ExperimentRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.log_change(request, experiment, _t("Ended. %s") % ended.conclusion)
-            self.message_user(request, _t("Ended: %s.") % experiment, messages.SUCCESS)
-        return _to_page(experiment)
+            return _t("Ended. %s") % ended.conclusion, _t("Ended: %s.") % experiment
+
+        return self._act(request, pk, end)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        experiment = _asked(request, pk, allowed=_may_steer(request) and _may_publish(request))
-        if isinstance(experiment, HttpResponse):
-            return experiment
-        override = request.POST.get("override", "").strip() if _may_override(request) else ""
-        try:
+        def publish(experiment: Experiment) -> tuple[str, str]:
+            override = request.POST.get("override", "").strip() if request.user.has_perm(OVERRIDE) else ""
             in_force = lifecycle.publish_winner(experiment, request.user, override=override)
+            message = _t("Ended, and its winner published: %s.") % in_force
+            return f"{message} {override}".strip(), message
+
+        return self._act(request, pk, publish)
+
+    def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment], tuple[str, str]]) -> HttpResponse:
+        """Back to the experiment's page, after ``act``, which returns what to log and what to say."""
+        experiment = get_object_or_404(Experiment, pk=pk)
+        try:
+            logged, message = act(experiment)
         except PublicationRefused as refused:
             request.session[_objections_key(experiment)] = [one.as_json() for one in refused.objections]
             self.message_user(request, _t("Not published, and not ended: there are objections."), messages.ERROR)
         except (ExperimentRefused, ImproperProfile) as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            told = _t("Ended, and its winner published: %s.") % in_force
-            self.log_change(request, experiment, f"{told} {override}".strip())
-            self.message_user(request, told, messages.SUCCESS)
+            self.log_change(request, experiment, logged)
+            self.message_user(request, message, messages.SUCCESS)
         return _to_page(experiment)
-
-
-def _asked(request: HttpRequest, pk: int, *, allowed: bool) -> Experiment | HttpResponseNotAllowed:
-    """The experiment that a button was pressed for. Raises: PermissionDenied, Http404."""
-    if not allowed:
-        raise PermissionDenied
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    return get_object_or_404(Experiment, pk=pk)
-
-
-def _may_steer(request: HttpRequest) -> bool:
-    return request.user.has_perm("evaluation.change_experiment")
-
-
-def _may_publish(request: HttpRequest) -> bool:
-    return request.user.has_perm("retrieval.change_searchprofile")
-
-
-def _may_override(request: HttpRequest) -> bool:
-    return request.user.has_perm("retrieval.override_gate")
 
 
 def _objections_key(experiment: Experiment) -> str:
@@ -238,4 +204,4 @@ def _objections_key(experiment: Experiment) -> str:
 
 
 def _to_page(experiment: Experiment) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:evaluation_experiment_change", args=[experiment.pk]))
+    return redirect("admin:evaluation_experiment_change", experiment.pk)

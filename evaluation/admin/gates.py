@@ -11,21 +11,20 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from evaluation import gates
+from evaluation.admin.base import PageAdmin, link
 from evaluation.admin.run_presentation import STYLES, comparison_context, interval_text, run_badge
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
-from evaluation.metrics import Interval
 from evaluation.models import CorpusAlert, GatePolicy
+from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import ReadOnlyAdmin, badge
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
@@ -50,7 +49,7 @@ class _Back:
 
 
 @admin.register(GatePolicy)
-class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class GatePolicyAdmin(PageAdmin):
     list_display = [
         "evaluation_set",
         "metric",
@@ -81,13 +80,13 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         if not number:
             return "–"
         address = reverse("admin:evaluation_corpusalert_changelist")
-        return format_html('<a href="{}?policy__id__exact={}">{}</a>', address, policy.pk, badge("failed", number))
+        return link(f"{address}?policy__id__exact={policy.pk}", badge("failed", number))
 
     def save_model(self, request: HttpRequest, obj: GatePolicy, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
         if obj.required_for_documents and "required_for_documents" in form.changed_data:
-            told = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
-            self.message_user(request, told, messages.WARNING)
+            message = _t("From now on the documents of %s are changed by drafts alone.") % obj.evaluation_set.collection
+            self.message_user(request, message, messages.WARNING)
 
     # What a gate says ------------------------------------------------------------------------------------------------
 
@@ -108,8 +107,8 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         try:
             return self._check_page(request, policy, version, back, {"version": version, "may_publish": may_publish})
         except ImproperProfile as error:
-            told = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
-            self.message_user(request, told, messages.ERROR)
+            message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(back.address)
 
     def check_draft_view(self, request: HttpRequest, policy_id: int, draft_id: int) -> HttpResponse:
@@ -119,8 +118,8 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         draft = get_object_or_404(drafts.select_related("collection", "working_copy"), pk=draft_id)
         back = _Back(reverse("admin:retrieval_draft_change", args=[draft.pk]), str(draft))
         if not draft.is_open:
-            told = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
-            self.message_user(request, told, messages.ERROR)
+            message = _t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()}
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(back.address)
         return self._check_page(request, policy, draft, back, {})
 
@@ -158,11 +157,7 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
             comparison = replace(comparison, caveats=())
         colour, label = _VERDICTS[checked.verdict]
         context = {
-            **self.admin_site.each_context(request),
             **(comparison_context(comparison, request) if comparison else {}),
-            "title": _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate},
-            "opts": self.opts,
-            "media": self.media,
             "checked": checked,
             "state": badge(colour, label),
             "reason": gates.reason_of(checked),
@@ -175,12 +170,13 @@ class GatePolicyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
             "back": back,
             **context,
         }
-        return TemplateResponse(request, "admin/evaluation/gatepolicy/check.html", context)
+        title = _t("Gate %(set)s: %(candidate)s") % {"set": policy.evaluation_set, "candidate": checked.candidate}
+        return self.render_page(request, "gatepolicy/check", title, context)
 
 
 @admin.register(CorpusAlert)
 class CorpusAlertAdmin(ReadOnlyAdmin):
-    """What is in force does worse since documents changed. Somebody looks, and says so."""
+    """Alerts that the profile in force does worse since documents changed, until an admin acknowledges them."""
 
     list_display = ["policy", "change", "runs", "created_at", "acknowledged_at", "acknowledged_by"]
     list_filter = ["policy", ("acknowledged_at", admin.EmptyFieldListFilter)]
@@ -205,7 +201,7 @@ class CorpusAlertAdmin(ReadOnlyAdmin):
     @admin.display(description=_("runs"))
     def runs(self, alert: CorpusAlert) -> SafeString:
         address = reverse("admin:evaluation_evaluationrun_compare", args=[alert.run_id, alert.baseline_id])
-        return format_html('<a href="{}">#{} → #{}</a>', address, alert.baseline_id, alert.run_id)
+        return link(address, f"#{alert.baseline_id} → #{alert.run_id}")
 
     @admin.action(description=_("Mark as seen"), permissions=["acknowledge"])
     def acknowledge(self, request: HttpRequest, alerts: QuerySet[CorpusAlert]) -> None:

@@ -1,28 +1,28 @@
-"""Questions of evaluation sets, and the passages they should find: written, picked or searched."""
+"""Questions of evaluation sets, and the passages that they should find."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation.admin.set_forms import ExpectedPassageForm, ExpectedPassageFormSet
+from evaluation.admin.base import ConditionFilter, PageAdmin, link
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, ExpectedPassage
 from evaluation.models.sets import asked
 from evaluation.sets import building
+from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import resolve
 from retrieval.admin.base import badge
 from retrieval.exceptions import RetrievalError
@@ -45,16 +45,43 @@ class Offer:
     is_expected: bool
 
 
-class IsDraft(admin.SimpleListFilter):
+class IsDraft(ConditionFilter):
     title = _("draft")
     parameter_name = "draft"
+    conditions = {"yes": (_("Yes"), ~asked()), "no": (_("No"), asked())}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("yes", _("Yes")), ("no", _("No"))]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        wanted = {"yes": ~asked(), "no": asked()}.get(self.value() or "")
-        return queryset if wanted is None else queryset.filter(wanted)
+class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
+    """The passages of one question, which has none to find when the documents do not answer it."""
+
+    def clean(self) -> None:
+        super().clean()
+        to_find = [
+            form
+            for form in self.forms
+            if (filled := getattr(form, "cleaned_data", {})) and not filled.get("DELETE") and filled.get("grade", 0) > 0
+        ]
+        if self.instance.expects_refusal and to_find:
+            raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
+
+
+class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = ExpectedPassage
+        fields = ("source", "quote", "grade")
+        # A table has no labels but its heads, which are not said along with a field.
+        widgets = {
+            "source": forms.TextInput(attrs={"size": 30, "aria-label": _("document")}),
+            "quote": forms.Textarea(attrs={"rows": 3, "cols": 60, "aria-label": _("words of the passage")}),
+            "grade": forms.NumberInput(attrs={"min": 0, "aria-label": _("grade")}),
+        }
+
+    def save(self, commit: bool = True) -> ExpectedPassage:
+        """Words that somebody wrote are not those that the hash was made of."""
+        if {"quote", "source"} & set(self.changed_data):
+            self.instance.content_hash = ""
+        saved: ExpectedPassage = super().save(commit)
+        return saved
 
 
 class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
@@ -76,7 +103,7 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
 
 
 @admin.register(EvaluationQuestion)
-class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class EvaluationQuestionAdmin(PageAdmin):
     list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
     list_filter = ["evaluation_set", "origin", IsDraft, "expects_refusal"]
     list_select_related = ["evaluation_set"]
@@ -115,8 +142,7 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
     def origin_shown(self, question: EvaluationQuestion) -> SafeString | str:
         if question.answer_id is None:
             return question.get_origin_display()
-        address = reverse("admin:chat_answer_change", args=[question.answer_id])
-        return format_html('<a href="{}">{}</a>', address, question.get_origin_display())
+        return link(reverse("admin:chat_answer_change", args=[question.answer_id]), question.get_origin_display())
 
     def response_add(
         self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None
@@ -127,39 +153,25 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
             return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
         return response
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        question = self.get_object(request, object_id) if object_id else None
-        context: dict[str, Any] = {}
-        if (
-            isinstance(question, EvaluationQuestion)
-            and not question.expects_refusal
-            and self.has_change_permission(request, question)
-        ):
-            context = self._offers(request, question)
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
-
-    def _offers(self, request: HttpRequest, question: EvaluationQuestion) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, Any]:
         """What may be picked: the passages that the answer was made from, and what a search finds."""
-        wanted = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
+        question = obj
+        if question.expects_refusal or not self.has_change_permission(request, question):
+            return {}
+        query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
         found: list[int] = []
         problem = ""
-        if wanted:
+        if query:
             filters = SearchFilters(collections=(question.evaluation_set.collection_id,))
             try:
-                result = search(wanted, filters)
+                result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
             except RetrievalError as error:
                 problem = str(error)
         of_answer = [] if question.answer is None else [source["chunk_id"] for source in question.answer.sources]
         return {
             "may_pick": True,
-            "searched": wanted,
+            "searched": query,
             "search_problem": problem,
             "found": self._offered(question, found),
             "of_answer": self._offered(question, of_answer[:MOST_OFFERED]),
@@ -181,22 +193,16 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
         ]
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
-        return [
-            path("<int:question_id>/expect/", guard(self.expect_view), name="evaluation_evaluationquestion_expect"),
-            *super().get_urls(),
-        ]
+        route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
+        expected = self.button_path(route, self.expect_view, "evaluationquestion_expect", permission)
+        return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
         """The passage named by ``chunk`` as one that the question should find."""
         question = get_object_or_404(EvaluationQuestion.objects.select_related("evaluation_set"), pk=question_id)
-        if not self.has_change_permission(request, question):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        wanted = request.POST.get("chunk", "")
+        chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.select_related("document").filter(collection=question.evaluation_set.collection_id)
-        chunk = chunks.filter(pk=wanted).first() if wanted.isdecimal() and len(wanted) < 19 else None
+        chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
         if chunk is None:
             self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)
         else:
@@ -207,4 +213,4 @@ class EvaluationQuestionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # ge
             else:
                 self.log_change(request, question, _t("Expects a passage of %s.") % chunk.document)
                 self.message_user(request, _t("Expected: a passage of %s.") % chunk.document, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))
+        return redirect("admin:evaluation_evaluationquestion_change", question.pk)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import time_format
@@ -16,12 +17,15 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.charts import Bar, Caption, Markup, Series, interval_bars, line_chart
+from chat.grounding.support import THRESHOLD
+from evaluation.admin.base import job_badge
+from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
 from evaluation.figures import day_and_month, fixed
-from evaluation.metrics import Interval
-from evaluation.models import EvaluationRun, EvaluationSet, QuestionResult, RunKind
-from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, Measure, measure_of
-from evaluation.runs.results import Comparison, QuestionPair, interval_of
+from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
+from evaluation.runs.agreement import is_right
+from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, RunMeasure, measure_of, results_of
+from evaluation.runs.results import QuestionPair, RunComparison, interval_of
+from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import badge
 from retrieval.search.profiles import BUILT_IN
 
@@ -38,25 +42,8 @@ MOST_LINES = 6
 # Of the questions that got better, and of those that got worse, so many are shown.
 MOST_PAIRS = 100
 
-# The admin's colours are named for what happens to documents.
-_COLOURS = {
-    EvaluationRun.Status.QUEUED: "pending",
-    EvaluationRun.Status.RUNNING: "processing",
-    EvaluationRun.Status.DONE: "ready",
-    EvaluationRun.Status.FAILED: "failed",
-    EvaluationRun.Status.CANCELLED: "stopped",
-}
 # Of a difference: a loss beyond chance, neither, a gain beyond chance.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
-
-
-@dataclass(frozen=True, slots=True)
-class PairRow:
-    """A question in two runs, with where the search explains what each of them did. ``ranks`` are those of search."""
-
-    pair: QuestionPair
-    explanation: str
-    ranks: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +57,12 @@ class DifferenceRow:
 
 def run_badge(run: EvaluationRun) -> SafeString:
     """The run's status with its progress; an attempt that failed shows before the next one."""
-    if run.status == EvaluationRun.Status.QUEUED and run.error:
-        return badge("failed", _t("failed, will be tried again"))
-    if run.distrust:
+    if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
-    label: Any = run.get_status_display()
-    if run.status == EvaluationRun.Status.RUNNING:
-        label = format_html('{0} <progress max="100" value="{1}">{1} %</progress> {1} %', label, run.percent)
-    return badge(_COLOURS[EvaluationRun.Status(run.status)], label)
+    if run.status != EvaluationRun.Status.RUNNING:
+        return job_badge(run)
+    progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
+    return job_badge(run, format_html(progress, run.get_status_display(), run.percent))
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
@@ -97,8 +82,8 @@ def metric_chart(run: EvaluationRun) -> Markup:
     """The run's metrics as bars with their intervals."""
     bars = []
     for measure in MEASURES[run.kind]:
-        found, name = interval_of(run, measure.key), _named(run, measure)
-        bars.append(Bar(name, found.mean, found.low, found.high) if found else Bar(name, None))
+        found, name = interval_of(run, measure.key), _metric_name(run, measure)
+        bars.append(IntervalBar(name, found.mean, found.low, found.high) if found else IntervalBar(name, None))
     caption = Caption(
         "metrics",
         _t("Results"),
@@ -109,20 +94,20 @@ def metric_chart(run: EvaluationRun) -> Markup:
     return interval_bars(caption, bars, heading=_t("mean"), most=1.0, number=three_digits)
 
 
-def _named(run: EvaluationRun, measure: Measure) -> str:
+def _metric_name(run: EvaluationRun, measure: RunMeasure) -> str:
     """The metric's name, with the number of questions that it tells of where these are not all."""
     asked = run.summary["questions"]
-    told = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
-    if told == asked:
+    measured = run.summary["metrics"].get(measure.key, {}).get("questions", asked)
+    if measured == asked:
         return str(measure.label)
-    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": told, "asked": asked}
+    return _t("%(metric)s (%(told)d of %(asked)d)") % {"metric": measure.label, "told": measured, "asked": asked}
 
 
-def trend_chart(evaluation_set: EvaluationSet, measure: Measure) -> Markup:
+def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Markup:
     """The metric of the set's runs of its kind on the documents in service, over time: a line for each profile, the
     newest MOST_RUNS runs."""
     done = evaluation_set.runs.filter(
-        kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, distrust=""
+        kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
@@ -169,16 +154,16 @@ def address_of(run: EvaluationRun) -> str:
     return reverse("admin:evaluation_evaluationrun_change", args=[run.pk])
 
 
-def ranks_text(expected: Iterable[dict[str, Any]]) -> str:
+def ranks_text(result: QuestionResult) -> str:
     """Where the expected passages stand, the best first, in words for those that were not found or are gone."""
-    wanted = [one for one in expected if one["grade"] > 0]
-    ranks = sorted(one["rank"] for one in wanted if one["rank"] is not None)
-    told = [f"#{rank}" for rank in dict.fromkeys(ranks)]
-    if gone := sum(not one["resolved"] for one in wanted):
-        told.append(_t("gone: %d") % gone)
-    if missing := sum(one["rank"] is None and one["resolved"] for one in wanted):
-        told.append(_t("not found: %d") % missing)
-    return ", ".join(told)
+    relevant = [one for one in result.expected if one["grade"] > 0]
+    ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
+    parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
+    if gone := sum(not one["resolved"] for one in relevant):
+        parts.append(_t("gone: %d") % gone)
+    if missing := sum(one["rank"] is None and one["resolved"] for one in relevant):
+        parts.append(_t("not found: %d") % missing)
+    return ", ".join(parts)
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
@@ -190,8 +175,8 @@ def explanation_address(question: str, first: EvaluationRun, second: EvaluationR
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
         return ""
-    wanted = {"question": question, "a": sides[0], "b": sides[1], "collection": collection.slug}
-    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(wanted)}"
+    parameters = {"question": question, "a": sides[0], "b": sides[1], "collection": collection.slug}
+    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
 def _side(run: EvaluationRun) -> str:
@@ -200,19 +185,14 @@ def _side(run: EvaluationRun) -> str:
     return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""
 
 
-def comparison_context(comparison: Comparison, request: HttpRequest) -> dict[str, Any]:
+def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
     """What the template `_comparison.html` shows."""
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
-    def rows(pairs: Sequence[QuestionPair]) -> list[PairRow]:
+    def rows(pairs: Sequence[QuestionPair]) -> list[tuple[QuestionPair, str]]:
         return [
-            PairRow(
-                pair,
-                explanation_address(pair.text, baseline, run) if may_explain else "",
-                *([_ranks(pair)] if run.kind == RunKind.SEARCH else []),
-            )
-            for pair in pairs[:MOST_PAIRS]
+            (pair, explanation_address(pair.text, baseline, run) if may_explain else "") for pair in pairs[:MOST_PAIRS]
         ]
 
     return {
@@ -237,7 +217,49 @@ def comparison_context(comparison: Comparison, request: HttpRequest) -> dict[str
     }
 
 
-def _ranks(pair: QuestionPair) -> tuple[str, str]:
-    assert isinstance(pair.before, QuestionResult)
-    assert isinstance(pair.after, QuestionResult)
-    return ranks_text(pair.before.expected), ranks_text(pair.after.expected)
+@dataclass(frozen=True, slots=True)
+class JudgedRow:
+    """What the model judge says of a run by one metric: of how many answers, and where it failed."""
+
+    metric: str
+    interval: Interval | None
+    questions: int
+    errors: int
+
+
+def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
+    """The run's results, the worst first; of an answers run, ``wrong_only`` leaves those that say something else."""
+    results = results_of(run)
+    if run.kind == RunKind.SEARCH:
+        return results.order_by("ndcg", "reciprocal_rank", "pk")
+    if wrong_only:
+        results = results.filter(agreement__lt=THRESHOLD)
+    return results.order_by(F("agreement").asc(nulls_last=True), F("cited").asc(nulls_last=True), "pk")
+
+
+def verdict_badge(result: AnswerResult) -> SafeString:
+    """Right or wrong, and how, in a word."""
+    if result.agreement is None:
+        return badge("pending", _t("not measured"))
+    if is_right(result.agreement):
+        return badge("ready", _t("right"))
+    if result.expects_refusal:
+        return badge("failed", _t("wrong: answered"))
+    return badge("failed", _t("wrong: refused") if result.refused else _t("wrong"))
+
+
+def judged_rows(summary: Mapping[str, Any]) -> list[JudgedRow]:
+    """The judge's figures in a run's summary; none when no judge was asked."""
+    return [
+        JudgedRow(
+            metric_label(metric),
+            Interval(found["mean"], found["low"], found["high"]) if "mean" in found else None,
+            found.get("questions", 0),
+            found["errors"],
+        )
+        for metric, found in summary.get("judged", {}).get("metrics", {}).items()
+    ]
+
+
+def metric_label(metric: str) -> str:
+    return str(dict(Score.Metric.choices).get(metric, metric))

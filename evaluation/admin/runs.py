@@ -10,7 +10,6 @@ from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -18,14 +17,17 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation.admin.result_rows import judged_rows, result_rows, worst_first
+from evaluation.admin.base import ConditionFilter, PageAdmin
 from evaluation.admin.run_presentation import (
     STYLES,
     comparison_context,
     documents_badge,
+    explanation_address,
+    judged_rows,
     metric_chart,
     result_text,
     run_badge,
+    worst_first,
 )
 from evaluation.models import EvaluationRun, RunKind
 from evaluation.runs import queue
@@ -38,20 +40,14 @@ RESULTS_PER_PAGE = 50
 MOST_OTHERS = 20
 
 
-class OfDraft(admin.SimpleListFilter):
+class OfDraft(ConditionFilter):
     title = _("documents")
     parameter_name = "documents"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("service", _("in service")), ("draft", _("of a draft"))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        wanted = {"service": Q(draft=None), "draft": ~Q(draft=None)}.get(self.value() or "")
-        return queryset if wanted is None else queryset.filter(wanted)
+    conditions = {"service": (_("in service"), Q(draft=None)), "draft": (_("of a draft"), ~Q(draft=None))}
 
 
 @admin.register(EvaluationRun)
-class EvaluationRunAdmin(ReadOnlyAdmin):
+class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin):
     list_display = [
         "name",
         "evaluation_set",
@@ -129,18 +125,8 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def get_fields(self, request: HttpRequest, obj: EvaluationRun | None = None) -> list[Any]:
         return []
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        run = self.get_object(request, object_id) if object_id else None
-        context = self._run_context(request, run) if isinstance(run, EvaluationRun) else {}
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
-
-    def _run_context(self, request: HttpRequest, run: EvaluationRun) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, Any]:
+        run = obj
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
@@ -157,7 +143,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
             "is_live": not run.is_finished,
             "chart": metric_chart(run) if run.summary else "",
             "page": page,
-            "rows": result_rows(run, page, may_explain=may_explain),
+            "rows": [(result, explanation_address(result.text, run, run) if may_explain else "") for result in page],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "judged": judged_rows(run.summary),
             "wrong_only": wrong_only,
@@ -178,15 +164,8 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         if not _are_comparable(run, baseline):
             raise Http404
         comparison = compare(run, baseline, request.GET.get("metric", ""))
-        context = {
-            **self.admin_site.each_context(request),
-            **comparison_context(comparison, request),
-            "title": _t("Compare runs"),
-            "opts": self.opts,
-            "media": self.media,
-            "measures": MEASURES[run.kind],
-        }
-        return TemplateResponse(request, "admin/evaluation/evaluationrun/compare.html", context)
+        context = {**comparison_context(comparison, request), "measures": MEASURES[run.kind]}
+        return self.render_page(request, "evaluationrun/compare", _t("Compare runs"), context)
 
 
 def _are_comparable(run: EvaluationRun, other: EvaluationRun) -> bool:

@@ -1,31 +1,51 @@
-"""What the pages of evaluation sets show of their runs, and how runs are asked for there."""
+"""The runs on the pages of evaluation sets, and the buttons that request them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from evaluation.admin.base import PageAdmin
 from evaluation.admin.run_presentation import documents_badge, result_text, run_badge, trend_chart
-from evaluation.admin.set_forms import RunForm
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from retrieval.admin.playground import PUBLISHED, ProfileChoice
 from retrieval.models import Draft
 from retrieval.search.profiles import NamedProfile, active_profile
 
 NEWEST_RUNS = 10
 
 
-class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class RunForm(forms.Form):
+    profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
+    # By the button that is pressed.
+    kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
+    draft = forms.ModelChoiceField(
+        Draft.objects.none(),
+        label=_("Documents"),
+        required=False,
+        empty_label=_("in service"),
+        error_messages={"invalid_choice": _("This draft is not open any more.")},
+    )
+
+    def __init__(self, evaluation_set: EvaluationSet, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["draft"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Draft.objects.filter(collection=evaluation_set.collection_id, status=Draft.Status.OPEN)
+        self.has_draft = field.queryset.exists()
+
+
+class RunsOfSets(PageAdmin):
     """The part of the sets' admin that runs them."""
 
     actions = ["run_search", "run_answers"]
@@ -62,7 +82,7 @@ class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
         kind: str,
         draft: Draft | None = None,
     ) -> EvaluationRun | None:
-        """The run, with a message; None, with the reason, when it cannot be asked for."""
+        """The run, with a message; None, with the reason as a message, when it cannot be requested."""
         if not evaluation_set.questions.measurable(kind).exists():
             self.message_user(request, f"{evaluation_set}: {NOTHING_TO_MEASURE[kind]}", messages.ERROR)
             return None
@@ -101,21 +121,18 @@ class RunsOfSets(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the 
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         """A run of the set with the profile chosen, on the documents chosen."""
-        if not request.user.has_perm("evaluation.add_evaluationrun"):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
         form = RunForm(evaluation_set, request.POST)
-        if not form.is_valid():
-            told = " ".join(str(message) for messages_of in form.errors.values() for message in messages_of)
-            self.message_user(request, told, messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
-        wanted = form.cleaned_data
-        run = self._request_run(request, evaluation_set, wanted["profile"], wanted["kind"], wanted["draft"])
+        run = None
+        if form.is_valid():
+            chosen = form.cleaned_data
+            run = self._request_run(request, evaluation_set, chosen["profile"], chosen["kind"], chosen["draft"])
+        else:
+            problems = " ".join(str(problem) for of_field in form.errors.values() for problem in of_field)
+            self.message_user(request, problems, messages.ERROR)
         if run is None:
-            return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[set_id]))
-        return HttpResponseRedirect(reverse("admin:evaluation_evaluationrun_change", args=[run.pk]))
+            return redirect("admin:evaluation_evaluationset_change", set_id)
+        return redirect("admin:evaluation_evaluationrun_change", run.pk)
 
 
 def _last_result(evaluation_set: EvaluationSet, kind: RunKind) -> str:

@@ -1,46 +1,115 @@
-"""Evaluation sets: made by a click, filled, measured, and taken elsewhere."""
+"""Evaluation sets: made of canonical questions, imported, run, and exported."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, ForeignKey, QuerySet
-from django.forms import Form, ModelChoiceField, ModelForm
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
 )
-from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
+from evaluation.admin.base import link
 from evaluation.admin.run_presentation import STYLES
-from evaluation.admin.set_forms import CanonicalForm, ImportForm
 from evaluation.admin.set_runs import RunsOfSets
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationSet
 from evaluation.models.sets import asked
 from evaluation.sets import building, importing
+from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
 from retrieval.admin.collections import CollectionAdmin
 from retrieval.models import Collection
 
-NEWEST_RUNS = 10
 _FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
     "csv": ("text/csv; charset=utf-8", importing.as_csv),
     "jsonl": ("application/jsonl; charset=utf-8", importing.as_json_lines),
 }
+
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
+
+MOST_QUESTIONS = 5000
+
+
+class CanonicalForm(forms.Form):
+    collection = forms.ModelChoiceField(Collection.objects.in_service(), label=_("Collection"))
+    number = forms.IntegerField(label=_("Questions"), min_value=1, max_value=MOST_QUESTIONS, initial=100)
+    seed = forms.IntegerField(
+        label=_("Seed"), min_value=0, max_value=10**6, initial=0, help_text=_("The same seed draws the same questions.")
+    )
+    name = forms.CharField(label=_("Name"), max_length=200, required=False)
+
+    def make_set(self, user: User) -> EvaluationSet:
+        """Raises: EvaluationError."""
+        return building.set_from_canonical_questions(**self.cleaned_data, created_by=user)
+
+
+class ImportForm(forms.Form):
+    """An archive, or its two files one by one; ``contents`` are theirs by name."""
+
+    collection = forms.ModelChoiceField(
+        Collection.objects.in_service(),
+        label=_("Collection"),
+        help_text=_("The judged documents are named by their source and must be in it."),
+    )
+    slug = forms.SlugField(label=_("Short name"))
+    name = forms.CharField(label=_("Name"), max_length=200, required=False)
+    archive = forms.FileField(
+        label=_("ZIP archive"), required=False, help_text=_("Of a folder in BEIR's form; its corpus is not read.")
+    )
+    queries = forms.FileField(
+        label=QUERIES,
+        required=False,
+        help_text=_('A query may hold an expected "answer", or "expects_refusal": true.'),
+    )
+    qrels = forms.FileField(
+        label=JUDGEMENTS[0], required=False, help_text=_("Not needed where the queries say what is expected.")
+    )
+
+    contents: dict[str, bytes]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        archive, queries, qrels = (cleaned.get(name) for name in ("archive", "queries", "qrels"))
+        for name in ("archive", "queries", "qrels"):
+            if cleaned.get(name) is not None and cleaned[name].size > LARGEST_BYTES:
+                message = _t("The file is larger than %d MiB.") % (LARGEST_BYTES // 2**20)
+                self.add_error(name, message)
+                return cleaned
+        if archive is not None and (queries is None and qrels is None):
+            try:
+                self.contents = read_archive(archive.read())
+            except EvaluationError as error:
+                self.add_error("archive", str(error))
+        elif archive is None and queries is not None:
+            self.contents = {QUERIES: queries.read()}
+            if qrels is not None:
+                self.contents[JUDGEMENTS[0]] = qrels.read()
+        elif not self.errors:
+            self.add_error(None, _t("Choose an archive, or its files one by one."))
+        return cleaned
+
+    def make_set(self, user: User) -> EvaluationSet:
+        """Raises: EvaluationError."""
+        options = {name: self.cleaned_data[name] for name in ("collection", "slug", "name")}
+        return importing.import_beir(self.contents, **options, created_by=user)
 
 
 @admin.register(EvaluationSet)
@@ -71,7 +140,7 @@ class EvaluationSetAdmin(RunsOfSets):
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
-    ) -> ModelChoiceField[Any] | None:
+    ) -> forms.ModelChoiceField[Any] | None:
         if db_field.name == "collection":
             options["queryset"] = Collection.objects.in_service()
         return super().formfield_for_foreignkey(db_field, request, **options)
@@ -79,7 +148,7 @@ class EvaluationSetAdmin(RunsOfSets):
     def get_prepopulated_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> dict[str, Any]:
         return {} if obj else dict(self.prepopulated_fields)
 
-    def save_model(self, request: HttpRequest, obj: EvaluationSet, form: ModelForm[Any], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: EvaluationSet, form: forms.ModelForm[Any], change: bool) -> None:
         if not change:
             obj.created_by_id = request.user.pk
         super().save_model(request, obj, form, change)
@@ -90,7 +159,7 @@ class EvaluationSetAdmin(RunsOfSets):
     def questions(self, evaluation_set: EvaluationSet) -> SafeString:
         address = reverse("admin:evaluation_evaluationquestion_changelist")
         count = getattr(evaluation_set, "question_count", 0)
-        return format_html('<a href="{}?evaluation_set__id__exact={}">{}</a>', address, evaluation_set.pk, count)
+        return link(f"{address}?evaluation_set__id__exact={evaluation_set.pk}", count)
 
     @admin.display(description=_("drafts"))
     def drafts(self, evaluation_set: EvaluationSet) -> int:
@@ -98,48 +167,23 @@ class EvaluationSetAdmin(RunsOfSets):
 
     # One set ---------------------------------------------------------------------------------------------------------
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        evaluation_set = self.get_object(request, object_id) if object_id else None
-        context = self._set_context(request, evaluation_set) if isinstance(evaluation_set, EvaluationSet) else {}
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
-
-    def _set_context(self, request: HttpRequest, evaluation_set: EvaluationSet) -> dict[str, Any]:
-        return {
-            **self.runs_context(request, evaluation_set),
-            "counts": (self.questions(evaluation_set), self.drafts(evaluation_set)),
-            "formats": list(_FORMATS),
-        }
+    def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
+        counts = self.questions(obj), self.drafts(obj)
+        return {**self.runs_context(request, obj), "counts": counts, "formats": list(_FORMATS)}
 
     def get_urls(self) -> list[URLPattern]:
         guard = self.admin_site.admin_view
         return [
             path("canonical/", guard(self.canonical_view), name="evaluation_evaluationset_canonical"),
             path("import/", guard(self.import_view), name="evaluation_evaluationset_import"),
-            path("make-case/", guard(self.make_case_view), name="evaluation_make_case"),
-            path("<int:set_id>/run/", guard(self.run_view), name="evaluation_evaluationset_run"),
+            self.button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.button_path("<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"),
             path("<int:set_id>/export.<str:form>", guard(self.export_view), name="evaluation_evaluationset_export"),
             *super().get_urls(),
         ]
 
     def canonical_view(self, request: HttpRequest) -> HttpResponse:
         """A set of canonical questions of a collection."""
-
-        def make(form: Form) -> EvaluationSet:
-            wanted = form.cleaned_data
-            return building.set_from_canonical_questions(
-                wanted["collection"],
-                wanted["number"],
-                seed=wanted["seed"],
-                name=wanted["name"],
-                created_by=request.user,
-            )
-
         form = CanonicalForm(
             request.POST if request.method == "POST" else None, initial={"collection": request.GET.get("collection")}
         )
@@ -150,69 +194,49 @@ class EvaluationSetAdmin(RunsOfSets):
                 "up for them: compare profiles with such a set, and do not take its figures for those of visitors."
             )
         ]
-        return self._make(request, form, make, _t("Make a set of canonical questions"), notes)
+        return self._make(request, form, _t("Make a set of canonical questions"), notes)
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """A set from files in BEIR's form."""
-
-        def make(form: Form) -> EvaluationSet:
-            wanted = form.cleaned_data
-            assert isinstance(form, ImportForm)
-            return importing.import_beir(
-                form.contents, wanted["collection"], slug=wanted["slug"], name=wanted["name"], created_by=request.user
-            )
-
         form = ImportForm(*((request.POST, request.FILES) if request.method == "POST" else ()))
-        return self._make(request, form, make, _t("Import a set"), [])
+        return self._make(request, form, _t("Import a set"), [])
 
     def _make(
-        self, request: HttpRequest, form: Form, make: Callable[[Form], EvaluationSet], title: str, notes: list[str]
+        self, request: HttpRequest, form: CanonicalForm | ImportForm, title: str, notes: list[str]
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
         if form.is_valid():
             try:
-                made = make(form)
+                made = form.make_set(request.user)
             except EvaluationError as error:
                 form.add_error(None, str(error))
             else:
                 self.log_addition(request, made, [{"added": {}}])
-                told = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
-                self.message_user(request, told, messages.SUCCESS)
-                return HttpResponseRedirect(reverse("admin:evaluation_evaluationset_change", args=[made.pk]))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "opts": self.opts,
-            "media": self.media,
-            "form": form,
-            "notes": notes,
-        }
-        return TemplateResponse(request, "admin/evaluation/evaluationset/make.html", context)
+                message = _t("%(set)s has %(number)d questions.") % {"set": made, "number": made.questions.count()}
+                self.message_user(request, message, messages.SUCCESS)
+                return redirect("admin:evaluation_evaluationset_change", made.pk)
+        return self.render_page(request, "evaluationset/make", title, {"form": form, "notes": notes})
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
         """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
-        if not request.user.has_perm("evaluation.add_evaluationquestion"):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         try:
-            wanted = uuid.UUID(request.POST.get("answer", ""))
+            answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:
             raise Http404 from error
-        answer = get_object_or_404(Answer.objects.select_related("conversation__collection"), pk=wanted)
+        answer = get_object_or_404(Answer.objects.select_related("conversation__collection"), pk=answer_id)
         collection = building.collection_asked(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:chat_answer_change", args=[answer.pk]))
+            return redirect("admin:chat_answer_change", answer.pk)
         question, is_new = building.question_from_answer(answer, building.complaints_of(collection))
-        told = (
+        message = (
             _t("A draft: say below what it should have found, or what a right answer says.")
             if is_new
             else _t("This answer is a test case already.")
         )
-        self.message_user(request, told, messages.SUCCESS if is_new else messages.INFO)
-        return HttpResponseRedirect(reverse("admin:evaluation_evaluationquestion_change", args=[question.pk]))
+        self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
+        return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
     def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:
         evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)

@@ -5,9 +5,8 @@ colours and sizes come from the style sheet `evaluation/charts.css`. Each functi
 escaped. A value of None is unknown: it is a gap, never a zero.
 """
 
-from evaluation.charts.bars import Bar, interval_bars, stacked_bars
+from evaluation.charts.bars import IntervalBar, histogram, interval_bars, stacked_bars
 from evaluation.charts.figure import Caption, Markup
-from evaluation.charts.histogram import histogram
 from evaluation.charts.lines import Series, line_chart
 
-__all__ = ["Bar", "Caption", "Markup", "Series", "histogram", "interval_bars", "line_chart", "stacked_bars"]
+__all__ = ["Caption", "IntervalBar", "Markup", "Series", "histogram", "interval_bars", "line_chart", "stacked_bars"]

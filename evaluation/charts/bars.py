@@ -1,15 +1,17 @@
-"""Bars that stand on one another, and bars that lie beside their names. PURE."""
+"""Bars that stand on one another, bars that lie beside their names, and histograms. PURE."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evaluation.charts.figure import (
     BOTTOM,
     LEFT,
     RIGHT,
     TOP,
+    UNKNOWN,
     WIDTH,
     Caption,
     Markup,
@@ -18,14 +20,16 @@ from evaluation.charts.figure import (
     element,
     figure,
     label_axis,
+    linear,
     linked,
     plain_number,
     same_lengths,
+    spread,
     svg,
     value_axis,
+    value_text,
 )
-from evaluation.charts.lines import UNKNOWN, Series
-from evaluation.charts.scale import linear
+from evaluation.charts.lines import Series
 
 ROW = 40
 # A longer name would run into the value; the tip and the table have it whole.
@@ -34,14 +38,17 @@ _GAP_SHARE = 0.18
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class IntervalBar:
     """A name and its value, with the bounds of its interval where there are some. None: unknown."""
 
     name: str
     value: float | None
     low: float | None = None
     high: float | None = None
-    link: str | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 def stacked_bars(
@@ -50,7 +57,6 @@ def stacked_bars(
     series: Sequence[Series],
     *,
     number: Number = plain_number,
-    whole: bool = True,
     links: Sequence[str | None] | None = None,
 ) -> Markup:
     """A column for each label: the values of all series on one another, the first at the bottom.
@@ -64,7 +70,7 @@ def stacked_bars(
             raise ValueError("Bars that stand on one another cannot be negative.")
     same_lengths(labels, links if links is not None else labels)
     totals = [sum(one.values[index] or 0 for one in series) for index in range(len(labels))]
-    scale = linear(totals, BOTTOM, TOP, whole=whole)
+    scale = linear(totals, BOTTOM, TOP, whole=True)
     slot = (RIGHT - LEFT) / max(1, len(labels))
     shapes = value_axis(scale, number)
     for index, label in enumerate(labels):
@@ -76,11 +82,11 @@ def stacked_bars(
                 continue
             top, bottom = scale(below + value), scale(below)
             below += value
-            said = element("title", f"{label}: {number(value)} ({one.name})")
+            tip = element("title", f"{label}: {number(value)} ({one.name})")
             column.append(
                 element(
                     "rect",
-                    said,
+                    tip,
                     x=LEFT + (index + _GAP_SHARE / 2) * slot,
                     width=slot * (1 - _GAP_SHARE),
                     y=top,
@@ -101,7 +107,7 @@ def stacked_bars(
 
 def interval_bars(
     caption: Caption,
-    bars: Sequence[Bar],
+    bars: Sequence[IntervalBar],
     *,
     heading: str = "",
     most: float | None = None,
@@ -127,15 +133,15 @@ def interval_bars(
     for order, bar in enumerate(bars):
         top = 4 + ROW * order
         shapes.append(element("text", _shortened(bar.name), x=10, y=top + 15, class_="chart-name"))
-        said = _told(bar, number)
-        shapes.append(element("text", said, x=WIDTH - 16, y=top + 15, class_="chart-value", text_anchor="end"))
+        text = value_text(bar.value, bar.bounds, number)
+        shapes.append(element("text", text, x=WIDTH - 16, y=top + 15, class_="chart-value", text_anchor="end"))
         if bar.value is None:
             continue
         at = scale(bar.value)
         drawn = [
             element(
                 "rect",
-                element("title", f"{bar.name}: {said}"),
+                element("title", f"{bar.name}: {text}"),
                 x=min(zero, at),
                 width=abs(at - zero),
                 y=top + 21,
@@ -143,27 +149,78 @@ def interval_bars(
                 class_=f"chart-bar {colour(order)}",
             )
         ]
-        if bar.low is not None and bar.high is not None:
-            low, high, middle = scale(bar.low), scale(bar.high), top + 27.5
+        if bar.bounds is not None:
+            (low, high), middle = map(scale, bar.bounds), top + 27.5
             drawn.append(element("line", x1=low, x2=high, y1=middle, y2=middle, class_="chart-whisker"))
             drawn += [
                 element("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="chart-whisker") for x in (low, high)
             ]
-        shapes.append(linked(element("g", *drawn), bar.link))
+        shapes.append(element("g", *drawn))
     if reference is not None:
         at = scale(reference)
         shapes.append(element("line", x1=at, x2=at, y1=4, y2=bottom, class_="chart-reference"))
-    rows = [[bar.name, _told(bar, number)] for bar in bars]
+    rows = [[bar.name, value_text(bar.value, bar.bounds, number)] for bar in bars]
     return figure(caption, svg(caption, shapes, bottom + 30), [caption.axis, heading], rows)
-
-
-def _told(bar: Bar, number: Number) -> str:
-    if bar.value is None:
-        return UNKNOWN
-    if bar.low is None or bar.high is None:
-        return number(bar.value)
-    return f"{number(bar.value)} ({number(bar.low)} – {number(bar.high)})"
 
 
 def _shortened(name: str) -> str:
     return name if len(name) <= MOST_NAME_CHARACTERS else f"{name[: MOST_NAME_CHARACTERS - 1]}…"
+
+
+def histogram(
+    caption: Caption,
+    edges: Sequence[float],
+    counts: Sequence[int],
+    *,
+    heading: str = "",
+    number: Number = plain_number,
+    count_number: Number = plain_number,
+    threshold: float | None = None,
+    links: Sequence[str | None] | None = None,
+) -> Markup:
+    """A column for each bin: bin i reaches from ``edges[i]`` to ``edges[i + 1]``, and is as wide.
+
+    ``number`` writes the edges, ``count_number`` the counts. ``heading`` heads the table's column of counts; bins below
+    ``threshold`` have the colour of what asks for a look. ``links`` lead from each bin to the list behind it. Without a
+    single count a sentence says that there is nothing. Raises: ValueError unless the edges ascend and are one more than
+    the counts, and for a negative count.
+    """
+    same_lengths(counts, edges[1:], *([links] if links is not None else []))
+    if any(low >= high for low, high in pairwise(edges)):
+        raise ValueError("The edges of a histogram ascend.")
+    if any(count < 0 for count in counts):
+        raise ValueError("A count cannot be negative.")
+    scale = linear(counts, BOTTOM, TOP, whole=True)
+    shapes = value_axis(scale, count_number)
+    rows = []
+    if counts:
+        first, last = edges[0], edges[-1]
+        places = [LEFT + (edge - first) / (last - first) * (RIGHT - LEFT) for edge in edges]
+        for index, count in enumerate(counts):
+            bin_name = f"{number(edges[index])} – {number(edges[index + 1])}"
+            rows.append([bin_name, count_number(count)])
+            if not count:
+                continue
+            low = threshold is not None and edges[index + 1] <= threshold
+            bar = element(
+                "rect",
+                element("title", f"{bin_name}: {count_number(count)}"),
+                x=places[index] + 1,
+                width=max(0.5, places[index + 1] - places[index] - 2),
+                y=scale(count),
+                height=scale(0) - scale(count),
+                class_="chart-bar chart-low" if low else f"chart-bar {colour(0)}",
+            )
+            shapes.append(linked(bar, links[index] if links is not None else None))
+        edge_texts = [number(edge) for edge in edges]
+        for index in spread(edge_texts):
+            anchor = "end" if index == len(edges) - 1 else "middle"
+            shapes.append(
+                element(
+                    "text", edge_texts[index], x=places[index], y=BOTTOM + 20, class_="chart-label", text_anchor=anchor
+                )
+            )
+        if threshold is not None and first <= threshold <= last:
+            at = LEFT + (threshold - first) / (last - first) * (RIGHT - LEFT)
+            shapes.append(element("line", x1=at, x2=at, y1=TOP, y2=BOTTOM, class_="chart-reference"))
+    return figure(caption, svg(caption, shapes), [caption.axis, heading], rows if any(counts) else [])

@@ -1,17 +1,80 @@
-"""What all charts share: the frame, the axes, the legend, and the table for those who cannot see the drawing. PURE."""
+"""What all charts share: scales, the frame, the axes, the legend, and the table of the same numbers. PURE."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from evaluation.charts.scale import Scale, spread
+# Beyond it a float no longer tells neighbouring whole numbers apart well enough to put ticks between them.
+LARGEST = 1e12
+# Differences below this share of the values are noise of the arithmetic, not something to draw.
+_SMALLEST_SPAN = 1e-9
 
 WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 # The style sheet has so many colours.
 COLOURS = 6
+Number = Callable[[float], str]
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class AxisScale:
+    """A linear map of [low, high] to [start, end], with round numbers in between. low < high."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The place of ``value``; what lies outside is put at the nearer end."""
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+
+def linear(
+    values: Iterable[float], start: float, end: float, *, whole: bool = False, most: float | None = None
+) -> AxisScale:
+    """A scale that holds 0 and all ``values``, from a round number to a round number, with two to seven ticks.
+
+    ``whole`` keeps ticks off fractions, for things that are counted; it reaches at least to ``most``, such as 1
+    for a share. Without values it reaches from 0 to 1. Raises: ValueError for a value that is not finite or larger
+    than 10^12.
+    """
+    finite_values = [checked(value) for value in values]
+    low, high = min([0.0, *finite_values]), max([0.0, *finite_values, checked(most or 0.0)])
+    if high - low < _SMALLEST_SPAN * max(1.0, abs(low), abs(high)):
+        high = low + 1.0
+    step = _step((high - low) / 4, whole=whole)
+    first = math.floor(low / step + _SMALLEST_SPAN)
+    last = math.ceil(high / step - _SMALLEST_SPAN)
+    ticks = tuple(number * step for number in range(first, last + 1))
+    return AxisScale(ticks[0], ticks[-1], ticks, start, end)
+
+
+def spread(labels: Sequence[str], most: int = 6) -> tuple[int, ...]:
+    """The indexes of at most ``most`` evenly spaced labels, the first among them; all of them where they fit."""
+    if not labels:
+        return ()
+    return tuple(range(0, len(labels), math.ceil(len(labels) / most)))
+
+
+def checked(value: float) -> float:
+    """``value``. Raises: ValueError when it cannot be drawn."""
+    if not math.isfinite(value) or abs(value) > LARGEST:
+        raise ValueError(f"{value} cannot be drawn.")
+    return float(value)
+
+
+def _step(least: float, *, whole: bool) -> float:
+    """The smallest of 1, 2, 2.5 or 5 times a power of ten that is not below ``least``."""
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
+    return max(1.0, math.ceil(step)) if whole else step
 
 
 class Markup(str):
@@ -41,9 +104,6 @@ class Caption:
     def __post_init__(self) -> None:
         if not self.name or not self.name.replace("-", "").isalnum() or not self.name.isascii():
             raise ValueError(f"A chart's name consists of letters, digits and hyphens, unlike {self.name!r}.")
-
-
-Number = Callable[[float], str]
 
 
 def plain_number(value: float) -> str:
@@ -120,7 +180,7 @@ def linked(shape: Markup, link: str | None) -> Markup:
     return element("a", shape, href=link)
 
 
-def value_axis(scale: Scale, number: Number) -> list[Markup]:
+def value_axis(scale: AxisScale, number: Number) -> list[Markup]:
     """Lines across at the ticks, with their numbers at the left."""
     marks = []
     for value in scale.ticks:
@@ -164,3 +224,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
 
 def _written(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def value_text(value: float | None, bounds: tuple[float, float] | None, number: Number) -> str:
+    """The value with the bounds of its interval, where there are some; a dash for None."""
+    if value is None or bounds is None:
+        return UNKNOWN if value is None else number(value)
+    return f"{number(value)} ({number(bounds[0])} – {number(bounds[1])})"

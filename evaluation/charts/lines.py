@@ -10,6 +10,7 @@ from evaluation.charts.figure import (
     LEFT,
     RIGHT,
     TOP,
+    AxisScale,
     Caption,
     Markup,
     Number,
@@ -17,15 +18,15 @@ from evaluation.charts.figure import (
     element,
     figure,
     label_axis,
+    linear,
     linked,
     plain_number,
     same_lengths,
     svg,
     value_axis,
+    value_text,
 )
-from evaluation.charts.scale import Scale, linear
 
-UNKNOWN = "–"
 # Dots on more points than this would hide the line.
 MOST_DOTS = 45
 
@@ -56,7 +57,6 @@ def line_chart(
     series: Sequence[Series],
     *,
     most: float | None = None,
-    whole: bool = False,
     number: Number = plain_number,
     links: Sequence[str | None] | None = None,
 ) -> Markup:
@@ -71,22 +71,24 @@ def line_chart(
     same_lengths(labels, links if links is not None else labels)
     numbers = [value for one in series for value in one.values if value is not None]
     bounds = [bound for one in series for index in range(len(labels)) for bound in one.bounds(index) or ()]
-    scale = linear([*numbers, *bounds], BOTTOM, TOP, whole=whole, most=most)
+    scale = linear([*numbers, *bounds], BOTTOM, TOP, most=most)
     places = [_place(index, len(labels)) for index in range(len(labels))]
     shapes = [*value_axis(scale, number), *label_axis(labels, places)]
     for order, one in enumerate(series):
-        shapes += _band(one, places, scale, colour(order))
         shapes += _line(one, places, scale, colour(order))
-        if len(labels) <= MOST_DOTS or links is not None:
-            shapes += _dots(one, labels, places, scale, colour(order), number, links)
-    rows = (
-        [[label, *(_told(one, index, number) for one in series)] for index, label in enumerate(labels)]
-        if numbers
-        else []
-    )
-    return figure(
-        caption, svg(caption, shapes), [caption.axis, *(one.name for one in series)], rows, [one.name for one in series]
-    )
+        for index, value in enumerate(one.values):
+            if value is None or (len(labels) > MOST_DOTS and links is None):
+                continue
+            title = element("title", f"{labels[index]}: {value_text(value, one.bounds(index), number)} ({one.name})")
+            kind = f"chart-dot {colour(order)}"
+            dot = element("circle", title, cx=places[index], cy=scale(value), r=2.5, class_=kind)
+            shapes.append(linked(dot, links[index] if links is not None else None))
+    rows = [
+        [label, *(value_text(one.values[index], one.bounds(index), number) for one in series)]
+        for index, label in enumerate(labels)
+    ]
+    names = [one.name for one in series]
+    return figure(caption, svg(caption, shapes), [caption.axis, *names], rows if numbers else [], names)
 
 
 def _place(index: int, number: int) -> float:
@@ -105,8 +107,13 @@ def _runs(series: Series) -> list[list[int]]:
     return [run for run in runs if run]
 
 
-def _line(series: Series, places: Sequence[float], scale: Scale, kind: str) -> list[Markup]:
+def _line(series: Series, places: Sequence[float], scale: AxisScale, kind: str) -> list[Markup]:
+    """The intervals and the line, with its area where it has one."""
     shapes = []
+    for index, at in enumerate(places):
+        if (bounds := series.bounds(index)) is not None:
+            low, high = map(scale, bounds)
+            shapes.append(element("line", x1=at, x2=at, y1=low, y2=high, class_=f"chart-whisker {kind}"))
     for run in _runs(series):
         points = [(places[index], scale(series.values[index] or 0.0)) for index in run]
         if series.area:
@@ -122,41 +129,5 @@ def _line(series: Series, places: Sequence[float], scale: Scale, kind: str) -> l
     return shapes
 
 
-def _band(series: Series, places: Sequence[float], scale: Scale, kind: str) -> list[Markup]:
-    shapes = []
-    for index, at in enumerate(places):
-        if (bounds := series.bounds(index)) is not None:
-            low, high = bounds
-            shapes.append(element("line", x1=at, x2=at, y1=scale(low), y2=scale(high), class_=f"chart-whisker {kind}"))
-    return shapes
-
-
-def _dots(
-    series: Series,
-    labels: Sequence[str],
-    places: Sequence[float],
-    scale: Scale,
-    kind: str,
-    number: Number,
-    links: Sequence[str | None] | None,
-) -> list[Markup]:
-    shapes = []
-    for index, value in enumerate(series.values):
-        if value is None:
-            continue
-        said = element("title", f"{labels[index]}: {_told(series, index, number)} ({series.name})")
-        dot = element("circle", said, cx=places[index], cy=scale(value), r=2.5, class_=f"chart-dot {kind}")
-        shapes.append(linked(dot, links[index] if links is not None else None))
-    return shapes
-
-
 def _points(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
-
-
-def _told(series: Series, index: int, number: Number) -> str:
-    value = series.values[index]
-    if value is None:
-        return UNKNOWN
-    bounds = series.bounds(index)
-    return number(value) if bounds is None else f"{number(value)} ({number(bounds[0])} – {number(bounds[1])})"

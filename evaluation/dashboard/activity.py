@@ -1,4 +1,4 @@
-"""How much was asked, and what came of it, day by day."""
+"""The number of questions and their outcomes, by day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that the documents do not answer, grouped into what the documents lack. PURE.
+"""Groups of questions that the documents do not answer. PURE.
 
 Questions about the same thing lie close together in the embedder's space. They are joined by average linkage: the two
 groups whose questions are most alike on average become one, until no two groups are alike enough.

@@ -1,31 +1,78 @@
-"""The gaps in the documents: unanswered questions, embedded and grouped."""
+"""The gaps in the documents: questions that were not answered well, embedded and grouped."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.core.cache import cache
+from django.db import connection
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from evaluation.dashboard.clusters import Gap, Trend, gaps, wordings
+from evaluation.dashboard.clusters import Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import Scope
-from evaluation.dashboard.unanswered import nearest_documents, unanswered
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Document
 
-logger = logging.getLogger(__name__)
+# Each wording is embedded, and compared with each other one.
+MOST_QUESTIONS = 500
+_NEAREST_SQL = """
+SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
+  FROM chat_answer AS answer, jsonb_array_elements(answer.sources) AS source
+ WHERE answer.id = ANY(%s::uuid[])
+"""
 
+logger = logging.getLogger(__name__)
 MOST_GAPS = 30
 # So many questions are embedded while somebody waits for the dashboard; for more there is a page of its own.
 AT_ONCE = 60
 KEPT_SECONDS = 900
 # The answers of a gap whose sources are looked at.
 _SAMPLE = 20
+
+
+def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
+    """The latest questions without an answer or with one that did not help, at most 500, and how many there are in all.
+
+    A question that was turned away unsearched, because it instructs the site, says nothing about the documents, and one
+    that a draft was asked says nothing about those in service.
+    """
+    searched = scope.answers().filter(conversation__collection__draft=None).exclude(search_method="")
+    bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
+    rows = bad.values_list("pk", "question", "completed_question", "completed_at")[:MOST_QUESTIONS]
+    # A follow-up question says by itself nothing of what is missing.
+    found = [Unanswered(str(pk), completed or question, at) for pk, question, completed, at in rows if at is not None]
+    return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
+
+
+def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[list[Document]]:
+    """For each group of answers the documents found most often for them, those found equally often by id.
+
+    Documents that are gone, or only in a draft, are left out.
+    """
+    ids = sorted({pk for group in answers for pk in group})
+    if not ids:
+        return [[] for _group in answers]
+    found: dict[str, set[int]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAREST_SQL, [ids])
+        for pk, document in cursor.fetchall():
+            found.setdefault(pk, set()).add(document)
+    in_service = Document.objects.filter(collection__draft=None)
+    documents = in_service.in_bulk({document for ids in found.values() for document in ids})
+    nearest = []
+    for group in answers:
+        counted = Counter(document for pk in group for document in found.get(pk, ()) if document in documents)
+        ranked = sorted(counted, key=lambda document: (-counted[document], document))
+        nearest.append([documents[document] for document in ranked[:most]])
+    return nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +94,7 @@ class FoundGap:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GapReport:
     """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups``.
 
     ``error`` says why there are none although there are questions; ``is_left`` that grouping takes too long for now.
@@ -62,7 +109,7 @@ class Found:
     is_left: bool = False
 
 
-def find_gaps(scope: Scope, *, patiently: bool = True) -> Found:
+def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
     """The gaps of the scope; they are kept for 15 minutes, or until another question stays unanswered.
 
     Unless ``patiently``, many questions that were not grouped lately are left for the page that is. An embedder that
@@ -70,25 +117,25 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> Found:
     """
     asked, total = unanswered(scope)
     if not asked:
-        return Found()
+        return GapReport()
     name = conf.embedder().name
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{total}:{asked[0].answer}:{name}"
     key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
-    kept: Found | None = cache.get(key)
+    kept: GapReport | None = cache.get(key)
     if kept is not None:
         return kept
     words = wordings(asked)
     if not patiently and len(words) > AT_ONCE:
-        return Found(read=len(asked), total=total, is_left=True)
+        return GapReport(read=len(asked), total=total, is_left=True)
     try:
         vectors = conf.embedder().embed_documents(words)
     except RetrievalError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
-        return Found(read=len(asked), total=total, error=str(error))
+        return GapReport(read=len(asked), total=total, error=str(error))
     grouped = gaps(asked, vectors, scope.since, scope.until)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown])
-    found = Found(
+    found = GapReport(
         [FoundGap(gap, documents) for gap, documents in zip(shown, near, strict=True)],
         len(grouped),
         len(asked),

@@ -1,4 +1,4 @@
-"""Which answers the dashboard is about: those finished in the last so many days, of one collection or of all."""
+"""The answers that the dashboard shows: finished in the last days, of one collection or of all."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Scope:
 
 
 def scope_of(asked: Mapping[str, str]) -> Scope:
-    """The scope that an address asks for: 30 days and all collections, where it asks for nothing that there is."""
+    """The scope of an address; 30 days and all collections where its parameters are missing or unknown."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     return scope(days, Collection.objects.in_service().filter(slug=slug).first() if slug else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -66,16 +65,16 @@ class Distribution:
         return sum(self.counts)
 
 
-def distributions(scope: Scope, metrics: Sequence[str] = METRICS) -> list[Distribution]:
+def distributions(scope: Scope) -> list[Distribution]:
     """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
-    for metric, judge, place, number, threshold in _rows(scope, metrics):
+    for metric, judge, place, number, threshold in _rows(scope):
         key = metric, judge
         found.setdefault(key, {})[place] = number
         if threshold is not None:
             thresholds[key] = max(threshold, thresholds.get(key, 0.0))
-    order = {str(metric): place for place, metric in enumerate(metrics)}
+    order = {str(metric): place for place, metric in enumerate(METRICS)}
     return [
         Distribution(
             Score.Metric(metric),
@@ -88,7 +87,7 @@ def distributions(scope: Scope, metrics: Sequence[str] = METRICS) -> list[Distri
     ]
 
 
-def _rows(scope: Scope, metrics: Sequence[str]) -> list[tuple[str, str, int, int, float | None]]:
+def _rows(scope: Scope) -> list[tuple[str, str, int, int, float | None]]:
     """Metric, judge, bin (-1 for errors), how many scores lie in it, and their highest threshold."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -96,7 +95,7 @@ def _rows(scope: Scope, metrics: Sequence[str]) -> list[tuple[str, str, int, int
             {
                 "rules": Judgement.Judge.OFFLINE.value,
                 "bins": BINS,
-                "metrics": [str(metric) for metric in metrics],
+                "metrics": [str(metric) for metric in METRICS],
                 "since": scope.since,
                 "until": scope.until,
                 "collection": scope.collection.pk if scope.collection else None,

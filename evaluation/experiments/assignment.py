@@ -29,7 +29,7 @@ def assign(salt: str, subject: str, *, traffic_share: float, treatment_share: fl
 
 
 def pseudonym(salt: str, subject: str) -> str:
-    """What a visitor is called in the rows of one experiment: 32 hexadecimal digits that lead to nobody elsewhere."""
+    """The visitor's name in the rows of one experiment: 32 hexadecimal digits, other ones in every experiment."""
     return _digest(salt, "pseudonym", subject).hex()
 
 

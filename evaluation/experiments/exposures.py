@@ -1,24 +1,61 @@
-"""The rows that say which answers were given within an experiment: one an answer, however often it is recorded."""
+"""Which arm's profile a visitor is searched with, and which answers were given within an experiment."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Q
+from django.dispatch import receiver
 from django.utils import timezone
 
 from chat.models import Answer
-from evaluation.experiments.assignment import pseudonym
-from evaluation.experiments.choice import arm_of
+from chat.signals import answer_completed
+from evaluation.experiments import exposures
+from evaluation.experiments.assignment import Arm, assign, pseudonym
 from evaluation.models import Experiment, Exposure
+from retrieval.ranking.profile import from_json
+from retrieval.search.profiles import BUILT_IN, NamedProfile, named, register_chooser
 
 logger = logging.getLogger(__name__)
-
 SWEPT_BACK = timedelta(days=1)
 BATCH = 1000
 _FINISHED = (Answer.Status.COMPLETED, Answer.Status.STOPPED, Answer.Status.FAILED)
+
+
+def choose(subject: str) -> NamedProfile | None:
+    """The profile of the visitor's arm; None when no experiment runs, and for visitors outside of it.
+
+    Raises: ImproperProfile when the arm's settings cannot be read.
+    """
+    running = (
+        Experiment.objects.select_related("control__profile", "treatment__profile")
+        .filter(state=Experiment.State.RUNNING)
+        .first()
+    )
+    if running is None:
+        return None
+    arm = arm_of(running, subject)
+    return profile_of(running, arm) if arm is not None else None
+
+
+def arm_of(experiment: Experiment, subject: str) -> Arm | None:
+    return assign(
+        experiment.salt,
+        subject,
+        traffic_share=experiment.traffic_share,
+        treatment_share=experiment.treatment_share,
+    )
+
+
+def profile_of(experiment: Experiment, arm: Arm) -> NamedProfile:
+    """The arm's profile; the built-in one as it was at the start. Raises: ImproperProfile."""
+    version = experiment.treatment if arm is Arm.TREATMENT else experiment.control
+    if version is not None:
+        return named(version)
+    return NamedProfile(BUILT_IN, from_json(experiment.control_settings or {}))
 
 
 def record(answer: Answer) -> Exposure | None:
@@ -35,7 +72,7 @@ def record(answer: Answer) -> Exposure | None:
 
 
 def sweep() -> int:
-    """Record what nobody recorded: answers whose process died right after them, and those that failed.
+    """Record the answers that were not recorded: failed ones, and those whose process died right after them.
 
     Returns how many answers that were, of those asked within ``SWEPT_BACK``.
     """
@@ -49,12 +86,12 @@ def sweep() -> int:
         )
         if experiment.ended_at is not None:
             answers = answers.filter(created_at__lt=experiment.ended_at)
-        wanted = answers.select_related("conversation").only(
+        unrecorded = answers.select_related("conversation").only(
             "created_at", "status", "method", "search_method", "conversation__owner", "conversation__visitor"
         )
         found += _save(
             exposure
-            for answer in wanted.iterator(chunk_size=BATCH)
+            for answer in unrecorded.iterator(chunk_size=BATCH)
             if (exposure := _exposure(experiment, answer)) is not None
         )
     if found:
@@ -86,3 +123,11 @@ def _save(exposures: Iterable[Exposure]) -> int:
     rows = list(exposures)
     Exposure.objects.bulk_create(rows, ignore_conflicts=True, batch_size=BATCH)
     return len(rows)
+
+
+register_chooser(choose)
+
+
+@receiver(answer_completed, dispatch_uid="evaluation.expose")
+def record_exposure(answer: Answer, **_: Any) -> None:
+    exposures.record(answer)

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class ExperimentRefused(Exception):
-    """What was asked of an experiment cannot be done now; says why, in a sentence for the admin."""
+    """An action on an experiment is not possible now; the message tells the admin why."""
 
 
 def plan(experiment: Experiment) -> Plan:
     """The visitors that the experiment needs as it is written down. Raises: ExperimentRefused."""
     _check_numbers(experiment)
-    reckon = planning.fixed_horizon if experiment.is_fixed_horizon else planning.sequential_cap
+    plan_visitors = planning.fixed_horizon if experiment.is_fixed_horizon else planning.sequential_cap
     try:
-        return reckon(
+        return plan_visitors(
             measures.deviation(experiment),
             measures.effect_scale(experiment),
             alpha=experiment.alpha,

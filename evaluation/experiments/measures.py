@@ -15,7 +15,7 @@ from evaluation.models import Experiment
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ExperimentMeasure:
     """A metric. ``guard_tau`` is the effect for which it is watched while another one is the primary metric."""
 
     outcome: str
@@ -32,7 +32,7 @@ class Measure:
         return self.outcome in (outcomes.HELPFUL, outcomes.GROUNDEDNESS)
 
     def value(self, number: float) -> str:
-        """A mean over visitors, as it is read; a dash for NaN. Latencies are kept as logarithms."""
+        """A mean over visitors as text; a dash for NaN. Latencies are stored as logarithms."""
         if math.isnan(number):
             return "–"
         if self.is_rate:
@@ -42,7 +42,7 @@ class Measure:
         return f"{whole(number)} ms" if self.outcome == outcomes.LATENCY_MEAN else fixed(number, 3)
 
     def difference(self, number: float) -> str:
-        """A difference as it is read: in percentage points, per cent, milliseconds, or of the score."""
+        """A difference as text: in percentage points, per cent, milliseconds, or points of the score."""
         if not math.isfinite(number):
             return "–∞" if number < 0 else "∞"
         if self.is_rate:
@@ -54,7 +54,7 @@ class Measure:
         return fixed(number, 3, signed=True)
 
     def tick(self, number: float) -> str:
-        """A difference at an axis, where there is little room: without the unit, which :attr:`unit` says."""
+        """A difference as the text of an axis: without the unit, which :attr:`unit` says."""
         if not number:
             return "0"
         if self.is_rate:
@@ -75,29 +75,29 @@ class Measure:
 MEASURES = {
     one.outcome: one
     for one in (
-        Measure(outcomes.HELPFUL, _("helpful rate, of the answers that were rated"), 0.05),
-        Measure(outcomes.GROUNDEDNESS, _("groundedness of the answers"), 0.05),
-        Measure(outcomes.REFUSAL, _("refusal rate"), 0.05),
-        Measure(outcomes.FAILURE, _("failed answers"), 0.02),
-        Measure(outcomes.LATENCY, _("typical latency"), 0.1),
-        Measure(outcomes.LATENCY_MEAN, _("mean latency")),
+        ExperimentMeasure(outcomes.HELPFUL, _("helpful rate, of the answers that were rated"), 0.05),
+        ExperimentMeasure(outcomes.GROUNDEDNESS, _("groundedness of the answers"), 0.05),
+        ExperimentMeasure(outcomes.REFUSAL, _("refusal rate"), 0.05),
+        ExperimentMeasure(outcomes.FAILURE, _("failed answers"), 0.02),
+        ExperimentMeasure(outcomes.LATENCY, _("typical latency"), 0.1),
+        ExperimentMeasure(outcomes.LATENCY_MEAN, _("mean latency")),
     )
 }
 
 
-def primary(experiment: Experiment) -> Measure:
+def primary(experiment: Experiment) -> ExperimentMeasure:
     return MEASURES[experiment.metric]
 
 
-def guards(experiment: Experiment) -> list[Measure]:
-    """What is watched beside the primary metric: nothing that would give that one away."""
+def guards(experiment: Experiment) -> list[ExperimentMeasure]:
+    """The metrics that are shown beside the primary metric: none from which the primary metric could be inferred."""
     latencies = {outcomes.LATENCY, outcomes.LATENCY_MEAN}
     hidden = latencies if experiment.metric in latencies else {experiment.metric, outcomes.LATENCY_MEAN}
     return [one for one in MEASURES.values() if one.outcome not in hidden]
 
 
 def effect_scale(experiment: Experiment) -> float:
-    """The smallest effect on the scale on which the metric is kept: of typical latency, a logarithm."""
+    """The smallest effect on the stored scale of the metric: a logarithm for typical latency."""
     effect = experiment.smallest_effect
     return math.log1p(effect) if experiment.metric == outcomes.LATENCY else effect
 

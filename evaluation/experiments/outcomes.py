@@ -1,7 +1,8 @@
-"""What came of the answers of an experiment, a row a visitor."""
+"""The outcomes of an experiment's answers, one row for each visitor."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,7 +34,7 @@ _ANSWERS = """
             WHEN answer.status = 'completed' AND NOT answer.timings_ms ? 'repeated'
             THEN GREATEST((answer.timings_ms->>'total')::float, 0.01)
         END AS milliseconds,
-        {astray} AS astray
+        {off_profile} AS off_profile
     FROM {source}
     LEFT JOIN chat_feedback AS feedback ON feedback.answer_id = answer.id
     LEFT JOIN evaluation_judgement AS judgement ON judgement.answer_id = answer.id AND judgement.judge = %(judge)s
@@ -56,7 +57,7 @@ _COLUMNS = (
     "(arm = 'treatment')::int",
     "(began + %(window)s::interval <= %(until)s)::int",
     "COUNT(*)",
-    "SUM(astray)",
+    "SUM(off_profile)",
     "AVG(helpful) FILTER (WHERE rated_at < began + %(window)s::interval)",
     "AVG(groundedness)",
     "AVG(refusal)",
@@ -69,7 +70,7 @@ _PACKED = " || ".join(f"float8send(COALESCE(({column})::float8, 'NaN'))" for col
 _EXPOSED = _ANSWERS.format(
     subject="exposure.subject",
     arm="exposure.arm",
-    astray=(
+    off_profile=(
         "(answer.status = 'completed' AND answer.profile_version_id IS DISTINCT FROM "
         "CASE exposure.arm WHEN 'treatment' THEN %(treatment)s ELSE %(control)s END::bigint)::int"
     ),
@@ -81,7 +82,7 @@ _EXPOSED = _ANSWERS.format(
 _EVERYBODY = _ANSWERS.format(
     subject="COALESCE('user:' || conversation.owner_id, conversation.visitor)",
     arm="'control'",
-    astray="0",
+    off_profile="0",
     source=(
         "chat_answer AS answer JOIN chat_conversation AS conversation ON conversation.id = answer.conversation_id "
         "AND (conversation.owner_id IS NOT NULL OR conversation.visitor <> '') AND answer.method = '' "
@@ -94,16 +95,15 @@ _EVERYBODY = _ANSWERS.format(
 class Visitors:
     """Those whose time of observation is over, in the order of their first answers; and how many are still observed.
 
-    ``values`` has a column for each of ``OUTCOMES``, NaN where a visitor has none. ``astray`` are complete answers that
-    were not searched with the profile of their arm.
+    ``values`` has a column for each of ``OUTCOMES``, NaN where a visitor has none. ``off_profile`` counts the complete
+    answers that were not searched with the profile of their arm.
     """
 
     treated: Flags
     values: Floats
     answers: Floats
-    astray: int
-    observed_control: int
-    observed_treatment: int
+    off_profile: int
+    observed: Mapping[Arm, int]
 
     def __len__(self) -> int:
         return len(self.treated)
@@ -161,7 +161,9 @@ def _visitors(answers: str, observation_hours: int, until: datetime, **parameter
         treated=treated[is_over],
         values=rows[is_over, -len(OUTCOMES) :],
         answers=rows[is_over, 2],
-        astray=int(rows[:, 3].sum()),
-        observed_control=int(np.count_nonzero(~is_over & ~treated)),
-        observed_treatment=int(np.count_nonzero(~is_over & treated)),
+        off_profile=int(rows[:, 3].sum()),
+        observed={
+            Arm.CONTROL: int(np.count_nonzero(~is_over & ~treated)),
+            Arm.TREATMENT: int(np.count_nonzero(~is_over & treated)),
+        },
     )

@@ -72,7 +72,7 @@ def examine(run: EvaluationRun) -> CorpusAlert | None:
             fingerprint=run.fingerprint,
             conditions=run.conditions,
             status=EvaluationRun.Status.DONE,
-            distrust="",
+            unreliable_reason="",
         )
         .exclude(corpus_version=run.corpus_version)
         .first()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
-from evaluation import metrics
 from evaluation.models import EvaluationRun, GatePolicy, RunKind
 from evaluation.runs.measures import KIND_OF_MEASURE
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, request_run
-from evaluation.runs.results import Comparison, compare
+from evaluation.runs.results import RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
+from evaluation.statistics.intervals import is_loss
 from retrieval.models import Document, Draft, SearchProfileVersion
 from retrieval.ranking.profile import to_json
 from retrieval.search.profiles import NamedProfile, active_profile, named
@@ -59,7 +59,7 @@ class GateCheck:
     verdict: Verdict
     run: EvaluationRun | None = None
     baseline: EvaluationRun | None = None
-    comparison: Comparison | None = None
+    comparison: RunComparison | None = None
     failure: str = ""
 
     @property
@@ -108,7 +108,7 @@ def _compared(policy: GatePolicy, candidate: Side, in_force: Side) -> GateCheck:
         Verdict.RUNNING if all(waiting) else Verdict.NOT_MEASURED,
         run,
         baseline,
-        failure=" ".join(one.error or one.distrust for one in last if one is not None).strip(),
+        failure=" ".join(one.error or one.unreliable_reason for one in last if one is not None).strip(),
     )
 
 
@@ -138,10 +138,10 @@ def kind_of(policy: GatePolicy) -> RunKind:
     return KIND_OF_MEASURE[policy.metric]
 
 
-def is_worse(policy: GatePolicy, comparison: Comparison) -> bool:
+def is_worse(policy: GatePolicy, comparison: RunComparison) -> bool:
     """Whether the questions became worse by more than the largest allowed loss, beyond chance."""
     changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
-    return comparison.difference is not None and metrics.is_loss(comparison.difference, changed, policy.largest_loss)
+    return comparison.difference is not None and is_loss(comparison.difference, changed, policy.largest_loss)
 
 
 def being_read(collection_id: int | None) -> bool:
@@ -170,7 +170,7 @@ def current_run(policy: GatePolicy, side: Side, asked: str) -> EvaluationRun | N
         runs_of(policy, side)
         .filter(
             status=EvaluationRun.Status.DONE,
-            distrust="",
+            unreliable_reason="",
             fingerprint=asked,
             corpus_version=corpus_version(collection),
             conditions=conditions(kind_of(policy)),

@@ -1,4 +1,4 @@
-"""DeepEval's metrics, judged by a language model, with a guard at every place where no judgement becomes a number.
+"""DeepEval's metrics, judged by a language model. A missing judgement is an error, never a score.
 
 Measured with DeepEval 4.3.1: when the judge names no claims, no statements or no verdicts, faithfulness and answer
 relevancy are 1 and context relevancy is 0; verdicts it does not understand are dropped, and the rest counts alone; a
@@ -13,17 +13,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.judges.deepeval_cases import deepeval_case
-from evaluation.judges.exceptions import JudgeError, UnusableJudgement
-from evaluation.judges.judge_model import Form, JudgeModel
-from evaluation.judges.muted_deepeval import (
+from evaluation.judges.deepeval_adapter import (
     AnswerRelevancyMetric,
     ContextualPrecisionMetric,
     ContextualRecallMetric,
     ContextualRelevancyMetric,
     DeepEvalBaseLLM,
     FaithfulnessMetric,
+    deepeval_case,
 )
+from evaluation.judges.exceptions import JudgeError, UnusableJudgement
+from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, Measured, Meter
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Why there is no score. Each message is stored beside the metric, for the admin who reads the judgements."""
+"""Why there is no score. The message is stored with the metric and shown to the admin."""
 
 from __future__ import annotations
 

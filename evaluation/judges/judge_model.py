@@ -1,4 +1,4 @@
-"""The language model that judges: asked for JSON of a given form, its every token counted."""
+"""The language model that judges. It answers with JSON of a given form, and its tokens are counted."""
 
 from __future__ import annotations
 

@@ -1,17 +1,210 @@
-"""The judge that needs no model beside the embedder, and judges every answer."""
+"""The judge that needs no model but the embedder, and judges every answer: deterministic metrics in DeepEval's form.
+
+The same answer always gets the same score. Each metric serves one case: DeepEval's test case holds the texts, but not
+which sentence cites which passage.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from chat.grounding.support import Reason, groundedness
 from chat.grounding.verification import verify
-from chat.types import Verified
-from evaluation.judges import offline_metrics
-from evaluation.judges.deepeval_cases import deepeval_case
-from evaluation.judges.exceptions import JudgeUnavailable
+from chat.types import CheckedStatement, Verified
+from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
+from evaluation.judges.exceptions import JudgeUnavailable, NotMeasurable
+from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
+from evaluation.judges.relevancy import relevancies
 from evaluation.judges.types import Case, Measured
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 
+if TYPE_CHECKING:
+    from evaluation.judges.relevancy import Embed
+
+
+QUOTED_CHARACTERS = 300
+MOST_QUOTED = 3
+
 NAME = "rules, version 1"
+
+
+class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
+    """A metric computed here. ``details``: an object for each sentence or passage looked at."""
+
+    async_mode = False
+    evaluation_model = None
+    include_reason = True
+    using_native_model = False
+    label = ""
+    # DeepEval's own annotation says that this is a type.
+    _required_params: Any = []
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call]
+
+    def __init__(self, case: Case, threshold: float | None) -> None:
+        self.case = case
+        self.threshold = threshold
+        self.details: list[Mapping[str, Any]] = []
+
+    @abstractmethod
+    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+        """Score and reason; fills ``details``. Raises: JudgeError."""
+
+    def measure(self, test_case: LLMTestCase, *_args: Any, **_kwargs: Any) -> float:
+        score, self.reason = self.judged(test_case)
+        self.score = score
+        self.success = self.is_successful()
+        return score
+
+    async def a_measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float:
+        return self.measure(test_case, *args, **kwargs)
+
+    @property
+    def __name__(self) -> str:
+        return self.label
+
+
+class Groundedness(OfflineMetric):
+    """How likely it is that the passages bear out every sentence of the answer."""
+
+    label = "Groundedness"
+    _required_params = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
+
+    def __init__(self, case: Case, verified: Verified) -> None:
+        # As a probability: rather not than so.
+        super().__init__(case, 0.5)
+        self.verified = verified
+
+    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+        statements = _measured(self.verified)
+        self.details = [_statement(self.case.answer, statement) for statement in self.verified.statements]
+        score = groundedness(statement.support for statement in statements if statement.support is not None)
+        unsupported = [statement for statement in statements if not statement.supported]
+        if not unsupported:
+            return score, f"The passages bear out each of {len(statements)} sentences."
+        quoted = " ".join(
+            f"“{_shortened(self.case.answer[one.start : one.end])}” ({', '.join(one.reasons)})."
+            for one in unsupported[:MOST_QUOTED]
+        )
+        return score, f"The passages do not bear out {len(unsupported)} of {len(statements)} sentences: {quoted}"
+
+
+class CitationSupport(OfflineMetric):
+    """The share of sentences that the passages they cite bear out; one that cites none is not borne out."""
+
+    label = "Citation Support"
+    _required_params = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
+
+    def __init__(self, case: Case, verified: Verified) -> None:
+        super().__init__(case, 0.8)
+        self.verified = verified
+
+    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+        statements = _measured(self.verified)
+        # Not by its markers: an item of a list may be cited at the end of the list.
+        uncited = [Reason.UNCITED in statement.reasons for statement in statements]
+        borne_out = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
+        self.details = [
+            {**_statement(self.case.answer, one), "borne_out": good}
+            for one, good in zip(statements, borne_out, strict=True)
+        ]
+        reason = f"Of {len(statements)} sentences, {sum(borne_out)} are borne out by a passage that they cite"
+        reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
+        return sum(borne_out) / len(statements), reason
+
+
+class AnswerRelevancy(OfflineMetric):
+    """How far the answer's best sentence bears on the question."""
+
+    label = "Answer Relevancy"
+    _required_params = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
+
+    def __init__(self, case: Case, embed: Embed) -> None:
+        super().__init__(case, RELEVANCY_THRESHOLD)
+        self.embed = embed
+
+    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+        (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed)
+        if not best.sentence:
+            raise NotMeasurable("The answer has no sentence that could be held against the question.")
+        self.details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
+        return best.score, (
+            f"Closest to the question, with similarity {best.similarity:.2f} and {best.coverage:.0%} of its words: "
+            f"“{_shortened(best.sentence)}”"
+        )
+
+
+class ContextualRelevancy(OfflineMetric):
+    """How far the passages bear on the question, on average, each by its best sentence."""
+
+    label = "Contextual Relevancy"
+    _required_params = [SingleTurnParams.INPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
+
+    def __init__(self, case: Case, embed: Embed) -> None:
+        super().__init__(case, RELEVANCY_THRESHOLD)
+        self.embed = embed
+
+    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+        sources = self.case.sources
+        if not sources:
+            raise NotMeasurable("There are no passages that could be held against the question.")
+        headed = [
+            (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
+            for source in sources
+        ]
+        found = relevancies(test_case.input, headed, self.embed)
+        self.details = [
+            {"marker": source.marker, "sentence": _shortened(one.sentence), "score": one.score}
+            for source, one in zip(sources, found, strict=True)
+        ]
+        relevant = sum(one.score >= RELEVANCY_THRESHOLD for one in found)
+        return (
+            sum(one.score for one in found) / len(found),
+            f"{relevant} of {len(found)} passages hold a sentence that bears on the question.",
+        )
+
+
+class Refusal(OfflineMetric):
+    """1 for an answer that says that the documents do not answer, 0 for any other; neither is good or bad."""
+
+    label = "Refusal"
+    _required_params = [SingleTurnParams.INPUT]
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case, None)
+
+    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+        if self.case.refused:
+            return 1.0, "The answer says that the documents do not answer the question."
+        return 0.0, "The question was answered."
+
+
+def _measured(verified: Verified) -> Sequence[CheckedStatement]:
+    """The statements whose support could be measured. Raises: NotMeasurable when there are none."""
+    statements = [statement for statement in verified.statements if statement.support is not None]
+    if not statements:
+        raise NotMeasurable("The answer is in another language than its passages, so its words tell nothing.")
+    return statements
+
+
+def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
+    return {
+        "sentence": _shortened(answer[statement.start : statement.end]),
+        "markers": list(statement.markers),
+        "support": statement.support,
+        "supported": statement.supported,
+        "reasons": list(statement.reasons),
+        "best_marker": statement.best_marker,
+    }
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"
 
 
 class OfflineJudge:
@@ -38,18 +231,18 @@ class OfflineJudge:
             raise _without_embedder(error) from error
         return Measured(score, str(measuring.reason), measuring.threshold, measuring.details)
 
-    def _metric(self, metric: str, case: Case) -> offline_metrics.OfflineMetric:
+    def _metric(self, metric: str, case: Case) -> OfflineMetric:
         match metric:
             case "groundedness":
-                return offline_metrics.Groundedness(case, self._verify(case))
+                return Groundedness(case, self._verify(case))
             case "citation_support":
-                return offline_metrics.CitationSupport(case, self._verify(case))
+                return CitationSupport(case, self._verify(case))
             case "answer_relevancy":
-                return offline_metrics.AnswerRelevancy(case, conf.embedder().embed_documents)
+                return AnswerRelevancy(case, conf.embedder().embed_documents)
             case "contextual_relevancy":
-                return offline_metrics.ContextualRelevancy(case, conf.embedder().embed_documents)
+                return ContextualRelevancy(case, conf.embedder().embed_documents)
             case "refusal":
-                return offline_metrics.Refusal(case)
+                return Refusal(case)
         raise ValueError(f"The rules have no metric named {metric!r}.")
 
     def _verify(self, case: Case) -> Verified:

@@ -1,4 +1,4 @@
-"""How far a text bears on a question, sentence by sentence. PURE; the embedder is handed in.
+"""How relevant a text is to a question, by its sentences. PURE; the embedder is an argument.
 
 A sentence's relevancy is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share
 of the question's words that it holds, in itself or in the headings above it. On questions with a sentence that answers

@@ -1,4 +1,4 @@
-"""What is judged, by whom, and what comes of it."""
+"""The case that is judged, the judge, and the result."""
 
 from __future__ import annotations
 

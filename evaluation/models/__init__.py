@@ -1,11 +1,9 @@
 from evaluation.models.dashboard import Dashboard
 from evaluation.models.experiment import Experiment, ExperimentIsFixed, Exposure
 from evaluation.models.gates import CorpusAlert, GatePolicy
-from evaluation.models.judgement import Judgement
+from evaluation.models.judgement import Judgement, JudgeUsage, Score
 from evaluation.models.runs import AnswerResult, EvaluationRun, QuestionResult
-from evaluation.models.score import Score
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
-from evaluation.models.usage import JudgeUsage
 
 __all__ = [
     "AnswerResult",

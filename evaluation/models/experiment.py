@@ -3,7 +3,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -11,11 +10,12 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.experiments.assignment import Arm as AssignedArm
+from evaluation.models.people import user_key
 from retrieval.models import SearchProfileVersion
 
 
 class ExperimentIsFixed(TypeError):
-    """What was written down before the start was to be changed after it. For the programmer."""
+    """A field that is fixed at the start was changed afterwards. For the programmer."""
 
 
 def new_salt() -> str:
@@ -123,42 +123,14 @@ class Experiment(models.Model):
 
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.DRAFT, editable=False)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("made by"),
-    )
+    created_by = user_key(_("made by"), editable=False)
     started_at = models.DateTimeField(_("started"), null=True, editable=False)
-    started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("started by"),
-    )
+    started_by = user_key(_("started by"), editable=False)
     ended_at = models.DateTimeField(_("ended"), null=True, editable=False)
-    ended_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("ended by"),
-    )
+    ended_by = user_key(_("ended by"), editable=False)
     conclusion = models.TextField(_("conclusion"), blank=True, editable=False)
     published_at = models.DateTimeField(_("winner published"), null=True, editable=False)
-    published_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("winner published by"),
-    )
+    published_by = user_key(_("winner published by"), editable=False)
 
     class Meta:
         ordering = ["-created_at"]

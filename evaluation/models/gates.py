@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.figures import fixed
+from evaluation.models.people import user_key
 from evaluation.models.runs import EvaluationRun
 from evaluation.models.sets import EvaluationSet
 
@@ -79,9 +79,7 @@ class CorpusAlert(models.Model):
     high = models.FloatField(_("upper bound"))
     created_at = models.DateTimeField(_("time"), auto_now_add=True)
     acknowledged_at = models.DateTimeField(_("seen"), null=True, blank=True)
-    acknowledged_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("seen by")
-    )
+    acknowledged_by = user_key(_("seen by"), blank=True)
 
     class Meta:
         ordering = ["-pk"]

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.job import Job, running_is_claimed
+from evaluation.models.people import user_key
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
 
@@ -17,8 +17,8 @@ class EvaluationRun(Job):
     ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
     ``fingerprint`` tells the questions that were asked, ``conditions`` what else the results depend on, and
     ``corpus_version`` the state of the documents when the run began: the collection's or, with a ``draft``, that of its
-    working copy. Only runs that agree in all of these, ``draft`` included, differ by their profile alone. ``distrust``
-    says why the figures are not to be relied on.
+    working copy. Only runs that agree in all of these, ``draft`` included, differ by their profile alone.
+    ``unreliable_reason`` says why the figures cannot be relied on; empty when they can.
     """
 
     class Status(models.TextChoices):
@@ -49,7 +49,7 @@ class EvaluationRun(Job):
     settings = models.JSONField(_("settings"))
     trigger = models.CharField(_("why"), max_length=10, choices=Trigger, default=Trigger.MANUAL)
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
-    distrust = models.TextField(_("not to be relied on"), blank=True)
+    unreliable_reason = models.TextField(_("not to be relied on"), blank=True)
     asked = models.PositiveIntegerField(_("questions asked"), default=0)
     total = models.PositiveIntegerField(_("questions"), default=0)
     unresolved = models.PositiveIntegerField(_("expected passages that are gone"), default=0)
@@ -58,14 +58,7 @@ class EvaluationRun(Job):
     conditions = models.JSONField(_("conditions"), default=dict, blank=True)
     corpus_version = models.PositiveBigIntegerField(_("state of the documents"), null=True, blank=True)
 
-    created_by = models.ForeignKey(
-        django_settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("asked by"),
-    )
+    created_by = user_key(_("asked by"), blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
 
     class Meta:
@@ -85,7 +78,7 @@ class EvaluationRun(Job):
 
     @property
     def is_reliable(self) -> bool:
-        return self.status == self.Status.DONE and not self.distrust
+        return self.status == self.Status.DONE and not self.unreliable_reason
 
     @property
     def percent(self) -> int:

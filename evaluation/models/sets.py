@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
+from evaluation.models.people import user_key
 from retrieval.models import Collection
 
 
@@ -27,15 +27,7 @@ class EvaluationSet(models.Model):
         Collection, models.CASCADE, related_name="evaluation_sets", verbose_name=_("collection")
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-        verbose_name=_("made by"),
-    )
+    created_by = user_key(_("made by"), blank=True, editable=False)
 
     class Meta:
         ordering = ["name", "id"]
@@ -132,8 +124,8 @@ class EvaluationQuestion(models.Model):
     def clean(self) -> None:
         self.expected_answer = self.expected_answer.strip()
         if self.expects_refusal and self.expected_answer:
-            told = _("A question that the documents do not answer has no expected answer: empty one of the two.")
-            raise ValidationError({"expects_refusal": told})
+            message = _("A question that the documents do not answer has no expected answer: empty one of the two.")
+            raise ValidationError({"expects_refusal": message})
 
 
 class ExpectedPassage(models.Model):

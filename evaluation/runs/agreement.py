@@ -1,24 +1,28 @@
-"""How far an answer, and what it cites, say what was expected. PURE; the embedder is handed in.
+"""How far an answer and its citations agree with what was expected. PURE; the embedder is an argument.
 
 Each metric lies in [0, 1], is better when higher, and is None for a reply that it says nothing about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.grounding.citations import remove_markers
 from chat.grounding.passages import EvidencePassage, cut_passage
 from chat.grounding.support import THRESHOLD, Statement, SupportScorer
-from evaluation.runs.answer_metrics import holds_answer
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from chat.grounding.similarity import EncodeAll
     from chat.types import CheckedStatement, VerifiedCitation
+
+# A decimal is one word: "12.5" does not hold "5".
+_TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
+_ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,29 @@ def refusal(*, refused: bool, expected: Expected) -> float:
 def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: EncodeAll | None) -> float | None:
     if any(holds_answer(passage.text, [expected]) for passage in passages):
         return 1.0
-    written = detect_language(" ".join(passage.text for passage in passages))
-    wanted = detect_language(expected)
-    if written and wanted and written != wanted:
+    reply_language = detect_language(" ".join(passage.text for passage in passages))
+    expected_language = detect_language(expected)
+    if reply_language and expected_language and reply_language != expected_language:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     judged = SupportScorer(passages, encode).score([Statement(sentence) for sentence in sentences])
     # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0
+
+
+def holds_answer(text: str, answers: Iterable[str]) -> bool:
+    """Whether ``text`` holds the words of one of the ``answers``, whole and one after another.
+
+    Case, punctuation, white space and articles do not count, so that "39" is not held by "1939", but "World War II" is
+    by "the World-War II". An answer of articles and punctuation alone is held by nothing.
+
+    Source: the normalization of Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
+    of Text", EMNLP 2016, without its removal of punctuation inside words.
+    """
+    words = f" {_normalized(text)} "
+    return any(answer and f" {answer} " in words for answer in map(_normalized, answers))
+
+
+def _normalized(text: str) -> str:
+    return " ".join(word for word in _TOKEN.findall(text.casefold()) if word not in _ARTICLES)

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import async_to_sync
 
 from chat import conf as chat_conf
-from chat.types import Completed, VerifiedCitation
+from chat.answering import answer
+from chat.protocols import PartialAnswer
+from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
 from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.judging import judge_of
-from evaluation.runs.measurement import NotMeasured, Task, Unmeasurable, require_whole
-from evaluation.runs.replies import Reply, reply_to
+from evaluation.runs.measurement import NotMeasured, RunInput, Unmeasurable, require_whole
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.protocols import TokenEmbedder
 from retrieval.search.pipeline import search
+from retrieval.search.profiles import NamedProfile
+from retrieval.types import SearchFilters
 
 QUOTE_CHARACTERS = 500
+
+
+@dataclass(slots=True)
+class Reply:
+    """``end`` is None when the answer broke off, ``searched`` when the question was turned away unsearched, and
+    ``first_ms`` when there was no token. Milliseconds count from the question."""
+
+    draft: PartialAnswer = field(default_factory=PartialAnswer)
+    searched: Searched | None = None
+    end: Completed | Failed | None = None
+    first_ms: float | None = None
+    last_ms: float = 0.0
+
+
+async def reply_to(question: str, filters: SearchFilters, profile: NamedProfile | None = None) -> Reply:
+    """What a visitor would get who asks this first; nothing is saved."""
+    reply = Reply()
+    started = time.perf_counter()
+    async for event in answer(question, filters, draft=reply.draft, profile=profile):
+        match event:
+            case Searched():
+                reply.searched = event
+            case AnswerToken():
+                if reply.first_ms is None:
+                    reply.first_ms = (time.perf_counter() - started) * 1000
+            case Completed() | Failed():
+                reply.end = event
+    reply.last_ms = (time.perf_counter() - started) * 1000
+    return reply
 
 
 class AnswerMeasurement:
@@ -28,7 +62,7 @@ class AnswerMeasurement:
 
     unresolved = 0
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: RunInput) -> None:
         self._task = task
         self._generator = chat_conf.generator().name
         self._judge = judge_of(task.run)
@@ -43,8 +77,8 @@ class AnswerMeasurement:
     def ask(self, question: EvaluationQuestion) -> AnswerResult:
         reply = async_to_sync(reply_to)(question.text, self._task.filters, self._task.profile)
         if not isinstance(reply.end, Completed):
-            told = reply.end.message if reply.end is not None else "The answer broke off."
-            raise NotMeasured(f"The question {question.text!r} was not answered: {told}")
+            problem = reply.end.message if reply.end is not None else "The answer broke off."
+            raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)
@@ -54,7 +88,7 @@ class AnswerMeasurement:
             self._judge.judge(result, reply.searched.sources if reply.searched is not None else ())
         return result
 
-    def distrust(self, results: Sequence[Any]) -> str:
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
         stood_in = [result for result in results if result.is_fallback]
         if not stood_in:
             return ""

@@ -19,13 +19,12 @@ from evaluation import gates, jobs
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.answering import AnswerMeasurement
-from evaluation.runs.measurement import ClaimLost, Measurement, NotMeasured, Task, Unmeasurable
+from evaluation.runs.measurement import ClaimLost, Measurement, NotMeasured, RunInput, Unmeasurable, prepare_reranker
 from evaluation.runs.measures import NOTHING_TO_MEASURE, Result, results_of
 from evaluation.runs.queue import MOST_ATTEMPTS, conditions, corpus_version, enqueue
 from evaluation.runs.results import summarise
 from evaluation.runs.searching import SearchMeasurement
 from evaluation.sets.resolution import fingerprint, measured_questions
-from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.ranking.profile import ImproperProfile, from_json
 from retrieval.search.profiles import NamedProfile
@@ -36,7 +35,7 @@ logger = logging.getLogger(__name__)
 PAUSE = timedelta(seconds=30)
 # A worker's task is ended after CELERY_TASK_TIME_LIMIT; before, the run is left, between two questions, to the next.
 LONGEST_STINT_SECONDS = 10 * 60.0
-_KINDS: Mapping[str, Callable[[Task], Measurement]] = {
+_KINDS: Mapping[str, Callable[[RunInput], Measurement]] = {
     RunKind.SEARCH: SearchMeasurement,
     RunKind.ANSWERS: AnswerMeasurement,
 }
@@ -94,20 +93,24 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
             report(number, len(task.questions))
         _keep(run, measurement.ask(question))
     results = list(results_of(run))
-    distrust = measurement.distrust(results)
+    unreliable_reason = measurement.reason_not_to_trust(results)
     if corpus_version(task.collection_id) != version:
-        distrust = "The documents changed while it ran: run it again."
+        unreliable_reason = "The documents changed while it ran: run it again."
     elif conditions(run.kind) != run.conditions:
-        distrust = "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
+        unreliable_reason = (
+            "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
+        )
     with transaction.atomic():
-        jobs.end(run, EvaluationRun.Status.DONE, distrust=distrust, summary=summarise(run.kind, results))
+        jobs.end(
+            run, EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results)
+        )
         # In one with the end: a worker that dies in between would leave a loss that nobody is told of.
         ended = EvaluationRun.objects.get(pk=run.pk)
         if ended.is_reliable:
             gates.examine(ended)
 
 
-def _task(run: EvaluationRun) -> Task:
+def _task(run: EvaluationRun) -> RunInput:
     """Raises: Unmeasurable."""
     try:
         settings = from_json(run.settings)
@@ -119,7 +122,7 @@ def _task(run: EvaluationRun) -> Task:
     questions = measured_questions(run.evaluation_set, run.kind)
     if not questions:
         raise Unmeasurable(str(NOTHING_TO_MEASURE[run.kind]))
-    return Task(
+    return RunInput(
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
@@ -128,11 +131,10 @@ def _task(run: EvaluationRun) -> Task:
     )
 
 
-def _begin(task: Task, measurement: Measurement, version: int) -> None:
+def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
     """Write down what is about to be measured, and forget the results of an attempt that measured something else."""
     active_embedder()
-    if task.profile.settings.is_reranked:
-        conf.reranker(task.profile.settings.reranker).prepare()
+    prepare_reranker(task.profile.settings.reranker)
     run = task.run
     now = {
         "fingerprint": fingerprint(task.questions, run.kind),

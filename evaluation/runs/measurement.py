@@ -1,4 +1,4 @@
-"""What the kinds of runs share: what they are given, what they must do, and how they say that it cannot be done."""
+"""What the kinds of runs share: their input, their protocol, and their errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun
 from evaluation.runs.measures import Result
+from retrieval import conf
+from retrieval.ranking.profile import NO_RERANKER
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.trace import SearchTrace, StageStatus
 from retrieval.types import SearchFilters
@@ -27,7 +29,7 @@ class ClaimLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RunInput:
     """What a run asks, and with what."""
 
     run: EvaluationRun
@@ -52,15 +54,25 @@ class Measurement(Protocol):
     def ask(self, question: EvaluationQuestion) -> Result:
         """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable, ClaimLost."""
 
-    def distrust(self, results: Sequence[Any]) -> str:
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
         """Why the figures of these results are not to be relied on; empty when they are."""
+
+
+def search_errors(trace: SearchTrace) -> str:
+    """What went wrong in the parts of a search, also in one that answered in part; empty when nothing did."""
+    errors = [retriever.error for retriever in trace.retrievers]
+    if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
+        errors.append(trace.rerank.error)
+    return "; ".join(filter(None, errors))
 
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
     """Raises: NotMeasured when a part of the profile's search failed: what was found is another profile's result."""
-    errors = [retriever.error for retriever in trace.retrievers]
-    if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
-        errors.append(trace.rerank.error)
-    if any(errors):
-        told = "; ".join(filter(None, errors))
-        raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {told}")
+    if errors := search_errors(trace):
+        raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
+
+
+def prepare_reranker(name: str) -> None:
+    """Load the reranker's model, which may take longer than a search allows."""
+    if name != NO_RERANKER:
+        conf.reranker(name).prepare()

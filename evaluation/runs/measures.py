@@ -1,4 +1,4 @@
-"""What a run of each kind measures: one table for results, charts, pages and gates."""
+"""The metrics of each kind of run: one table for results, charts, pages and gates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Result = QuestionResult | AnswerResult
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class RunMeasure:
     """A metric of a run. ``key`` stands in summaries, addresses and gates, ``field`` holds it in a result."""
 
     key: str
@@ -31,18 +31,18 @@ class Measure:
 
 
 # In the order in which they are shown; the first is what a run of the kind is known by.
-MEASURES: Mapping[str, tuple[Measure, ...]] = {
+MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
-        Measure("ndcg@10", "ndcg", "nDCG@10"),
-        Measure("hit@10", "hit", "hit@10"),
-        Measure("recall@50", "recall", "recall@50"),
-        Measure("mrr@10", "reciprocal_rank", "MRR@10"),
+        RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
+        RunMeasure("hit@10", "hit", "hit@10"),
+        RunMeasure("recall@50", "recall", "recall@50"),
+        RunMeasure("mrr@10", "reciprocal_rank", "MRR@10"),
     ),
     RunKind.ANSWERS: (
-        Measure("agreement", "agreement", _("agreement")),
-        Measure("cited", "cited", _("cited")),
-        Measure("groundedness", "groundedness", _("groundedness")),
-        Measure("refusal", "refusal", _("answered or refused rightly")),
+        RunMeasure("agreement", "agreement", _("agreement")),
+        RunMeasure("cited", "cited", _("cited")),
+        RunMeasure("groundedness", "groundedness", _("groundedness")),
+        RunMeasure("refusal", "refusal", _("answered or refused rightly")),
     ),
 }
 NOTHING_TO_MEASURE: Mapping[str, StrPromise] = {
@@ -55,7 +55,7 @@ KIND_OF_MEASURE = {measure.key: RunKind(kind) for kind, measures in MEASURES.ite
 _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answer_results"}
 
 
-def measure_of(kind: str, key: str = "") -> Measure:
+def measure_of(kind: str, key: str = "") -> RunMeasure:
     """The kind's metric of this key; the first one for any other key."""
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])

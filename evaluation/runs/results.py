@@ -1,17 +1,16 @@
-"""What a run found, as numbers with intervals, and how it differs from another one."""
+"""The results of a run as means with intervals, and its comparison with another run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _t
 
-from evaluation import metrics
-from evaluation.metrics import Interval
 from evaluation.models import AnswerResult, EvaluationRun, RunKind
-from evaluation.runs.measures import MEASURES, Measure, Result, measure_of, results_of
+from evaluation.runs.measures import MEASURES, Result, RunMeasure, measure_of, results_of
+from evaluation.statistics.intervals import Interval, is_loss, mean_interval, percentiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class QuestionPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """A run beside its baseline, on the questions that both asked.
 
     ``differences`` has an interval for each metric, over the questions where both have a value, and none for a metric
@@ -72,27 +71,27 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
             for measure in MEASURES[kind]
             if (values := [value for result in results if (value := measure.of(result)) is not None])
         },
-        "latency_ms": _percentiles([result.milliseconds for result in results]),
+        "latency_ms": asdict(percentiles([result.milliseconds for result in results])),
         **(_of_answers(results) if kind == RunKind.ANSWERS else {}),
     }
 
 
 def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
     """The wait for the first word, what the model consumed, and what the judge said, as far as there is any of it."""
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
-        told["first_token_ms"] = _percentiles(waits)
+        figures["first_token_ms"] = asdict(percentiles(waits))
     if any(one.prompt_tokens for one in results):
         costs = [one.cost for one in results if one.cost is not None]
-        told["usage"] = {
+        figures["usage"] = {
             "prompt_tokens": sum(one.prompt_tokens for one in results),
             "completion_tokens": sum(one.completion_tokens for one in results),
             "cost": round(sum(costs), 6) if costs else None,
         }
     if any(one.judged or one.judge_error for one in results):
-        told["judged"] = _judged(results)
-    return told
+        figures["judged"] = _judged(results)
+    return figures
 
 
 def _judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
@@ -118,7 +117,7 @@ def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
-def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Comparison:
+def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
     """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first.
 
     By default the first metric of their kind. Raises: ValueError for runs of different kinds.
@@ -133,10 +132,10 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Co
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
         if measured := pairs if measure is chosen else _pairs(shared, measure):
-            interval = metrics.mean_interval([pair.difference for pair in measured])
+            interval = mean_interval([pair.difference for pair in measured])
             differences[measure.key] = interval
             beyond_chance[measure.key] = _sign(interval, [pair.difference for pair in measured])
-    return Comparison(
+    return RunComparison(
         run=run,
         baseline=baseline,
         metric=chosen.key,
@@ -150,7 +149,7 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Co
     )
 
 
-def _pairs(shared: Sequence[tuple[Result, Result]], measure: Measure) -> list[QuestionPair]:
+def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
     """The questions for which both results have a value."""
     return [
         QuestionPair(before, after, second - first, first, second)
@@ -162,14 +161,14 @@ def _pairs(shared: Sequence[tuple[Result, Result]], measure: Measure) -> list[Qu
 def _sign(interval: Interval, differences: Sequence[float]) -> int:
     """1 for a gain beyond chance, -1 for such a loss, 0 for neither."""
     gained = Interval(-interval.mean, -interval.high, -interval.low)
-    return metrics.is_loss(gained, [-difference for difference in differences]) - metrics.is_loss(interval, differences)
+    return is_loss(gained, [-difference for difference in differences]) - is_loss(interval, differences)
 
 
 def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     caveats = [
-        _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.distrust}
+        _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.unreliable_reason}
         for one in (baseline, run)
-        if one.distrust
+        if one.unreliable_reason
     ]
     if run.fingerprint != baseline.fingerprint:
         caveats.append(_t("The set was changed in between: only questions that both runs asked are compared."))
@@ -212,9 +211,4 @@ def _not_seen_by_search(run: EvaluationRun, baseline: EvaluationRun) -> str:
 
 
 def _as_json(values: Sequence[float]) -> dict[str, float]:
-    interval = metrics.mean_interval(values)
-    return {"mean": interval.mean, "low": interval.low, "high": interval.high, "questions": len(values)}
-
-
-def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    return {"p50": metrics.percentile(milliseconds, 50), "p95": metrics.percentile(milliseconds, 95)}
+    return {**asdict(mean_interval(values)), "questions": len(values)}

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.metrics import METRICS, TOP_K
 from evaluation.models import EvaluationQuestion, QuestionResult
-from evaluation.runs.measurement import Task, Unmeasurable, require_whole
+from evaluation.runs.measurement import RunInput, Unmeasurable, require_whole
 from evaluation.runs.measures import measure_of
 from evaluation.sets.resolution import resolve
 from evaluation.sets.scoring import judged_ranking
+from evaluation.statistics.ranking import METRICS, TOP_K
 from retrieval.exceptions import InvalidQuery
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult
@@ -22,7 +22,7 @@ QUOTE_CHARACTERS = 200
 class SearchMeasurement:
     """Implements ``Measurement``."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
         # As deep as recall@50 looks, or as the profile can go: its own length of a result changes no rank above it.
@@ -61,7 +61,7 @@ class SearchMeasurement:
             setattr(result, measure_of(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
         return result
 
-    def distrust(self, results: Sequence[Any]) -> str:
+    def reason_not_to_trust(self, results: Sequence[Any]) -> str:
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:

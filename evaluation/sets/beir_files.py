@@ -1,7 +1,10 @@
 """Queries and judgements in BEIR's form, without a corpus: that is the site's own documents. PURE.
 
-Unlike bench.beir, which reads a whole test set from a folder, this reads files that somebody uploaded, and keeps
-the line of each judgement, so that one of a document that the site does not have can be pointed at.
+The files are those that somebody uploaded. The line of each judgement is kept, so that an error about a document that
+the site does not have can name it.
+
+Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
+Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
 """
 
 from __future__ import annotations
@@ -11,19 +14,23 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
 
 QUERIES = "queries.jsonl"
-# In this order, as in bench.beir: the first that is there counts.
+# The first that is there counts: this project's names, then those that BEIR is published with.
 JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 LARGEST_BYTES = 50 * 2**20
 LONGEST_ID = 1000
 LARGEST_GRADE = 1000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
+
+Lines = Iterable[tuple[str, str]]
+"""Where each line stands, and the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +89,12 @@ def read_archive(content: bytes) -> dict[str, bytes]:
     """The files of a ZIP archive by their paths; a corpus is left out. Raises: UnreadableTestSet."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            wanted = [
+            members = [
                 one for one in archive.infolist() if not one.is_dir() and one.filename.endswith((QUERIES, ".tsv"))
             ]
-            if sum(one.file_size for one in wanted) > LARGEST_BYTES:
+            if sum(one.file_size for one in members) > LARGEST_BYTES:
                 raise UnreadableTestSet(f"The archive unpacks to more than {LARGEST_BYTES // 2**20} MiB.")
-            return {one.filename: archive.read(one) for one in wanted}
+            return {one.filename: archive.read(one) for one in members}
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error) as error:
         raise UnreadableTestSet(f"The file is not a ZIP archive that can be read: {error}.") from error
 
@@ -101,7 +108,7 @@ def _named(files: Mapping[str, bytes], name: str) -> tuple[str, bytes] | None:
     return None
 
 
-def _lines(name: str, content: bytes) -> Iterator[tuple[str, str]]:
+def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
     """Where each line stands that is not blank, and the line."""
     try:
         text = content.decode("utf-8-sig")
@@ -112,56 +119,77 @@ def _lines(name: str, content: bytes) -> Iterator[tuple[str, str]]:
             yield f"{name}, line {number}", line.rstrip("\r")
 
 
-def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
-    seen: set[str] = set()
-    for where, line in _lines(name, content):
+def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each JSON object stands, and the object."""
+    for where, line in lines:
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnreadableTestSet(f"{where}, is not JSON: {error}.") from error
         if not isinstance(row, dict):
             raise UnreadableTestSet(f"{where}, is not a JSON object.")
-        identifier, text, answer = row.get("_id"), row.get("text"), row.get("answer") or ""
-        expects_refusal = row.get("expects_refusal", False)
+        yield where, row
+
+
+def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Where each JSON object stands, its "_id", which no other one has, and the object."""
+    seen: set[str] = set()
+    for where, row in objects_of(lines):
+        identifier = row.get("_id")
         if isinstance(identifier, int) and not isinstance(identifier, bool):
             identifier = str(identifier)
-        if not isinstance(identifier, str) or not identifier or len(identifier) > LONGEST_ID:
-            raise UnreadableTestSet(f'{where}, has no "_id", or one longer than {LONGEST_ID} characters.')
+        if not isinstance(identifier, str) or not identifier:
+            raise UnreadableTestSet(f'{where}, has no "_id".')
+        if len(identifier) > LONGEST_ID or storable(identifier) != identifier:
+            raise UnreadableTestSet(f'{where}: the "_id" is longer than {LONGEST_ID} characters or holds a bad one.')
         if identifier in seen:
             raise UnreadableTestSet(f'{where}: the "_id" {identifier!r} is there a second time.')
-        if not isinstance(text, str) or not _storable(text).strip():
-            raise UnreadableTestSet(f'{where}, has no "text", or one that is empty or not a string.')
-        if not isinstance(answer, str):
-            raise UnreadableTestSet(f'{where}: the "answer" is not a string.')
-        if not isinstance(expects_refusal, bool):
-            raise UnreadableTestSet(f'{where}: "expects_refusal" is neither true nor false.')
-        answer = _storable(answer).strip()
-        if answer and expects_refusal:
-            raise UnreadableTestSet(f'{where}, has an "answer" and expects a refusal: it is one or the other.')
         seen.add(identifier)
-        yield ImportedQuestion(
-            _storable(identifier), " ".join(_storable(text).split()), answer, expects_refusal=expects_refusal
-        )
+        yield where, identifier, row
 
 
-def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
-    seen: set[tuple[str, str]] = set()
-    for at, (where, line) in enumerate(_lines(name, content)):
-        fields = [one.strip() for one in line.split("\t")]
+def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
+    """The query's identifier and the judged document of each line, without the heading."""
+    for at, (where, line) in enumerate(lines):
+        fields = [field.strip() for field in line.split("\t")]
         if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
             continue
         if len(fields) != 3 or not all(fields) or not _WHOLE_NUMBER.fullmatch(fields[2]):
             raise UnreadableTestSet(
                 f"{where}, is not a judgement: a query's id, a document's source and a whole number, with tabs between."
             )
-        query, source, grade = fields[0], _storable(fields[1]), max(0, int(fields[2]))
-        if grade > LARGEST_GRADE or len(source) > LONGEST_ID:
-            raise UnreadableTestSet(f"{where}: a grade is at most {LARGEST_GRADE}, a source {LONGEST_ID} characters.")
-        if (query, source) in seen:
-            raise UnreadableTestSet(f"{where}, judges {source!r} for the query {query!r} a second time.")
-        seen.add((query, source))
-        yield query, Judged(source, grade, where)
+        yield fields[0], Judged(storable(fields[1]), int(fields[2]), where)
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
+    """The text as PostgreSQL can store it: without NUL and lone surrogates."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
+    for where, identifier, row in identified_objects_of(lines_of(name, content)):
+        text, answer = row.get("text"), row.get("answer") or ""
+        expects_refusal = row.get("expects_refusal", False)
+        if not isinstance(text, str) or not storable(text).strip():
+            raise UnreadableTestSet(f'{where}, has no "text", or one that is empty or not a string.')
+        if not isinstance(answer, str):
+            raise UnreadableTestSet(f'{where}: the "answer" is not a string.')
+        if not isinstance(expects_refusal, bool):
+            raise UnreadableTestSet(f'{where}: "expects_refusal" is neither true nor false.')
+        answer = storable(answer).strip()
+        if answer and expects_refusal:
+            raise UnreadableTestSet(f'{where}, has an "answer" and expects a refusal: it is one or the other.')
+        yield ImportedQuestion(identifier, " ".join(storable(text).split()), answer, expects_refusal=expects_refusal)
+
+
+def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
+    seen: set[tuple[str, str]] = set()
+    for query, judged in judgements_of(lines_of(name, content)):
+        if judged.grade > LARGEST_GRADE or len(judged.source) > LONGEST_ID:
+            raise UnreadableTestSet(
+                f"{judged.where}: a grade is at most {LARGEST_GRADE}, a source {LONGEST_ID} characters."
+            )
+        if (query, judged.source) in seen:
+            raise UnreadableTestSet(f"{judged.where}, judges {judged.source!r} for the query {query!r} a second time.")
+        seen.add((query, judged.source))
+        yield query, replace(judged, grade=max(0, judged.grade))

@@ -1,4 +1,4 @@
-"""Sets made of what the site knows: canonical questions, answers that did not help, passages that were found."""
+"""Sets made from canonical questions and from answers that did not help."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def require_in_service(collection: Collection) -> None:
     """Raises: EvaluationError for a draft's working copy, which goes with its draft, and its sets with it."""
     if (draft := draft_of(collection)) is not None:
         names = {"copy": collection, "collection": draft.collection}
-        told = _t("%(copy)s is a draft: make the set for %(collection)s, and run it on the draft.")
-        raise EvaluationError(told % names)
+        message = _t("%(copy)s is a draft: make the set for %(collection)s, and run it on the draft.")
+        raise EvaluationError(message % names)
 
 
 def _in_service(collection: Collection) -> Collection:

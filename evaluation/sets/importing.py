@@ -1,4 +1,4 @@
-"""Sets that come from files, and go into them."""
+"""Import and export of sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions of a set, and what their expected passages are in the documents as they stand now."""
+"""The questions of a set, and their expected passages in the current documents."""
 
 from __future__ import annotations
 

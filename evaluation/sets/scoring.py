@@ -27,7 +27,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """A ranking in the terms of evaluation.metrics, and the rank of each expectation in it, None where it is absent."""
+    """A ranking as `evaluation.statistics` takes it and the rank of each expectation in it, None where it is absent."""
 
     ranking: tuple[str, ...]
     grades: dict[str, int]

@@ -2,15 +2,14 @@ from __future__ import annotations
 
 from django import template
 
-from evaluation.admin.run_presentation import interval_text
-from evaluation.metrics import Interval
+from evaluation.admin.run_presentation import interval_text, metric_label, ranks_text, verdict_badge
+from evaluation.statistics.intervals import Interval
 
 register = template.Library()
-
-
-@register.filter
-def interval(found: Interval | None) -> str:
-    return interval_text(found)
+register.filter("interval", interval_text)
+register.filter("metric_label", metric_label)
+register.filter("ranks", ranks_text)
+register.filter("verdict", verdict_badge)
 
 
 @register.filter

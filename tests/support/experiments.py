@@ -16,7 +16,7 @@ from chat.models import Answer, Conversation, Feedback
 from chat.signals import answer_completed
 from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
-from evaluation.experiments.choice import arm_of
+from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.search import profiles

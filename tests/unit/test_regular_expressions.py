@@ -34,7 +34,6 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "retrieval/reformulation/followups.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
         r"(?i)(?<!\s)\s++in\s",
     ),
-    "evaluation/reporting.py: re.compile(f'{re.escape(start)}.*{re.escape(end)}', re.DOTALL)": (),  # docs, by us
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
 # Made while their module is imported, where the collected patterns hold them.

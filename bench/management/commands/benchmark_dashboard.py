@@ -11,11 +11,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from bench.arguments import positive
+from bench.reporting import replace_section, table
 from bench.speed.dashboard import DashboardRun, run
 from bench.speed.synthetic_answer_rows import remove
 from bench.speed.synthetic_answers import load
 from evaluation.exceptions import EvaluationError
-from evaluation.reporting import replace_section, table
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.progress import ProgressBar

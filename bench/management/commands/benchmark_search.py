@@ -11,11 +11,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from bench.arguments import positive
+from bench.reporting import replace_section, table
 from bench.speed.search_corpus import load, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run
-from evaluation import metrics
 from evaluation.exceptions import EvaluationError
-from evaluation.reporting import replace_section, table
+from evaluation.statistics.intervals import percentile
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.progress import ProgressBar
@@ -58,7 +58,7 @@ class Command(PreparedCommand):
 
     def _print(self, measured: BenchmarkRun) -> None:
         build = "kept from before" if measured.build_seconds is None else f"made in {measured.build_seconds:.0f} s"
-        matching = metrics.percentile(measured.matching, 50)
+        matching = percentile(measured.matching, 50)
         self.stdout.write(
             f"{measured.chunks} passages ({build}), {measured.questions} questions, "
             f"each matching {matching:.0f} passages (median)"
@@ -84,7 +84,7 @@ def _as_markdown(measured: BenchmarkRun) -> str:
     sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in largest.items())
     return (
         f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
-        f"{metrics.percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
+        f"{percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
         f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_mean(measured.recall):.2f}. Sizes: {sizes}."
     )
 
@@ -94,7 +94,7 @@ def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
         "chunks": measured.chunks,
         "queries": measured.questions,
         "build_seconds": measured.build_seconds and round(measured.build_seconds, 1),
-        "matching_chunks_p50": metrics.percentile(measured.matching, 50),
+        "matching_chunks_p50": percentile(measured.matching, 50),
         "stages": {
             stage: {"p50_ms": round(times.p50, 3), "p95_ms": round(times.p95, 3)}
             for stage, times in measured.stages().items()

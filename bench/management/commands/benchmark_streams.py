@@ -12,10 +12,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from bench.arguments import positive
-from bench.speed.streams import Load, StreamRun, run
+from bench.reporting import replace_section, table
+from bench.speed.streams import StreamLoad, StreamRun, run
 from evaluation.exceptions import EvaluationError
-from evaluation.metrics import percentile
-from evaluation.reporting import replace_section, table
+from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 
@@ -63,9 +63,9 @@ class Command(PreparedCommand):
 
 def _as_markdown(measured: StreamRun) -> str:
     times = [
-        [name, f"{percentile(seconds, 50):.2f}", f"{percentile(seconds, 95):.2f}"]
+        [name, f"{times.p50:.2f}", f"{times.p95:.2f}"]
         for moment, name in MOMENTS.items()
-        if (seconds := measured.seconds(moment))
+        if (times := measured.percentiles(moment))
     ]
     moments = {
         "before": measured.before,
@@ -89,11 +89,7 @@ def _as_json(measured: StreamRun) -> dict[str, Any]:
     return {
         "streams": measured.streams,
         "errors": len(measured.errors),
-        "seconds": {
-            moment: {"p50": round(percentile(seconds, 50), 3), "p95": round(percentile(seconds, 95), 3)}
-            for moment in MOMENTS
-            if (seconds := measured.seconds(moment))
-        },
+        "seconds": {moment: rounded(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))},
         "cpu_ms_per_stream": round(measured.cpu_ms, 1),
         "before": _load(measured.before),
         "peak": _load(measured.peak),
@@ -107,5 +103,5 @@ def _as_json(measured: StreamRun) -> dict[str, Any]:
     }
 
 
-def _load(load: Load) -> dict[str, Any]:
+def _load(load: StreamLoad) -> dict[str, Any]:
     return {"rss_mib": round(load.rss_mib, 1), "database_connections": load.connections}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from bench.answers.runs import AnswerRun, document_name_in, load_folders, run
-from bench.answers.sets import Kind, Question, off_topic, read_beir_questions, read_question_file, spread
+from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, read_question_file, spread
 from bench.arguments import positive
 from bench.beir import TestSet, read_test_set
 from bench.corpora import configuration_of, load
+from bench.reporting import figure, replace_section, table
 from evaluation.exceptions import EvaluationError
-from evaluation.metrics import Interval
-from evaluation.reporting import figure, replace_section, table
+from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.progress import ProgressBar
@@ -123,7 +122,7 @@ class Command(PreparedCommand):
         if quiet:
             return
         bar.clear()
-        counts = ", ".join(f"{len(run.of(kind))} {kind.replace('_', '-')}" for kind in Kind)
+        counts = ", ".join(f"{len(run.of(kind))} {kind.replace('_', '-')}" for kind in QuestionKind)
         self.stdout.write(f"{run.name}: {counts} questions, answered by {', '.join(run.generators)}")
         for name, interval in run.figures().items():
             self.stdout.write(f"  {FIGURES[name]:<52} {_shown(interval)}")
@@ -134,9 +133,9 @@ class Command(PreparedCommand):
 
 def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
     """At most ``limit`` questions of each kind, of the set itself and of the foreign ones."""
-    by_kind = {kind: [question for question in questions if question.kind is kind] for kind in Kind}
-    own = [question for kind in Kind for question in spread(by_kind[kind], limit)]
-    rest = None if limit is None else max(0, limit - len(by_kind[Kind.OFF_TOPIC]))
+    by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
+    own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
+    rest = None if limit is None else max(0, limit - len(by_kind[QuestionKind.OFF_TOPIC]))
     return [*own, *off_topic(foreign, rest)]
 
 
@@ -146,7 +145,9 @@ def _shown(interval: Interval | None) -> str:
 
 def _as_markdown(runs: Sequence[AnswerRun]) -> str:
     """A column a set: the numbers of questions, the figures, and the times."""
-    rows = [[f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)] for kind in Kind]
+    rows = [
+        [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)] for kind in QuestionKind
+    ]
     of_runs = [run.figures() for run in runs]
     rows += [[label, *(_shown(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
     latencies = [run.latency() for run in runs]
@@ -164,13 +165,7 @@ def _as_json(run: AnswerRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "generators": run.generators,
-        "questions": {kind.value: len(run.of(kind)) for kind in Kind},
-        **{
-            name: None if interval is None else {bound: round(value, 4) for bound, value in asdict(interval).items()}
-            for name, interval in run.figures().items()
-        },
-        "latency_ms": {
-            name: {percent: round(value, 2) for percent, value in asdict(latency).items()}
-            for name, latency in run.latency().items()
-        },
+        "questions": {kind.value: len(run.of(kind)) for kind in QuestionKind},
+        **{name: None if interval is None else rounded(interval) for name, interval in run.figures().items()},
+        "latency_ms": {name: rounded(latency, 2) for name, latency in run.latency().items()},
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,9 @@ from bench.classification.measures import (
     groups,
     read_labelled_questions,
 )
+from bench.reporting import text_table
 from evaluation.exceptions import EvaluationError
+from evaluation.statistics.intervals import rounded
 from retrieval.ranking.classification import classify
 from retrieval.types import QueryClass
 
@@ -59,9 +60,8 @@ class Command(BaseCommand):
         by_group = groups(classified)
         rows = []
         for name, members in by_group.items():
-            interval = accuracy(members)
-            rows.append([name, str(len(members)), f"{interval.mean:.3f} [{interval.low:.3f} {interval.high:.3f}]"])
-        self._print_table(["questions", "number", "accuracy"], rows)
+            rows.append([name, str(len(members)), str(accuracy(members))])
+        self.stdout.write(text_table(["questions", "number", "accuracy"], rows))
         judged = HELD_OUT if HELD_OUT in by_group else "all"
         self.stdout.write(f"Confusion matrix, {judged}: a row is the label, a column the class given")
         self._print_matrix(confusion_matrix(by_group[judged]))
@@ -71,20 +71,13 @@ class Command(BaseCommand):
     def _print_matrix(self, matrix: ConfusionMatrix) -> None:
         rows = [[actual.value, *map(str, matrix.row(actual)), _figure(matrix.recall(actual))] for actual in QueryClass]
         rows.append(["precision", *(_figure(matrix.precision(predicted)) for predicted in QueryClass), ""])
-        self._print_table(["", *(predicted.value for predicted in QueryClass), "recall"], rows)
+        self.stdout.write(text_table(["", *(predicted.value for predicted in QueryClass), "recall"], rows))
 
     def _print_errors(self, classified: Sequence[ClassifiedQuestion]) -> None:
         for one in classified:
             if not one.correct:
                 given = f"{one.classification.query_class} ({one.classification.rule})"
                 self.stdout.write(f"{one.question.query_class}, taken for {given}: {one.question.text}")
-
-    def _print_table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-        for name, *cells in (header, *rows):
-            padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-            self.stdout.write("  ".join([name.ljust(widths[0]), *padded]).rstrip())
-        self.stdout.write("")
 
 
 def _figure(share: float | None) -> str:
@@ -95,7 +88,7 @@ def _as_json(classified: Sequence[ClassifiedQuestion]) -> dict[str, Any]:
     return {
         name: {
             "questions": len(members),
-            "accuracy": {bound: round(value, 4) for bound, value in asdict(accuracy(members)).items()},
+            "accuracy": rounded(accuracy(members)),
             "confusion": _matrix_as_json(confusion_matrix(members)),
         }
         for name, members in groups(classified).items()

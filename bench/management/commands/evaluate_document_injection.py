@@ -9,7 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from bench.injection.documents import contexts, interval, measure_flagged, measure_found, read_passages, read_sentences
+from bench.injection.documents import contexts, measure_flagged, measure_found, read_passages, read_sentences
+from bench.statistics import share_interval
 from evaluation.exceptions import EvaluationError
 from retrieval.text.instructions import find_instructions
 
@@ -63,5 +64,5 @@ class Command(BaseCommand):
 
 
 def _share(hits: int, total: int) -> str:
-    low, high = interval(hits, total)
+    low, high = share_interval(hits, total)
     return f"{hits} of {total} ({hits / max(1, total):.2%}, 95 % {low:.2%} to {high:.2%})"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 
 from bench.arguments import positive
 from bench.groundedness.altered import altered_statements, areas
@@ -22,12 +22,11 @@ from bench.groundedness.labelled import (
     read_labelled_answers,
     word_share,
 )
+from bench.statistics import auroc, auroc_interval
 from chat.grounding.support import Reason
 from evaluation.exceptions import EvaluationError
-from evaluation.metrics import auroc, auroc_interval
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
-from retrieval.management.prepared import PreparedCommand
 from retrieval.progress import ProgressBar
 from retrieval.protocols import TokenEmbedder
 
@@ -42,7 +41,7 @@ DIGITS = 4
 LONGEST_EXAMPLE = 160
 
 
-class Command(PreparedCommand):
+class Command(BaseCommand):
     help = (
         "Judge answers that people have labelled, and print the area under the ROC curve (AUROC) of their groundedness "
         "with a 95 % bootstrap interval, beside that of the share of answer words found in the passages."
@@ -103,7 +102,7 @@ class Command(PreparedCommand):
         labels = _labels(judged)
         area = auroc_interval(labels, _scores(judged))
         self.stdout.write(f"{len(judged)} answers, {sum(labels)} of them hallucinated\n\n")
-        self.stdout.write(f"AUROC of groundedness       {area.mean:.3f} [{area.low:.3f} {area.high:.3f}]")
+        self.stdout.write(f"AUROC of groundedness       {area}")
         self.stdout.write(f"AUROC of the share of words {_baseline(judged):.3f}")
         if refitted is not None:
             weights, rejudged = refitted

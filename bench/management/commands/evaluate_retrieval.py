@@ -16,10 +16,11 @@ from bench.arguments import positive
 from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
-from evaluation import metrics
+from bench.reporting import figure, interval, replace_section, table, text_table
+from bench.statistics import paired_difference
 from evaluation.exceptions import EvaluationError
-from evaluation.metrics import METRICS, Interval
-from evaluation.reporting import figure, interval, replace_section, table
+from evaluation.statistics.intervals import Interval, rounded
+from evaluation.statistics.ranking import METRICS
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.progress import ProgressBar
@@ -106,7 +107,7 @@ class Command(PreparedCommand):
             rows.append(
                 [
                     name,
-                    *(f"{interval.mean:.3f} [{interval.low:.3f} {interval.high:.3f}]" for interval in intervals),
+                    *map(str, intervals),
                     _difference(method, baseline) if baseline is not method else "",
                     *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
                 ]
@@ -120,7 +121,7 @@ class Command(PreparedCommand):
             "rerank ms",
             "total ms",
         ]
-        self._print_table(header, rows)
+        self.stdout.write(text_table(header, rows))
 
     def _print_means(self, runs: Sequence[SetRun]) -> None:
         self.stdout.write(f"Means of {len(runs)} sets, each counting once")
@@ -129,14 +130,7 @@ class Command(PreparedCommand):
             of_sets = [run.methods[name] for run in runs]
             means = (sum(run.interval(metric).mean for run in of_sets) / len(of_sets) for metric in METRICS)
             rows.append([name, *(f"{mean:.3f}" for mean in means)])
-        self._print_table(["method", *METRICS], rows)
-
-    def _print_table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-        for name, *cells in (header, *rows):
-            padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-            self.stdout.write("  ".join([name.ljust(widths[0]), *padded]).rstrip())
-        self.stdout.write("")
+        self.stdout.write(text_table(["method", *METRICS], rows))
 
 
 def _methods(names: str) -> list[str]:
@@ -150,10 +144,6 @@ def _methods(names: str) -> list[str]:
     return methods
 
 
-def _rounded(interval: Interval) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in asdict(interval).items()}
-
-
 def _difference(method: MethodRun, baseline: MethodRun | None) -> str:
     if baseline is None:
         return "-"
@@ -162,7 +152,7 @@ def _difference(method: MethodRun, baseline: MethodRun | None) -> str:
 
 
 def _paired(method: MethodRun, baseline: MethodRun) -> Interval:
-    return metrics.paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
+    return paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
 
 
 def _as_markdown(runs: Sequence[SetRun]) -> str:
@@ -214,11 +204,7 @@ def _as_json(run: SetRun) -> dict[str, Any]:
 
 
 def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
-    figures: dict[str, Any] = {metric: _rounded(method.interval(metric)) for metric in METRICS}
+    figures: dict[str, Any] = {metric: rounded(method.interval(metric)) for metric in METRICS}
     if baseline is not None and baseline is not method:
-        figures[f"ndcg@10_minus_{BASELINE}"] = _rounded(_paired(method, baseline))
-    latency = {
-        stage: {name: round(value, 2) for name, value in asdict(percentiles).items()}
-        for stage, percentiles in method.latency().items()
-    }
-    return figures | {"latency_ms": latency}
+        figures[f"ndcg@10_minus_{BASELINE}"] = rounded(_paired(method, baseline))
+    return figures | {"latency_ms": {stage: rounded(times, 2) for stage, times in method.latency().items()}}

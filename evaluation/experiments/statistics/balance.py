@@ -1,4 +1,4 @@
-"""Whether the arms have the sizes they should have: when not, something lost visitors, and no result holds. PURE."""
+"""Whether the arms have their planned sizes. If not, visitors were lost, and no result is valid. PURE."""
 
 from __future__ import annotations
 

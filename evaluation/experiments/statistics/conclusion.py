@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
-from evaluation.experiments.statistics import fixed, sequential
+import numpy as np
+
+from evaluation.experiments.statistics import sequential
 from evaluation.experiments.statistics.planning import Plan
 from evaluation.experiments.statistics.samples import ArmSummary, Effect, Sample
+
+# With fewer, the normal distribution is no good stand-in for Student's.
+LEAST_PER_ARM = 100
+
+
+def difference(control: ArmSummary, treatment: ArmSummary, alpha: float) -> Effect:
+    """The difference of the means with its 1 - alpha interval, which is right for one look only.
+
+    By the normal approximation with a variance for each arm (Welch, Biometrika 1947). Raises: ValueError for an arm
+    with fewer than two visitors.
+    """
+    if min(control.visitors, treatment.visitors) < 2:
+        raise ValueError("A variance takes two visitors in each arm.")
+    estimate = treatment.mean - control.mean
+    error = math.sqrt(control.variance / control.visitors + treatment.variance / treatment.visitors)
+    reach = NormalDist().inv_cdf(1 - alpha / 2) * error
+    return Effect(estimate, estimate - reach, estimate + reach)
+
+
+def at_horizon(sample: Sample, control: int, treatment: int) -> Sample | None:
+    """The first ``control`` and the first ``treatment`` visitors of the arms; None until both are complete.
+
+    Who comes later changes nothing, so that the result is the same whenever it is looked at.
+    """
+    if sample.complete_after(control, treatment) is None:
+        return None
+    counted = np.where(sample.treated, np.cumsum(sample.treated) <= treatment, np.cumsum(~sample.treated) <= control)
+    return Sample(sample.values[counted], sample.treated[counted])
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +63,11 @@ class Conclusion:
 
 def at_fixed_horizon(sample: Sample, plan: Plan, *, alpha: float) -> Conclusion:
     """The one look, at the first visitors up to the plan; nothing before they are complete."""
-    seen = fixed.at_horizon(sample, plan.control, plan.treatment)
+    seen = at_horizon(sample, plan.control, plan.treatment)
     if seen is None:
         return Conclusion()
     control, treatment = seen.control, seen.treatment
-    return Conclusion(fixed.difference(control, treatment, alpha), control, treatment, is_final=True)
+    return Conclusion(difference(control, treatment, alpha), control, treatment, is_final=True)
 
 
 def by_sequential_test(sample: Sample, plan: Plan, *, alpha: float, tau: float) -> Conclusion:

@@ -1,11 +1,10 @@
-"""A set run now, in the terminal."""
+"""Runs an evaluation set in the terminal."""
 
 from __future__ import annotations
 
 import json
 import time
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -13,10 +12,10 @@ from django.core.management.base import CommandError
 
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from evaluation.reporting import figure
 from evaluation.runs import execution, queue
 from evaluation.runs.measures import MEASURES, NOTHING_TO_MEASURE
 from evaluation.runs.results import interval_of
+from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Draft, SearchProfileVersion
@@ -67,8 +66,8 @@ class Command(PreparedCommand):
             self.stdout.write(json.dumps(_as_json(run), ensure_ascii=False))
         else:
             self._tell(run)
-        if run.distrust:
-            raise CommandError(f"Run #{run.pk} is not to be relied on: {run.distrust}")
+        if run.unreliable_reason:
+            raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finished(self, run: EvaluationRun) -> EvaluationRun:
         """The run at its end, measured here unless a worker has it. Interrupted, it is cancelled."""
@@ -97,11 +96,11 @@ class Command(PreparedCommand):
             bar.clear()
 
     def _tell(self, run: EvaluationRun) -> None:
-        told = "" if run.draft is None else f", on {run.draft}"
-        self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{told}")
+        documents = "" if run.draft is None else f", on {run.draft}"
+        self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
             found = interval_of(run, measure.key)
-            shown = "-" if found is None else f"{figure(found.mean)} [{figure(found.low)} {figure(found.high)}]"
+            shown = "-" if found is None else str(found)
             asked = run.summary["metrics"].get(measure.key, {}).get("questions", 0)
             self.stdout.write(f"  {measure.label!s:<30} {shown:<22} of {asked}")
         latency = run.summary["latency_ms"]
@@ -139,15 +138,12 @@ def _as_json(run: EvaluationRun) -> dict[str, Any]:
         "profile": run.profile_name,
         "draft": run.draft_id,
         "conditions": run.conditions,
-        "distrust": run.distrust,
+        "distrust": run.unreliable_reason,
         **run.summary,
         "metrics": {
             key: None
             if found is None
-            else {
-                **{bound: round(value, 4) for bound, value in asdict(found).items()},
-                "questions": run.summary["metrics"][key].get("questions"),
-            }
+            else {**rounded(found), "questions": run.summary["metrics"][key].get("questions")}
             for key, found in metrics.items()
         },
     }

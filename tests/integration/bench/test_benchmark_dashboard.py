@@ -63,9 +63,9 @@ def test_made_up_answers_are_as_many_as_were_asked_for_and_the_same_each_time() 
     assert Answer.objects.filter(repeats__isnull=False).exists()
     assert Answer.objects.filter(completed_at__gt=timezone.now()).count() == 0
     visitors = visitors_of(first.experiment)
-    assert len(visitors) + visitors.observed_control + visitors.observed_treatment == 150
+    assert len(visitors) + sum(visitors.observed.values()) == 150
     assert 50 < int(visitors.treated.sum()) < 100
-    assert visitors.astray == 0
+    assert visitors.off_profile == 0
     scores = list(Score.objects.order_by("pk").values_list("metric", "score"))
     synthetic_answers.load(300, quiet)
     assert list(Score.objects.order_by("pk").values_list("metric", "score")) == scores

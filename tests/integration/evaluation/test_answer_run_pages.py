@@ -7,6 +7,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
+from evaluation.admin.run_presentation import verdict_badge
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
 from evaluation.runs import execution, queue
 from evaluation.sets import building, importing
@@ -94,22 +95,22 @@ def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
     run = measured(answers)
     response = admin.get(f"{RUNS}{run.pk}/change/")
     rows = response.context["rows"]
-    assert [row.result.text for row in rows][0] == HOURS
-    assert "wrong" in rows[0].verdict
-    assert all("right" in row.verdict for row in rows[1:])
+    assert [result.text for result, _explanation in rows][0] == HOURS
+    assert "wrong" in verdict_badge(rows[0][0])
+    assert all("right" in verdict_badge(result) for result, _explanation in rows[1:])
     page = response.content.decode()
     assert "cited (3 of 4)" in page
     assert "Wrong only (1)" in page
     assert "data-live" not in page
     assert "style=" not in page
     wrong = admin.get(f"{RUNS}{run.pk}/change/?wrong=1")
-    assert [row.result.text for row in wrong.context["rows"]] == [HOURS]
+    assert [result.text for result, _explanation in wrong.context["rows"]] == [HOURS]
     run.answer_results.update(agreement=1)
     assert "No answer is wrong." in admin.get(f"{RUNS}{run.pk}/change/?wrong=1").content.decode()
     run.answer_results.filter(text=HOURS).update(agreement=None)
     rows = admin.get(f"{RUNS}{run.pk}/change/").context["rows"]
-    assert [row.result.text for row in rows][-1] == HOURS
-    assert "not measured" in rows[-1].verdict
+    assert [result.text for result, _explanation in rows][-1] == HOURS
+    assert "not measured" in verdict_badge(rows[-1][0])
 
 
 def test_texts_of_documents_and_models_are_escaped(admin, answers) -> None:
@@ -143,7 +144,7 @@ def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
     run = measured(answers)
     page = admin.get(f"{RUNS}{run.pk}/compare/{blind.pk}/")
     better = page.context["groups"][1][2]
-    assert [row.pair.text for row in better][:2] == [PUMP, VALVE]
+    assert [pair.text for pair, _explanation in better][:2] == [PUMP, VALVE]
     html = page.content.decode()
     assert "By agreement:" in html
     assert "Nobody knows." in html

@@ -19,7 +19,7 @@ from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.judgements.budget import tokens_spent
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage, QuestionResult
-from evaluation.runs import answering, execution, judging, queue, replies
+from evaluation.runs import answering, execution, judging, queue
 from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
 from evaluation.sets.resolution import fingerprint, measured_questions
@@ -32,6 +32,7 @@ from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.model_server import ModelServer, model_server
 from tests.support.remembered import remembered
 
+REPLY_TO = answering.reply_to
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MEANING = NamedProfile("meaning", BY_MEANING)
@@ -94,7 +95,7 @@ def interrupting(monkeypatch, at: int, act) -> list[str]:
         asked.append(question)
         if len(asked) == at + 1:
             await sync_to_async(act)()
-        return await replies.reply_to(question, filters, profile)
+        return await REPLY_TO(question, filters, profile)
 
     monkeypatch.setattr(answering, "reply_to", reply_to)
     return asked
@@ -105,7 +106,7 @@ def interrupting(monkeypatch, at: int, act) -> list[str]:
 
 def test_each_question_is_answered_and_held_against_what_is_expected(answers) -> None:
     run = measured(answers)
-    assert (run.status, run.asked, run.total, run.error, run.distrust) == ("done", 4, 4, "", "")
+    assert (run.status, run.asked, run.total, run.error, run.unreliable_reason) == ("done", 4, 4, "", "")
     pump, valve, hours, football = run.answer_results.all()
     assert (pump.agreement, pump.cited, pump.refusal, pump.refused) == (1, 1, 1, False)
     assert "3450 grams" in pump.answer
@@ -209,12 +210,12 @@ def test_what_the_model_was_and_took_is_on_the_run(answers, model) -> None:
     assert run.answer_results.get(text=VALVE).agreement < 0.7
 
 
-def test_a_model_that_fails_makes_the_run_distrusted_and_its_stand_in_is_named(answers, model) -> None:
+def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(answers, model) -> None:
     model.statuses = [500] * 3  # the first question, with every attempt
     run = measured(answers)
     assert run.status == "done"
     assert not run.is_reliable
-    assert run.distrust.startswith("1 of 4 questions were not answered by tiny but by extractive")
+    assert run.unreliable_reason.startswith("1 of 4 questions were not answered by tiny but by extractive")
     pump = run.answer_results.get(text=PUMP)
     assert (pump.is_fallback, pump.generator) == (True, "extractive")
     assert "did not answer" in pump.notice
@@ -364,7 +365,7 @@ def test_only_runs_of_its_kind_alert_a_watched_set(answers, library, ingest) -> 
 def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, judge) -> None:
     answers.questions.exclude(text=PUMP).delete()
     filters = SearchFilters(collections=(answers.collection_id,))
-    sources = async_to_sync(replies.reply_to)(PUMP, filters, MEANING).searched.sources
+    sources = async_to_sync(answering.reply_to)(PUMP, filters, MEANING).searched.sources
     judge.judged["ContextualPrecisionVerdict"] = {"verdicts": [{"verdict": "yes", "reason": "r"}] * len(sources)}
     run = measured(answers)
     (result,) = run.answer_results.all()

@@ -12,15 +12,21 @@ from django.db import connection
 from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
-from evaluation.admin.dashboard_charts import decimal, percent
+from evaluation.admin.dashboard_figures import decimal, percent
 from evaluation.dashboard import gaps as dashboard_gaps
 from evaluation.dashboard.activity import activity
-from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.gaps import find_gaps, nearest_documents
+from evaluation.dashboard.lists import (
+    UNANSWERED,
+    UNHELPFUL,
+    AnswerSelection,
+    documents_never_cited,
+    low_scores,
+    rated_answers,
+    selection_of,
+)
 from evaluation.dashboard.scope import scope, scope_of
 from evaluation.dashboard.scores import distributions
-from evaluation.dashboard.unanswered import nearest_documents
-from evaluation.dashboard.unused import documents_never_cited
-from evaluation.dashboard.worst import UNANSWERED, UNHELPFUL, Wanted, low_scores, rated_answers, wanted_of
 from evaluation.models import EvaluationQuestion, Judgement, Score
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
@@ -181,7 +187,7 @@ def test_a_bin_leads_to_as_many_answers_as_it_counts():
         score(value)
     (found,) = distributions(scope())
     for number, count in enumerate(found.counts):
-        wanted = wanted_of({"kind": "groundedness", "low": str(number / 10), "high": str((number + 1) / 10)})
+        wanted = selection_of({"kind": "groundedness", "low": str(number / 10), "high": str((number + 1) / 10)})
         assert low_scores(scope(), wanted).count() == count
 
 
@@ -192,7 +198,7 @@ def test_scores_of_a_collection_and_of_the_period(collection):
     Score.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=40))
     assert [found.measured for found in distributions(scope(30))] == [2]
     assert [found.measured for found in distributions(scope(30, collection))] == [1]
-    assert [low.score for low in low_scores(scope(30, collection), Wanted("groundedness"))] == [0.2]
+    assert [low.score for low in low_scores(scope(30, collection), AnswerSelection("groundedness"))] == [0.2]
 
 
 def test_scores_of_a_collection_keep_their_judges(collection, other):
@@ -245,8 +251,8 @@ def test_the_worst_answers_come_first():
     low = [score(value).score for value in (0.4, 0.1, 0.3)]
     score(0.6)
     score(None)
-    assert [found.score for found in low_scores(scope(), Wanted("groundedness"))] == sorted(low)
-    assert not low_scores(scope(), Wanted("groundedness", judge="model")).exists()
+    assert [found.score for found in low_scores(scope(), AnswerSelection("groundedness"))] == sorted(low)
+    assert not low_scores(scope(), AnswerSelection("groundedness", judge="model")).exists()
     first = answer(timedelta(hours=2), helpful=False)
     second = answer(timedelta(hours=1), helpful=False)
     answer(helpful=True)
@@ -257,8 +263,8 @@ def test_the_worst_answers_come_first():
 
 @pytest.mark.parametrize("asked", [{}, {"kind": "nonsense"}, {"kind": "groundedness", "low": "nan", "high": "x"}])
 def test_lists_that_there_are_not_are_the_default(asked):
-    wanted = wanted_of(asked)
-    assert wanted == (Wanted("groundedness") if asked.get("kind") == "groundedness" else Wanted())
+    wanted = selection_of(asked)
+    assert wanted == (AnswerSelection("groundedness") if asked.get("kind") == "groundedness" else AnswerSelection())
 
 
 def test_documents_that_no_answer_ever_cited(collection, other):
@@ -340,7 +346,7 @@ def test_an_embedder_that_is_away_is_announced(admin, monkeypatch, caplog):
 
 
 def test_at_most_so_many_questions_are_read(monkeypatch):
-    monkeypatch.setattr("evaluation.dashboard.unanswered.MOST_QUESTIONS", 2)
+    monkeypatch.setattr("evaluation.dashboard.gaps.MOST_QUESTIONS", 2)
     for question in PUMP:
         answer(question=question, **REFUSAL)
     found = find_gaps(scope())

@@ -13,10 +13,9 @@ from django.urls import reverse
 
 from chat.models import Answer, Feedback
 from evaluation.admin.run_presentation import trend_chart
-from evaluation.dashboard.gaps import find_gaps
+from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
+from evaluation.dashboard.lists import documents_never_cited
 from evaluation.dashboard.scope import scope, scope_of
-from evaluation.dashboard.unanswered import nearest_documents, unanswered
-from evaluation.dashboard.unused import documents_never_cited
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import execution, queue
@@ -96,9 +95,9 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     assert "data-live" not in html(shown)
     (_, _, worse, number), (_, _, _, better) = shown.context["groups"]
     assert (number, better) == (2, 0)
-    assert {row.pair.text for row in worse} == {"May canines come along?", "Is bringing puppies allowed?"}
-    assert f"collection={working_copy.slug}" in worse[0].explanation
-    assert admin.get(worse[0].explanation).status_code == 200
+    assert {pair.text for pair, _explanation in worse} == {"May canines come along?", "Is bringing puppies allowed?"}
+    assert f"collection={working_copy.slug}" in worse[0][1]
+    assert admin.get(worse[0][1]).status_code == 200
     assert "is-bad" not in html(shown), "that the documents differ is no caveat here"
     assert shown.content.decode().count("(draft)</th>") == 1
 
@@ -201,13 +200,13 @@ def test_what_a_run_is_offered_to_be_compared_with(admin, evaluation_set, draft,
     page = admin.get(f"{RUNS}{of_draft.pk}/change/")
     assert [one[0] for one in page.context["others"]] == [in_service]
     assert f'href="/admin/retrieval/draft/{draft.pk}/change/"' in html(page)
-    assert f"collection=library-draft-{draft.pk}" in page.context["rows"][0].explanation
+    assert f"collection=library-draft-{draft.pk}" in page.context["rows"][0][1]
     assert admin.get(f"{RUNS}{in_service.pk}/change/").context["others"] == []
     compared = html(admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/"))
     assert f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service." in compared
     lifecycle.discard(draft)
     lifecycle.carry_on(draft.pk)
-    assert admin.get(f"{RUNS}{of_draft.pk}/change/").context["rows"][0].explanation == ""
+    assert admin.get(f"{RUNS}{of_draft.pk}/change/").context["rows"][0][1] == ""
     assert admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/").status_code == 200
     another = lifecycle.begin(library)
     lifecycle.carry_on(another.pk)

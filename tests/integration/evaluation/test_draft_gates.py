@@ -121,7 +121,7 @@ def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_a
     assert not library.documents.exists()
 
 
-@pytest.mark.parametrize("change", ["draft", "being read", "in service", "profile", "questions", "distrust"])
+@pytest.mark.parametrize("change", ["draft", "being read", "in service", "profile", "questions", "unreliable"])
 def test_what_was_measured_before_something_changed_does_not_count(
     policy, draft, library, evaluation_set, ingest, change
 ) -> None:
@@ -141,12 +141,12 @@ def test_what_was_measured_before_something_changed_does_not_count(
     elif change == "questions":
         evaluation_set.questions.first().delete()
     else:
-        EvaluationRun.objects.exclude(draft=None).update(distrust="The documents changed while it ran.")
+        EvaluationRun.objects.exclude(draft=None).update(unreliable_reason="The documents changed while it ran.")
     checked = gates.check(policy, draft)
     assert checked.verdict is expected
     assert checked.objects
-    assert ("documents changed" in checked.failure) is (change == "distrust")
-    asked = {"draft": 1, "being read": 0, "in service": 1, "profile": 2, "questions": 2, "distrust": 1}
+    assert ("documents changed" in checked.failure) is (change == "unreliable")
+    asked = {"draft": 1, "being read": 0, "in service": 1, "profile": 2, "questions": 2, "unreliable": 1}
     assert len(gates.request_runs(policy, draft)) == asked[change]
 
 
@@ -258,7 +258,7 @@ def test_a_run_of_a_draft_whose_worker_died_goes_on(evaluation_set, draft) -> No
     assert queue.sweep() == 1
     execution.measure(run.pk)
     run.refresh_from_db()
-    assert (run.status, run.draft, run.attempts, run.distrust) == ("done", draft, 2, "")
+    assert (run.status, run.draft, run.attempts, run.unreliable_reason) == ("done", draft, 2, "")
 
 
 def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> None:
@@ -291,7 +291,7 @@ def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(eval
     monkeypatch.setattr(searching, "search", search)
     run = measured(evaluation_set, draft)
     assert (run.status, run.is_reliable) == ("done", False)
-    assert "documents changed while it ran" in run.distrust
+    assert "documents changed while it ran" in run.unreliable_reason
 
 
 def test_a_draft_raises_no_alert_and_hides_none(policy, draft, library, evaluation_set) -> None:

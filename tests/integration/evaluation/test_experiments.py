@@ -16,9 +16,9 @@ from chat.models import Answer, Feedback
 from chat.streaming import streams
 from evaluation.experiments import exposures, lifecycle, outcomes
 from evaluation.experiments.assignment import Arm
-from evaluation.experiments.choice import arm_of, choose
+from evaluation.experiments.exposures import arm_of, choose
 from evaluation.experiments.lifecycle import ExperimentRefused
-from evaluation.experiments.report import Verdict, report, sentence
+from evaluation.experiments.report import ExperimentVerdict, report, sentence
 from evaluation.models import Experiment, ExperimentIsFixed, Exposure, Judgement, Score
 from retrieval.gates import Objection, PublicationRefused
 from retrieval.search import profiles
@@ -236,7 +236,7 @@ def test_only_the_time_of_observation_counts_and_only_once_it_is_over(boss):
     visitors = outcomes.visitors_of(experiment)
     assert list(visitors.sample("helpful").values) == [1.0]
     assert sorted(visitors.answers) == [1, 2]
-    assert visitors.observed_control + visitors.observed_treatment == 1
+    assert sum(visitors.observed.values()) == 1
 
 
 def test_latency_leaves_repeated_and_unfinished_answers_out_and_judged_scores_come_from_the_rules(boss):
@@ -259,7 +259,7 @@ def test_answers_that_were_searched_with_another_profile_are_told(boss):
     experiment = started(boss)
     answered(experiment, visitor(1))
     answered(experiment, visitor(2), profile_version=None)
-    assert report(experiment).astray == 1
+    assert report(experiment).off_profile == 1
 
 
 def test_the_present_is_told_for_planning(boss):
@@ -277,7 +277,7 @@ def test_a_sequential_experiment_finds_a_known_effect_and_nothing_changes_it_lat
     experiment = started(boss)
     simulate(experiment, 320, lambda arm: 0.8 if arm is Arm.TREATMENT else 0.4)
     told = report(experiment)
-    assert told.verdict is Verdict.TREATMENT
+    assert told.verdict is ExperimentVerdict.TREATMENT
     assert told.conclusion.path.decided_at < 320
     assert told.primary.effect.low > 0
     assert sentence(told).startswith("The treatment is better: helpful rate, of the answers that were rated +")
@@ -293,7 +293,7 @@ def test_without_an_effect_none_is_found_and_the_cap_ends_it(boss):
     assert experiment.planned_control == 100
     simulate(experiment, 260, lambda arm: 0.6)
     told = report(experiment)
-    assert told.verdict is Verdict.NO_DIFFERENCE
+    assert told.verdict is ExperimentVerdict.NO_DIFFERENCE
     assert told.winner is None
     with pytest.raises(ExperimentRefused, match="Neither"):
         lifecycle.publish_winner(experiment, boss)
@@ -305,7 +305,7 @@ def test_a_lower_rate_is_better_where_that_was_written_down(boss):
     treated = Exposure.objects.filter(arm="treatment").values("answer")
     Answer.objects.filter(pk__in=treated).update(refused=True)
     told = report(experiment)
-    assert told.verdict is Verdict.CONTROL
+    assert told.verdict is ExperimentVerdict.CONTROL
     assert sentence(told).startswith("The control is better: the treatment's refusal rate +100.0 pp")
 
 
@@ -316,10 +316,10 @@ def test_a_fixed_horizon_shows_nothing_before_it_and_the_same_ever_after(boss):
     told = report(experiment)
     assert told.primary is None
     assert told.conclusion.effect is None
-    assert told.verdict is Verdict.WAITING
+    assert told.verdict is ExperimentVerdict.WAITING
     assert "helpful" not in {one.measure.outcome for one in told.guards}
     ended = lifecycle.end(experiment, boss)
-    assert report(ended).verdict is Verdict.STOPPED_EARLY
+    assert report(ended).verdict is ExperimentVerdict.STOPPED_EARLY
     assert report(ended).primary is None
     assert "nothing can be said" in ended.conclusion
 
@@ -331,7 +331,7 @@ def test_lost_visitors_make_every_result_unsound(boss):
     lost = Exposure.objects.filter(arm="control").values_list("subject", flat=True).distinct()[:100]
     Exposure.objects.filter(subject__in=list(lost)).delete()
     told = report(experiment)
-    assert told.verdict is Verdict.UNSOUND
+    assert told.verdict is ExperimentVerdict.UNSOUND
     assert told.winner is None
 
 
@@ -418,7 +418,7 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_exposed(col
         assert answer.trace["top_k"] == (5 if treated else 3)
     assert arms == {"control", "treatment"}
     told = await sync_to_async(report)(experiment)
-    assert told.astray == 0
+    assert told.off_profile == 0
     assert sum(size.observed for size in told.arms) == 8
     # The same question was asked by all: an earlier answer serves within an arm, never across.
     assert await Answer.objects.exclude(repeats=None).acount() == 6

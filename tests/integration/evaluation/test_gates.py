@@ -113,7 +113,7 @@ def test_the_allowed_loss_moves_the_bar(policy, words) -> None:
         assert gates.check(policy, words).verdict is verdict
 
 
-@pytest.mark.parametrize("change", ["documents", "questions", "conditions", "distrust"])
+@pytest.mark.parametrize("change", ["documents", "questions", "conditions", "unreliable"])
 def test_what_was_measured_before_something_changed_does_not_count(
     policy, words, library, ingest, change, settings
 ) -> None:
@@ -127,10 +127,10 @@ def test_what_was_measured_before_something_changed_does_not_count(
     elif change == "conditions":
         settings.RETRIEVAL_HYBRID_ENABLED = False
     else:
-        EvaluationRun.objects.update(distrust="The documents changed while it ran.")
+        EvaluationRun.objects.update(unreliable_reason="The documents changed while it ran.")
     checked = gates.check(policy, words)
     assert checked.verdict is Verdict.NOT_MEASURED
-    assert ("documents changed" in checked.failure) is (change == "distrust")
+    assert ("documents changed" in checked.failure) is (change == "unreliable")
     assert len(gates.request_runs(policy, words)) == 2
 
 

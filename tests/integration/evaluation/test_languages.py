@@ -17,9 +17,9 @@ from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.report import report, sentence
 from evaluation.gates import GateCheck, Side, Verdict
-from evaluation.metrics import Interval
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, JudgeUsage, Score
-from evaluation.runs.results import Comparison
+from evaluation.runs.results import RunComparison
+from evaluation.statistics.intervals import Interval
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, version_of
 from tests.support.experiments import draft, simulate, started
@@ -173,7 +173,7 @@ def test_the_verdict_of_a_gate(collection, language, numbers, verdict):
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10", largest_loss=0.05)
     difference = Interval(-0.125, -0.25, -0.0001)
     run = EvaluationRun(evaluation_set=evaluation_set)
-    comparison = Comparison(run, run, "hit@10", {"hit@10": difference}, {"hit@10": -1}, (), (), 0, 0, ())
+    comparison = RunComparison(run, run, "hit@10", {"hit@10": difference}, {"hit@10": -1}, (), (), 0, 0, ())
     version, in_force = version_of(BY_MEANING), profiles.active_profile()
     sides = Side(str(version), profiles.named(version)), Side(str(in_force), in_force)
     checked = GateCheck(policy, *sides, verdict, comparison=comparison)

@@ -75,6 +75,6 @@ def test_a_killed_worker_loses_no_question_and_asks_none_twice(
     finally:
         worker.stop()
     run.refresh_from_db()
-    assert (run.status, run.asked, run.attempts, run.error, run.distrust) == ("done", MANY, 2, "", "")
+    assert (run.status, run.asked, run.attempts, run.error, run.unreliable_reason) == ("done", MANY, 2, "", "")
     assert results.filter(pk__in=kept).count() == len(kept)
     assert results.values("question").distinct().count() == results.count() == MANY

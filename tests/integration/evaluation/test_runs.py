@@ -51,7 +51,7 @@ def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
 
 def test_a_run_has_a_result_for_each_question_and_intervals(evaluation_set) -> None:
     run = measured(evaluation_set, MEANING)
-    assert (run.status, run.asked, run.total, run.error, run.distrust) == ("done", 6, 6, "", "")
+    assert (run.status, run.asked, run.total, run.error, run.unreliable_reason) == ("done", 6, 6, "", "")
     assert run.is_reliable
     results = list(run.results.all())
     assert [result.text for result in results] == list(QUESTIONS)
@@ -124,7 +124,7 @@ def test_a_corpus_that_changes_meanwhile_makes_the_run_untrustworthy(evaluation_
     monkeypatch.setattr(searching, "search", search)
     run = measured(evaluation_set, WORDS)
     assert run.status == "done"
-    assert "documents changed while it ran" in run.distrust
+    assert "documents changed while it ran" in run.unreliable_reason
     assert not run.is_reliable
 
 
@@ -138,7 +138,9 @@ def test_an_embedder_that_changes_meanwhile_makes_the_run_untrustworthy(evaluati
     monkeypatch.setattr(execution, "conditions", changing)
     run = measured(evaluation_set, WORDS)
     assert run.status == "done"
-    assert run.distrust.startswith("The embedder, the generator or the switch for hybrid search changed while it ran")
+    assert run.unreliable_reason.startswith(
+        "The embedder, the generator or the switch for hybrid search changed while it ran"
+    )
 
 
 def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch) -> None:

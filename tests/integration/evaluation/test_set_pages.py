@@ -207,7 +207,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     assert "data-live" not in page
     assert "not found: 1" in page
     assert "style=" not in page
-    explained = [row.explanation for row in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
+    explained = [explanation for _result, explanation in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
     assert admin.get(explained[0]).status_code == 200
     listed = admin.get(RUNS).content.decode()
     assert "default v1" in listed
@@ -232,7 +232,7 @@ def test_two_runs_are_compared(admin, evaluation_set) -> None:
     assert "not found: 1 → #1" in html
     titles = [group[0] for group in page.context["groups"]]
     assert titles == ["Worse", "Better"]
-    assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0].explanation
+    assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0][1]
     assert messages(admin.post(RUNS, {**chosen, "_selected_action": [first.pk]}, follow=True)) == [
         "Choose two runs of the same set and of the same kind."
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.answers.sets import Kind, off_topic, read_beir_questions, read_question_file, spread
+from bench.answers.sets import QuestionKind, off_topic, read_beir_questions, read_question_file, spread
 from bench.beir import read_test_set
 from evaluation.exceptions import UnreadableTestSet
 
@@ -38,14 +38,14 @@ def test_a_sets_questions_come_with_answers_documents_and_kind(tmp_path: Path) -
     test_set, (known, adversarial) = read_beir_questions(folder)
     assert test_set.name == "set"
     assert (known.text, known.kind, known.answers, known.documents) == (
-        "When is pay paid?", Kind.ANSWERABLE, ("the 25th",), {"d1"},
+        "When is pay paid?", QuestionKind.ANSWERABLE, ("the 25th",), {"d1"},
     )  # fmt: skip
-    assert (adversarial.text, adversarial.kind) == ("Who is paid?", Kind.ADVERSARIAL)
+    assert (adversarial.text, adversarial.kind) == ("Who is paid?", QuestionKind.ADVERSARIAL)
 
 
 def test_a_set_without_unanswerable_questions_has_none(tmp_path: Path) -> None:
     _, questions = read_beir_questions(write_set(tmp_path / "set", [KNOWN]))
-    assert [question.kind for question in questions] == [Kind.ANSWERABLE]
+    assert [question.kind for question in questions] == [QuestionKind.ANSWERABLE]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,11 @@ def test_a_question_file_names_its_folders_and_kinds(tmp_path: Path) -> None:
         "unanswerable": [{"question": "Who won?", "kind": "off_topic"}, {"question": "What colour?"}],
     }
     file = read_question_file(write_file(tmp_path, content))
-    assert [question.kind for question in file.questions] == [Kind.ANSWERABLE, Kind.OFF_TOPIC, Kind.ADVERSARIAL]
+    assert [question.kind for question in file.questions] == [
+        QuestionKind.ANSWERABLE,
+        QuestionKind.OFF_TOPIC,
+        QuestionKind.ADVERSARIAL,
+    ]
     assert file.questions[0].documents == {"pay/a.md"}
     (collection,) = file.collections
     assert (collection.slug, collection.folder, collection.language) == ("pay", tmp_path / "pay", "nl")
@@ -107,7 +111,7 @@ def test_off_topic_questions_come_from_all_sets_alike(tmp_path: Path) -> None:
     assert [question.text for question in off_topic(sets, 4)] == ["a0", "a5", "b0", "b5"]
     assert len(off_topic(sets, 3)) == 3
     assert len(off_topic(sets, None)) == 20
-    assert {question.kind for question in off_topic(sets, 4)} == {Kind.OFF_TOPIC}
+    assert {question.kind for question in off_topic(sets, 4)} == {QuestionKind.OFF_TOPIC}
     assert off_topic([], 4) == ()
 
 

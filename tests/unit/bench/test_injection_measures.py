@@ -63,8 +63,8 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
 
 
 def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> None:
-    from bench.injection.documents import contexts, interval, measure_found, read_sentences
-    from retrieval.text.instructions import find_instructions
+    from bench.injection.documents import contexts, measure_found, read_sentences
+    from bench.statistics import share_interval
 
     made = list(contexts(read_sentences(), ["The pump hums.\nIt weighs 3450 grams. It is red."]))
     assert len(made) >= 300
@@ -78,7 +78,7 @@ def test_instructions_put_into_passages_are_counted_by_kind(tmp_path: Path) -> N
     found = measure_found(made[:9], find_instructions)
     assert (found.contexts, found.found) == (9, 9)
     assert found.by_kind == {"set aside": (9, 9)}
-    low, high = interval(9, 10)
+    low, high = share_interval(9, 10)
     assert 0.55 < low < 0.6 < 0.97 < high < 1
     path = tmp_path / "corpus.jsonl"
     path.write_text(json.dumps({"text": "Press the button. " * 20}) + "\n")

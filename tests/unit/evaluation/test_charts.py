@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.charts import Bar, Caption, Markup, Series, histogram, interval_bars, line_chart, stacked_bars
-from evaluation.charts.figure import BOTTOM, HEIGHT, TOP, WIDTH
-from evaluation.charts.scale import linear
+from evaluation.charts import Caption, IntervalBar, Markup, Series, histogram, interval_bars, line_chart, stacked_bars
+from evaluation.charts.figure import BOTTOM, HEIGHT, TOP, WIDTH, linear
 
 CAPTION = Caption("questions", "Questions a day", "How many questions were asked each day.", axis="Day")
 # A drawing that holds thousands next to a billionth is no test of anything but the number of digits.
@@ -37,13 +36,13 @@ def inside_the_drawing(chart: Markup, height: float = HEIGHT) -> bool:
     return all(-0.01 <= number <= max(WIDTH, height) + 0.01 for number in numbers_of(chart))
 
 
-@given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40), st.booleans(), st.booleans())
+@given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]], whole: bool, area: bool):
+def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]], area: bool):
     labels = [label for label, *_ in rows]
     first, second = [row[1] for row in rows], [row[2] for row in rows]
     chart = line_chart(
-        CAPTION, labels, [Series("one", first, low=second, high=second, area=area), Series("two", second)], whole=whole
+        CAPTION, labels, [Series("one", first, low=second, high=second, area=area), Series("two", second)]
     )
     assert inside_the_drawing(chart)
     known = sum(value is not None for value in [*first, *second])
@@ -84,9 +83,9 @@ def test_bins_stand_side_by_side(bins: list[int], threshold: float | None):
     assert all(before[1] <= after[0] + 0.02 for before, after in zip(ends, ends[1:], strict=False))
 
 
-@given(st.lists(st.builds(Bar, names, st.none() | values, st.none() | values, st.none() | values), max_size=12))
+@given(st.lists(st.builds(IntervalBar, names, st.none() | values, st.none() | values, st.none() | values), max_size=12))
 @settings(max_examples=60, deadline=None)
-def test_bars_with_whiskers_stay_inside_the_drawing(bars: list[Bar]):
+def test_bars_with_whiskers_stay_inside_the_drawing(bars: list[IntervalBar]):
     chart = interval_bars(CAPTION, bars)
     assert inside_the_drawing(chart, height=40 * 12 + 40)
 
@@ -100,7 +99,7 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
         line_chart(caption, [hostile], [Series(f"<i>{series}", [1.0]), Series(series, [2.0])]),
         stacked_bars(caption, [hostile], [Series(f"<i>{series}", [1.0]), Series(series, [2.0])]),
         histogram(caption, [0, 1], [1], heading=hostile),
-        interval_bars(caption, [Bar(hostile, 0.5, 0.4, 0.6)], heading=hostile),
+        interval_bars(caption, [IntervalBar(hostile, 0.5, 0.4, 0.6)], heading=hostile),
         line_chart(caption, [], []),
     ]
     for chart in charts:
@@ -112,7 +111,7 @@ def test_every_text_is_escaped(title: str, label: str, series: str):
 
 
 def test_no_scripts_and_no_styles():
-    chart = interval_bars(CAPTION, [Bar("a", 0.5, 0.4, 0.6, "/admin/")], reference=0.3)
+    chart = interval_bars(CAPTION, [IntervalBar("a", 0.5, 0.4, 0.6)], reference=0.3)
     assert {
         name for shape in parsed(chart).iter() for name in shape.attrib if name.startswith(("on", "style"))
     } == set()
@@ -208,5 +207,5 @@ def test_wrong_input_is_refused():
 def test_templates_take_the_markup_as_it_is():
     from django.template import Context, Template
 
-    chart = interval_bars(Caption("c", "<"), [Bar("a & b", 1.0)])
+    chart = interval_bars(Caption("c", "<"), [IntervalBar("a & b", 1.0)])
     assert Template("{{ chart }}").render(Context({"chart": chart})) == chart

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chat.types import Source
-from evaluation.judges.deepeval_cases import deepeval_case
+from evaluation.judges.deepeval_adapter import deepeval_case
 from evaluation.judges.deepeval_judge import DeepEvalJudge
 from evaluation.judges.exceptions import BudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
 from evaluation.judges.judge_model import JudgeModel

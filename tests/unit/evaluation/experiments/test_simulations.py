@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from evaluation.experiments.statistics import balance, fixed, planning, sequential
+from evaluation.experiments.statistics import balance, conclusion, planning, sequential
 from evaluation.experiments.statistics.samples import Floats, Sample
 
 ALPHA = 0.05
@@ -90,7 +90,7 @@ def test_a_known_effect_is_found_with_the_stated_power(design, draw, deviation, 
     for _ in range(simulations):
         sample = simulated(random, plan.control + plan.treatment, draw, effect=effect, share=share)
         if design == "fixed":
-            result = fixed.difference(sample.control, sample.treatment, ALPHA)
+            result = conclusion.difference(sample.control, sample.treatment, ALPHA)
             found, wrong = found + (result.low > 0), wrong + (result.high < 0)
         else:
             path = sequential.follow(sample, alpha=ALPHA, tau=effect)
@@ -105,9 +105,9 @@ def test_one_look_at_the_horizon_finds_nothing_at_the_stated_rate():
     random = np.random.default_rng(20_004)
     found = 0
     for _ in range(4000):
-        sample = fixed.at_horizon(simulated(random, 900, rate(0.6), share=0.4), 400, 200)
+        sample = conclusion.at_horizon(simulated(random, 900, rate(0.6), share=0.4), 400, 200)
         assert sample is not None
-        found += fixed.difference(sample.control, sample.treatment, ALPHA).excludes_zero
+        found += conclusion.difference(sample.control, sample.treatment, ALPHA).excludes_zero
     assert abs(found / 4000 - ALPHA) <= most_by_chance(simulations=4000) - ALPHA
 
 

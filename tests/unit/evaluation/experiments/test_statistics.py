@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.experiments.statistics import balance, fixed, planning, sequential
+from evaluation.experiments.statistics import balance, conclusion, planning, sequential
 from evaluation.experiments.statistics.samples import Effect, Sample, summarize
 
 PLAN = {"alpha": 0.05, "power": 0.8, "treatment_share": 0.5}
@@ -39,13 +39,13 @@ def test_an_unknown_outcome_is_no_number():
 def test_the_interval_of_one_look_is_that_of_the_textbook():
     """Two rates of 0.3 and 0.4, 200 visitors each: 0.1 plus or minus 1.96 standard errors."""
     control, treatment = (summarize(np.repeat([1.0, 0.0], counts)) for counts in ([60, 140], [80, 120]))
-    effect = fixed.difference(control, treatment, 0.05)
+    effect = conclusion.difference(control, treatment, 0.05)
     error = math.sqrt(0.3 * 0.7 / 199 + 0.4 * 0.6 / 199)
     assert effect.difference == pytest.approx(0.1)
     assert (effect.low, effect.high) == (pytest.approx(0.1 - 1.959964 * error), pytest.approx(0.1 + 1.959964 * error))
     assert effect.excludes_zero
     with pytest.raises(ValueError, match="two visitors"):
-        fixed.difference(summarize(np.ones(1)), treatment, 0.05)
+        conclusion.difference(summarize(np.ones(1)), treatment, 0.05)
 
 
 def test_an_interval_that_touches_zero_excludes_nothing():
@@ -57,11 +57,11 @@ def test_who_comes_after_the_horizon_changes_nothing():
     early = sample([0.0, 1.0, 0.0], [1.0, 1.0, 0.0])
     late = Sample(np.append(early.values, [9.0, 9.0, 9.0]), np.append(early.treated, [True, False, True]))
     for seen in (early, late):
-        reached = fixed.at_horizon(seen, 2, 3)
+        reached = conclusion.at_horizon(seen, 2, 3)
         assert reached is not None
         assert (reached.control.visitors, reached.control.mean) == (2, 0.5)
         assert (reached.treatment.visitors, reached.treatment.mean) == (3, pytest.approx(2 / 3))
-    assert fixed.at_horizon(early, 3, 4) is None
+    assert conclusion.at_horizon(early, 3, 4) is None
 
 
 def test_the_always_valid_reach_is_where_the_likelihood_ratio_reaches_one_in_alpha():
@@ -119,7 +119,7 @@ def test_the_fixed_plan_is_that_of_the_textbook():
     skewed = planning.fixed_horizon(0.5, 0.05, **{**PLAN, "treatment_share": 0.2})
     assert abs(skewed.control - 4 * skewed.treatment) <= 4
     assert skewed.control + skewed.treatment > 1.5 * (plan.control + plan.treatment)
-    assert planning.fixed_horizon(0.1, 0.9, **PLAN).control == fixed.LEAST_PER_ARM
+    assert planning.fixed_horizon(0.1, 0.9, **PLAN).control == conclusion.LEAST_PER_ARM
 
 
 def test_a_sequential_experiment_may_take_more_and_a_smaller_effect_always_does():

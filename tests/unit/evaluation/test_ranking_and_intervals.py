@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation import metrics
+from evaluation.statistics import intervals
+from evaluation.statistics import ranking as metrics
 
 # Three relevant documents, one of them graded 2; "z" is judged and not relevant.
 GRADES = {"a": 2, "b": 1, "c": 1, "z": 0}
@@ -137,7 +138,7 @@ def test_what_follows_the_cutoff_changes_nothing(ranking, grades, k, more):
 
 def test_the_interval_agrees_with_the_normal_one_on_a_large_sample():
     values = np.random.default_rng(1).uniform(size=2000)
-    interval = metrics.mean_interval(list(values))
+    interval = intervals.mean_interval(list(values))
     half = 1.96 * values.std() / math.sqrt(len(values))
     assert interval.mean == pytest.approx(values.mean())
     assert interval.low == pytest.approx(values.mean() - half, abs=half / 10)
@@ -148,7 +149,7 @@ def test_the_interval_holds_the_true_mean_about_95_times_in_100():
     random = np.random.default_rng(2)
     held = 0
     for _ in range(300):
-        interval = metrics.mean_interval(list(random.exponential(size=80)), resamples=300)
+        interval = intervals.mean_interval(list(random.exponential(size=80)), resamples=300)
         held += interval.low <= 1.0 <= interval.high
     assert 0.89 <= held / 300 <= 0.98
 
@@ -156,110 +157,54 @@ def test_the_interval_holds_the_true_mean_about_95_times_in_100():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 @settings(max_examples=50)
 def test_an_interval_is_the_same_each_time_and_within_the_values(values):
-    interval = metrics.mean_interval(values, resamples=100)
-    assert interval == metrics.mean_interval(values, resamples=100)
+    interval = intervals.mean_interval(values, resamples=100)
+    assert interval == intervals.mean_interval(values, resamples=100)
     assert min(values) - 1e-9 <= interval.low <= interval.high <= max(values) + 1e-9
 
 
 def test_the_interval_of_one_value_is_that_value():
-    assert metrics.mean_interval([0.25]) == metrics.Interval(0.25, 0.25, 0.25)
+    assert intervals.mean_interval([0.25]) == intervals.Interval(0.25, 0.25, 0.25)
 
 
-def test_a_paired_difference_sees_what_the_separate_intervals_hide():
-    """Queries differ far more from each other than the methods do: only pairs show the small steady gain."""
-    baseline = list(np.random.default_rng(3).uniform(size=50))
-    better = [value + 0.01 + 0.002 * (number % 2) for number, value in enumerate(baseline)]
-    apart, other = metrics.mean_interval(better), metrics.mean_interval(baseline)
-    assert apart.low < other.high
-    difference = metrics.paired_difference(better, baseline)
-    assert difference.mean == pytest.approx(0.011)
-    assert 0.010 < difference.low <= difference.mean <= difference.high < 0.012
-
-
-def test_a_paired_difference_has_a_direction():
-    assert metrics.paired_difference([1.0, 1.0], [0.0, 0.0]).mean == 1.0
-    assert metrics.paired_difference([0.0, 0.0], [1.0, 1.0]).mean == -1.0
-
-
-def test_intervals_and_differences_need_queries():
+def test_intervals_and_percentiles_need_values():
     with pytest.raises(ValueError, match="at least one"):
-        metrics.mean_interval([])
+        intervals.mean_interval([])
     with pytest.raises(ValueError, match="at least one"):
-        metrics.paired_difference([], [])
-    with pytest.raises(ValueError, match="same queries"):
-        metrics.paired_difference([1.0], [1.0, 0.0])
-    with pytest.raises(ValueError, match="at least one"):
-        metrics.percentile([], 50)
+        intervals.percentile([], 50)
 
 
 def test_percentiles_by_hand():
-    assert metrics.percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
-    assert metrics.percentile([1.0, 2.0], 95) == pytest.approx(1.95)
-
-
-def test_auroc_by_hand():
-    # Of the six pairs of a positive and a negative, four are in order and one is tied.
-    assert metrics.auroc([True, False, True, False, False], [3, 2, 1, 1, 0]) == pytest.approx(4.5 / 6)
-
-
-labelled = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30).filter(
-    lambda rows: len({label for label, _ in rows}) == 2
-)
-
-
-@given(labelled)
-def test_auroc_is_the_share_of_pairs_in_order(rows):
-    labels, scores = zip(*rows, strict=True)
-    pairs = [(yes > no) + (yes == no) / 2 for is_yes, yes in rows if is_yes for is_no, no in rows if not is_no]
-    assert metrics.auroc(labels, scores) == pytest.approx(sum(pairs) / len(pairs))
-    assert metrics.auroc(labels, [-score for score in scores]) == pytest.approx(1 - sum(pairs) / len(pairs))
-
-
-def test_auroc_needs_both_kinds_and_a_score_each():
-    with pytest.raises(ValueError, match="positive and a negative"):
-        metrics.auroc([True, True], [1, 2])
-    with pytest.raises(ValueError, match="needs its label"):
-        metrics.auroc([True, False], [1])
-
-
-def test_the_interval_of_auroc_holds_it_and_narrows_with_more_answers():
-    random = np.random.default_rng(1)
-    labels = [True, False] * 50
-    scores = [float(random.normal(1.0 if label else 0.0)) for label in labels]
-    few = metrics.auroc_interval(labels[:40], scores[:40], resamples=300)
-    many = metrics.auroc_interval(labels, scores, resamples=300)
-    assert many.low < many.mean < many.high
-    assert many.high - many.low < few.high - few.low
-    assert many == metrics.auroc_interval(labels, scores, resamples=300)
+    assert intervals.percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
+    assert intervals.percentile([1.0, 2.0], 95) == pytest.approx(1.95)
 
 
 def test_a_loss_in_few_questions_may_be_chance():
-    assert metrics.chance_of_loss([]) == 1.0
-    assert metrics.chance_of_loss([0.0, 0.0]) == 1.0
-    assert metrics.chance_of_loss([-1.0]) == 0.25
-    assert metrics.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
+    assert intervals.chance_of_loss([]) == 1.0
+    assert intervals.chance_of_loss([0.0, 0.0]) == 1.0
+    assert intervals.chance_of_loss([-1.0]) == 0.25
+    assert intervals.chance_of_loss([-1.0, -1.0, -1.0, 0.0]) == 1 / 16
     # One of eight is lower, none other equal.
-    assert metrics.chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
+    assert intervals.chance_of_loss([-0.3, -0.2, 0.1]) == (1 + 1 / 2) / 8
 
 
 @given(st.lists(st.floats(-1, 1).filter(lambda value: abs(value) > 0.01), min_size=1, max_size=10))
 def test_the_chances_of_a_loss_and_of_a_gain_add_up(differences):
-    loss = metrics.chance_of_loss(differences)
-    gain = metrics.chance_of_loss([-value for value in differences])
+    loss = intervals.chance_of_loss(differences)
+    gain = intervals.chance_of_loss([-value for value in differences])
     assert loss >= 0.5 ** (len(differences) + 1)
     assert loss + gain == pytest.approx(1)
 
 
 def test_the_chance_of_a_loss_is_the_same_counted_and_drawn(monkeypatch):
     differences = [-0.5, -0.4, 0.3, -0.2, -0.6, 0.1, -0.3, 0.2, -0.1]
-    counted = metrics.chance_of_loss(differences)
-    monkeypatch.setattr(metrics, "EXACT_FLIPS", 5)
-    assert metrics.chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
+    counted = intervals.chance_of_loss(differences)
+    monkeypatch.setattr(intervals, "EXACT_FLIPS", 5)
+    assert intervals.chance_of_loss(differences, resamples=20_000) == pytest.approx(counted, abs=0.01)
 
 
 def test_a_loss_lies_below_what_is_allowed_and_is_not_by_chance():
     few, many = [-1.0] * 4, [-1.0] * 6
-    assert not metrics.is_loss(metrics.mean_interval(few), few)
-    assert metrics.is_loss(metrics.mean_interval(many), many)
-    assert metrics.is_loss(metrics.mean_interval(many), many, allowed=0.9)
-    assert not metrics.is_loss(metrics.mean_interval(many), many, allowed=1.0)
+    assert not intervals.is_loss(intervals.mean_interval(few), few)
+    assert intervals.is_loss(intervals.mean_interval(many), many)
+    assert intervals.is_loss(intervals.mean_interval(many), many, allowed=0.9)
+    assert not intervals.is_loss(intervals.mean_interval(many), many, allowed=1.0)

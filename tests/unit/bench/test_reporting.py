@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.reporting import figure, interval, replace_section, table
 from evaluation.exceptions import EvaluationError
-from evaluation.reporting import figure, interval, replace_section, table
 
 
 def test_a_table_has_a_line_a_row() -> None:

@@ -1,22 +1,23 @@
-"""The answers that ask for a look."""
+"""Answers that ask for a look, and documents that no answer cited."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from chat.models import Answer
+from chat.models import Answer, Citation
 from evaluation.dashboard.scope import Scope
 from evaluation.models import Judgement, Score
+from retrieval.models import Document
 
 UNHELPFUL = "unhelpful"
 UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AnswerSelection:
     """What is wrong with the answers wanted: UNHELPFUL, UNANSWERED, or a metric of one judge.
 
     Scores lie in [low, high), those of 1 included when ``high`` is 1; without bounds they lie below their threshold.
@@ -32,37 +33,37 @@ class Wanted:
         return self.kind not in (UNHELPFUL, UNANSWERED)
 
 
-def wanted_of(asked: Mapping[str, str]) -> Wanted:
+def selection_of(asked: Mapping[str, str]) -> AnswerSelection:
     """What an address asks for; not helpful answers when there is no such thing."""
     kind, judge = asked.get("kind", ""), asked.get("judge", "")
     if kind not in (UNHELPFUL, UNANSWERED, *Score.Metric.values):
-        return Wanted()
+        return AnswerSelection()
     low, high = _share(asked.get("low", "")), _share(asked.get("high", ""))
     if low is None or high is None:
         low = high = None
-    return Wanted(kind, judge if judge in Judgement.Judge.values else Judgement.Judge.OFFLINE, low, high)
+    return AnswerSelection(kind, judge if judge in Judgement.Judge.values else Judgement.Judge.OFFLINE, low, high)
 
 
 def rated_answers(scope: Scope, kind: str) -> QuerySet[Answer]:
     """Answers that did not help, or those that say that the documents do not answer; the latest first."""
-    wanted = Q(feedback__helpful=False) if kind == UNHELPFUL else Q(refused=True)
-    return scope.answers().filter(wanted).select_related("feedback").order_by("-completed_at", "pk")
+    selection = Q(feedback__helpful=False) if kind == UNHELPFUL else Q(refused=True)
+    return scope.answers().filter(selection).select_related("feedback").order_by("-completed_at", "pk")
 
 
-def low_scores(scope: Scope, wanted: Wanted) -> QuerySet[Score]:
+def low_scores(scope: Scope, selection: AnswerSelection) -> QuerySet[Score]:
     """The scores wanted of those given in the period, with their answers; the lowest first, ties the latest first."""
     scores = Score.objects.filter(
-        metric=wanted.kind,
-        judgement__judge=wanted.judge,
+        metric=selection.kind,
+        judgement__judge=selection.judge,
         score__isnull=False,
         created_at__gte=scope.since,
         created_at__lte=scope.until,
     )
-    if wanted.low is None or wanted.high is None:
+    if selection.low is None or selection.high is None:
         scores = scores.filter(score__lt=F("threshold"))
     else:
-        below = Q(score__lt=wanted.high) | (Q(score=1.0) if wanted.high == 1.0 else Q(pk=None))
-        scores = scores.filter(below, score__gte=wanted.low)
+        below = Q(score__lt=selection.high) | (Q(score=1.0) if selection.high == 1.0 else Q(pk=None))
+        scores = scores.filter(below, score__gte=selection.low)
     if scope.collection is not None:
         scores = scores.filter(judgement__answer__conversation__collection=scope.collection)
     return (
@@ -78,3 +79,14 @@ def _share(text: str) -> float | None:
     except ValueError:
         return None
     return share if 0.0 <= share <= 1.0 else None
+
+
+def documents_never_cited(scope: Scope) -> QuerySet[Document]:
+    """The documents in service that can be searched and that no answer cites that is still kept, of any time: those
+    that had the longest time to be cited first."""
+    documents = Document.objects.filter(chunk_count__gt=0, collection__draft=None).exclude(
+        Exists(Citation.objects.filter(document=OuterRef("pk")))
+    )
+    if scope.collection is not None:
+        documents = documents.filter(collection=scope.collection)
+    return documents.select_related("collection").order_by("created_at", "pk")

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from evaluation.exceptions import EvaluationError
 
+Report = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table without an end of line after its last row."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The first column to the left, the others to the right; an empty line stands below."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    lines = []
+    for name, *cells in (header, *rows):
+        padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        lines.append("  ".join([name.ljust(widths[0]), *padded]).rstrip())
+    return "\n".join(lines) + "\n\n"
 
 
 def replace_section(page: Path, name: str, text: str) -> None:

@@ -1,4 +1,6 @@
-"""DeepEval without what it does unasked: the one module that imports it, and only a worker's task imports this one.
+"""The adapter to DeepEval: the one module that imports it, without what it does unasked.
+
+Only a worker's task imports this module.
 
 Unless told otherwise before its first import, DeepEval sends telemetry, reads `.env` and a key file of its own from the
 current folder into the environment, writes files there, and offers to open a browser. Importing it takes over a second
@@ -11,7 +13,11 @@ import contextlib
 import io
 import logging
 import os
+import re
 import sys
+
+from chat.grounding.citations import remove_markers
+from evaluation.judges.types import Case
 
 # Set, not defaulted: an environment that says otherwise has not been asked.
 _SILENCE = {
@@ -65,4 +71,22 @@ __all__ = [
     "FaithfulnessMetric",
     "LLMTestCase",
     "SingleTurnParams",
+    "deepeval_case",
 ]
+
+_EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
+
+
+def deepeval_case(case: Case) -> LLMTestCase:
+    """The case's texts, without the marks for which DeepEval would open a file or an address."""
+    return LLMTestCase(
+        input=_harmless(case.question),
+        # Without markers, which a judge would take for claims.
+        actual_output=_harmless(remove_markers(case.answer)),
+        expected_output=_harmless(case.reference) or None,
+        retrieval_context=[_harmless(source.block.content) for source in case.sources],
+    )
+
+
+def _harmless(text: str) -> str:
+    return _EMBEDDED_FILE.sub("[ ", text)

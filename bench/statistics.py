@@ -1,0 +1,97 @@
+"""Statistics of measurements on public sets: areas under the curve, precision of refusals, shares. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluation.statistics.intervals import RESAMPLES, Interval, bootstrap, mean_interval
+
+
+def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
+    """By how much ``values`` exceed ``baseline`` on the same queries in the same order, with its 95 % interval.
+
+    Queries are drawn in pairs, which takes their own difficulty out of the comparison: an interval that does not hold 0
+    is a difference beyond chance. Raises: ValueError for lengths that differ, or none.
+
+    Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
+    """
+    if len(values) != len(baseline):
+        raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
+    return mean_interval([value - other for value, other in zip(values, baseline, strict=True)], resamples=resamples)
+
+
+def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
+    """The probability that a positive has a higher score than a negative, ties counting one half.
+
+    0.5 for scores that tell nothing. Raises: ValueError for lengths that differ, or without a positive and a negative.
+
+    Source: Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic Curve",
+    Radiology 1982.
+    """
+    if len(positive) != len(scores):
+        raise ValueError(f"Every score needs its label: there are {len(scores)} and {len(positive)}.")
+    labels = np.asarray(positive, dtype=bool)
+    positives, negatives = int(labels.sum()), int((~labels).sum())
+    if not positives or not negatives:
+        raise ValueError("An area under the curve needs a positive and a negative.")
+    _, place, counts = np.unique(np.asarray(scores, np.float64), return_inverse=True, return_counts=True)
+    # The mean rank of equal scores, from 1.
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
+    """The area with its 95 % bootstrap interval; positives and negatives are drawn each among their own.
+
+    Raises: as :func:`auroc`.
+    """
+    labels, values = np.asarray(positive, dtype=bool), np.asarray(scores, np.float64)
+    yes, no = values[labels], values[~labels]
+    drawn_labels = np.repeat([True, False], [yes.size, no.size]).tolist()
+
+    def resample(random: np.random.Generator) -> float:
+        drawn = np.concatenate([random.choice(yes, yes.size), random.choice(no, no.size)])
+        return auroc(drawn_labels, drawn.tolist())
+
+    return bootstrap(auroc(positive, scores), resample, resamples=resamples)
+
+
+def refusal_precision(
+    unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
+) -> Interval | None:
+    """Of what was refused, the share that has no answer, as if there were equally many questions of both kinds.
+
+    Each sequence says of its kind's questions whether they were refused: the precision is r / (r + w), of the share of
+    the unanswerable ones refused and the share of the answerable ones. Weighted so, it does not depend on how many
+    questions of each kind were at hand. The 95 % bootstrap interval is over the questions of both kinds. None when
+    nothing was refused; samples in which nothing is are left out. Raises: ValueError for a kind without questions.
+    """
+    if not unanswerable or not answerable:
+        raise ValueError("A precision needs questions of both kinds.")
+    right, wrong = np.asarray(unanswerable, np.float64), np.asarray(answerable, np.float64)
+    if not right.any() and not wrong.any():
+        return None
+
+    def resample(random: np.random.Generator) -> float | None:
+        of_right = right[random.integers(0, right.size, right.size)].mean()
+        of_wrong = wrong[random.integers(0, wrong.size, wrong.size)].mean()
+        return float(of_right / (of_right + of_wrong)) if of_right or of_wrong else None
+
+    precision = float(right.mean() / (right.mean() + wrong.mean()))
+    return bootstrap(precision, resample, resamples=resamples)
+
+
+def share_interval(hits: int, total: int) -> tuple[float, float]:
+    """The 95 % interval of a share; (0, 1) of nothing.
+
+    Source: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 1927.
+    """
+    if not total:
+        return 0.0, 1.0
+    z = 1.96
+    share = hits / total
+    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
+    half = z * ((share * (1 - share) / total + z * z / (4 * total * total)) ** 0.5) / (1 + z * z / total)
+    return max(0.0, middle - half), min(1.0, middle + half)

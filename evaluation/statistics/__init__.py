@@ -1,0 +1,1 @@
+"""How good rankings are, and how sure a figure is. PURE."""

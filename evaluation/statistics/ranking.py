@@ -1,0 +1,80 @@
+"""How good a ranking is. PURE.
+
+A ranking is the identifiers of documents, best first, each at most once. Judgements give each judged document a grade;
+a document is relevant when its grade is above 0, and one without a judgement counts as not relevant. Every metric lies
+in [0, 1], is better when higher, and is 0 for an empty ranking and for a query without a relevant document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+Identifier = TypeVar("Identifier", bound=Hashable)
+
+# What recall@50 needs of each search.
+TOP_K = 50
+
+
+def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """Discounted gain of the first ``k`` over that of the best possible first ``k``, the judged documents by grade.
+
+    The gain is the grade itself, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; a grade
+    below 0 gains nothing. The gain at rank r is divided by log2(r + 1). Judged documents that the corpus lacks count in
+    the best possible ranking. Raises: ValueError for k below 1, or a document ranked twice.
+
+    Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    """
+    head = _head(ranking, k)
+    best = _discounted(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
+    return _discounted([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
+
+
+def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """1 when a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
+    return float(any(grades.get(document, 0) > 0 for document in _head(ranking, k)))
+
+
+def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """Share of all relevant documents that are among the first ``k``; below 1 for more than ``k`` of them.
+
+    Raises: as :func:`ndcg`.
+    """
+    relevant = sum(grade > 0 for grade in grades.values())
+    found = sum(grades.get(document, 0) > 0 for document in _head(ranking, k))
+    return found / relevant if relevant else 0.0
+
+
+def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
+    """1 / rank of the first relevant document, 0 when none is among the first ``k``; its mean over queries is MRR@k.
+
+    Raises: as :func:`ndcg`.
+
+    Source: Voorhees, "The TREC-8 Question Answering Track Report", TREC 1999.
+    """
+    for rank, document in enumerate(_head(ranking, k), start=1):
+        if grades.get(document, 0) > 0:
+            return 1.0 / rank
+    return 0.0
+
+
+def _head(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
+    if k < 1:
+        raise ValueError(f"A ranking is cut at 1 or later, not at {k}.")
+    head = ranking[:k]
+    if len(set(head)) != len(head):
+        raise ValueError("A document is ranked twice.")
+    return head
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
+    "ndcg@10": lambda ranking, grades: ndcg(ranking, grades, 10),
+    "hit@10": lambda ranking, grades: hit(ranking, grades, 10),
+    "recall@50": lambda ranking, grades: recall(ranking, grades, 50),
+    "mrr@10": lambda ranking, grades: reciprocal_rank(ranking, grades, 10),
+}
