@@ -9,6 +9,7 @@ class RetrievalConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
+        from retrieval import checks, signals  # noqa: F401  (they register themselves)
         from retrieval.viewer import pdf_pages
 
         pdf_pages.configure(
