@@ -46,8 +46,8 @@ def queues() -> list[Queue]:
         _queue(
             "judgements",
             now,
-            (judged.filter(next_attempt_at=None), "created_at"),
-            (judged.filter(next_attempt_at__lte=now), "next_attempt_at"),
+            (judged.filter(retry_at=None), "created_at"),
+            (judged.filter(retry_at__lte=now), "retry_at"),
         ),
         _queue("answers", now, (Answer.objects.filter(status=Answer.Status.PENDING), "created_at")),
     ]

@@ -134,7 +134,7 @@ def _searched(answer: Answer) -> dict[str, Any] | None:
     run = RUNS.get(answer.pk)
     events: list[Any] = list(run.events) if run is not None else []
     if not events:
-        events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempt, name="searched"))
+        events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
     return next((event.payload for event in events if event.name == "searched"), None)
 
 

@@ -57,12 +57,12 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         for document, target in zip(documents, targets, strict=True):
             for name in _COPIED:
                 setattr(target, name, getattr(document, name))
-            target.claim, target.heartbeat_at = None, None
+            target.lease, target.heartbeat_at, target.enqueued_at = None, None, None
             if target.status == Document.Status.PROCESSING:
                 target.status = Document.Status.PENDING
             if target.source not in known:
                 target.created_at = document.created_at
-        Document.objects.bulk_update(targets, [*_COPIED, "claim", "heartbeat_at", "created_at"])
+        Document.objects.bulk_update(targets, [*_COPIED, "lease", "heartbeat_at", "enqueued_at", "created_at"])
         counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
         of_same_recipe = _copy_texts(counterparts)
         _copy_chunks(counterparts, of_same_recipe, collection)

@@ -24,7 +24,7 @@ from rest_framework.test import APIClient
 
 from chat import conf
 from chat.models import Answer, Conversation
-from chat.streaming import runs, streams
+from chat.streaming import runs, streams, sweep
 from chat.types import Source
 from ragsite import scheduling
 from ragsite.ballast import Ballast
@@ -164,7 +164,7 @@ def test_a_document_waits_for_room_without_using_up_its_attempts(
 ) -> None:
     document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False).document
     settings.DISK_RESERVE_BYTES = 2**62
-    for _ in range(pipeline.MAX_ATTEMPTS + 1):
+    for _ in range(Document.MOST_ATTEMPTS + 1):
         pipeline.ingest(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == ("pending", 0)
@@ -251,7 +251,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
 
     tables.make_room()
     Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * streams.CLOSED_AFTER)
-    streams.close_interrupted()
+    sweep.close_interrupted()
     answer.refresh_from_db()
     assert answer.status == "failed"
     assert answer.error
