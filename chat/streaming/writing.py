@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -168,7 +167,7 @@ async def _end(run: Run, record: Record) -> None:
     name, payload = "failed", {"message": broken_message()}
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
-            name, payload = await in_database(_save)(run, record)
+            name, payload = await in_database(saving.save)(record, run.rows(record.sequence - 1))
             break
         except Answer.DoesNotExist:
             logger.info("Answer %s was deleted while it was written.", run.answer.pk)
@@ -184,10 +183,6 @@ async def _end(run: Run, record: Record) -> None:
                 await in_database(saving.give_up)(record, payload["message"])
     run.publish(name, payload)
     _forget(run)
-
-
-def _save(run: Run, record: Record) -> tuple[str, dict[str, Any]]:
-    return saving.save(record, run.rows(record.sequence - 1))
 
 
 def _close(run: Run) -> None:

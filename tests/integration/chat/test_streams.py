@@ -20,7 +20,7 @@ from django.utils import timezone
 from chat import asking, conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import heartbeat, runs, streams, sweep, writing
+from chat.streaming import heartbeat, runs, saving, streams, sweep, writing
 from chat.types import Source
 from retrieval.models import Collection, Document
 
@@ -451,7 +451,7 @@ async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(
 async def test_a_database_that_is_away_for_a_moment_does_not_lose_the_answer(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save = runs._save
+    save = saving.save
     failures = [OperationalError("the server closed the connection"), OperationalError("it is starting up")]
 
     def unlucky(*args: object) -> object:
@@ -459,14 +459,14 @@ async def test_a_database_that_is_away_for_a_moment_does_not_lose_the_answer(
             raise failures.pop()
         return save(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runs, "_save", unlucky)
+    monkeypatch.setattr(saving, "save", unlucky)
     answer = await sync_to_async(begin)()
     assert (await collect(answer))[-1].name == "completed"
     assert (await reread(answer)).status == Answer.Status.COMPLETED
 
 
 async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = runs._save
+    save = saving.save
     calls: list[object] = []
 
     def unheard(*args: object) -> object:
@@ -476,7 +476,7 @@ async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkey
             raise OperationalError("the line broke after the commit")
         return outcome
 
-    monkeypatch.setattr(runs, "_save", unheard)
+    monkeypatch.setattr(saving, "save", unheard)
     answer = await sync_to_async(begin)()
     assert (await collect(answer))[-1].name == "completed"
     assert await Citation.objects.filter(answer=answer).acount() == 1

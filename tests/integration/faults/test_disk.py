@@ -24,7 +24,7 @@ from rest_framework.test import APIClient
 
 from chat import conf
 from chat.models import Answer, Conversation
-from chat.streaming import runs, streams, sweep
+from chat.streaming import streams, sweep, writing
 from chat.types import Source
 from ragsite import scheduling
 from ragsite.ballast import Ballast
@@ -239,7 +239,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
 ) -> None:
     filling = FillingGenerator(tables)
     monkeypatch.setattr(conf, "generator", lambda: filling)
-    monkeypatch.setattr(runs, "SAVE_PAUSES_SECONDS", (0.05,))
+    monkeypatch.setattr(writing, "SAVE_PAUSES_SECONDS", (0.05,))
     response = api.post("/api/v1/ask/", QUESTION, format="json")
     assert response.status_code == 507
     assert TOLD in response.json()["detail"]
@@ -250,7 +250,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
     assert told.name == "failed"
 
     tables.make_room()
-    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * streams.CLOSED_AFTER)
+    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * sweep.CLOSED_AFTER)
     sweep.close_interrupted()
     answer.refresh_from_db()
     assert answer.status == "failed"
