@@ -33,6 +33,10 @@ from retrieval.types import SearchFilters, Turn
 # Grows with a release that picks, checks or refuses answers by other rules.
 RULES_VERSION = 2
 STREAMED_CHARACTERS = 120
+_COPIED = (
+    *("text", "refused", "generator", "prompt_version", "search_method", "completed_question", "confidence"),
+    *("statements", "profile_version_id", "sources"),
+)
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|now|currently?|(?:this|next|last) (?:week|month|year|quarter)|latest|still"
@@ -144,16 +148,8 @@ def copy_to(answer: Answer, cached: CachedAnswer) -> list[Citation]:
     What the original took, in tokens and cost, was paid once, and stays there.
     """
     original = cached.original
-    answer.text = original.text
-    answer.refused = original.refused
-    answer.generator = original.generator
-    answer.prompt_version = original.prompt_version
-    answer.search_method = original.search_method
-    answer.completed_question = original.completed_question
-    answer.confidence = original.confidence
-    answer.statements = original.statements
-    answer.profile_version_id = original.profile_version_id
-    answer.sources = original.sources
+    for name in _COPIED:
+        setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
     answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
     # Whoever asked first may have deleted it since.

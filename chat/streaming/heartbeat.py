@@ -66,10 +66,10 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
         for snapshot in snapshots:
             run = snapshot.run
             if run.answer.pk not in followed:
-                _cancel(run)
+                run.cancel()
             elif not run.ending and _is_abandoned(run, followed[run.answer.pk]):
                 ABANDONED.inc()
-                _cancel(run)
+                run.cancel()
 
 
 def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
@@ -80,11 +80,6 @@ def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
     else:
         left = now - run.last_read > GONE_SECONDS
     return left and (followed_at is None or timezone.now() - followed_at >= timedelta(seconds=UNFOLLOWED_SECONDS))
-
-
-def _cancel(run: Run) -> None:
-    if run.task is not None and not run.ending:
-        run.task.cancel()
 
 
 def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:

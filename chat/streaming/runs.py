@@ -78,6 +78,11 @@ class Run:
     def answer(self) -> Answer:
         return self.lease.answer
 
+    def cancel(self) -> None:
+        """Stop the writing, unless its outcome is being saved already."""
+        if self.task is not None and not self.ending:
+            self.task.cancel()
+
     def publish(self, name: str, payload: dict[str, Any]) -> None:
         self.events.append(StreamEvent(f"{self.answer.attempts}-{len(self.events) + 1}", name, payload))
         changed, self.changed = self.changed, asyncio.Event()

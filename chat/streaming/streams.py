@@ -87,8 +87,8 @@ async def stop(answer_id: uuid.UUID) -> None:
     """End the generation, in whichever process it runs; what has been written is kept."""
     await in_database(_mark_stopped)(answer_id)
     run = RUNS.get(answer_id)
-    if run is not None and run.task is not None and not run.ending and run.loop is asyncio.get_running_loop():
-        run.task.cancel()
+    if run is not None and run.loop is asyncio.get_running_loop():
+        run.cancel()
 
 
 async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]:

@@ -75,9 +75,9 @@ async def _write(run: Run) -> None:
                     case Searched():
                         record.searched = event
                         lap("searched")
-                        # In a thread: looking for instructions in the sources takes milliseconds, which others wait.
-                        told = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
-                        run.publish("searched", told)
+                        # In a thread: it looks for instructions in the sources, which takes milliseconds.
+                        payload = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
+                        run.publish("searched", payload)
                     case Token():
                         lap("first_token")
                         # The last token's time counts: what follows is checking.

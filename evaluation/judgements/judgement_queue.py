@@ -60,15 +60,7 @@ def request_again(judgements: QuerySet[Judgement]) -> int:
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
         Judgement.objects.filter(pk__in=ids).update(
-            status=Judgement.Status.QUEUED,
-            error="",
-            attempts=0,
-            lease=None,
-            retry_at=None,
-            enqueued_at=None,
-            finished_at=None,
-            prompt_tokens=0,
-            completion_tokens=0,
+            **Judgement.restart_values(), finished_at=None, prompt_tokens=0, completion_tokens=0
         )
         transaction.on_commit(lambda: enqueue(Judgement, ids))
     return len(ids)

@@ -101,12 +101,12 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         # What changes documents holds these rows: it is done by now, or finds the draft being published.
         list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
         if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
-            told = ngettext(
+            message = ngettext(
                 "%d document is still being read: wait for it.",
                 "%d documents are still being read: wait for them.",
                 unread,
             )
-            raise DraftRefused(told % unread)
+            raise DraftRefused(message % unread)
         if not changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = _versions(draft)
@@ -178,9 +178,9 @@ def resume(draft_id: int) -> Draft | None:
         return None
     except Exception as error:
         logger.exception("Draft %s could not be resumed.", draft_id)
-        told = f"{type(error).__name__}: {error}"
-        if not draft.give_back(told):
-            draft.postpone(told)
+        reason = f"{type(error).__name__}: {error}"
+        if not draft.give_back(reason):
+            draft.postpone(reason)
     return Draft.objects.filter(pk=draft_id).first()
 
 

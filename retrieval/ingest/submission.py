@@ -116,13 +116,11 @@ def check_size(source: str, size_bytes: int) -> None:
 
 def requeue(document: Document, *, enqueue: bool = True) -> None:
     """Have the document read (again) from its file. A worker busy with it loses its lease."""
-    document.status = Document.Status.PENDING
-    document.error = ""
-    document.attempts = 0
+    for name, value in Document.restart_values().items():
+        setattr(document, name, value)
     # The task of a document that its command reads is not sent, unless the command dies before: then the sweep does it.
-    document.retry_at = None if enqueue else timezone.now() + LEFT_TO_ITS_COMMAND
-    document.enqueued_at = None
-    document.lease = None
+    if not enqueue:
+        document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
     document.is_slow = False
     document.save()

@@ -49,17 +49,16 @@ class Turn:
 
     def is_wanted(self, elapsed_seconds: float) -> bool:
         """Whether work that has taken so long goes on; False when the document has to wait for its turn."""
-        if elapsed_seconds >= settings.QUICK_SECONDS and not self.is_taken:
-            self.is_taken = _take(self._document)
-            return self.is_taken
-        return True
+        return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
         """Raises: TurnPostponed."""
-        if not self.is_taken:
-            self.is_taken = _take(self._document)
-        if not self.is_taken:
+        if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
+
+    def _try_to_take(self) -> bool:
+        self.is_taken = self.is_taken or _take(self._document)
+        return self.is_taken
 
 
 def is_untried(document_id: int) -> bool:

@@ -54,6 +54,13 @@ class Job(Leased):
         """The rows that wait for a worker or that one works on."""
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
 
+    @classmethod
+    def restart_values(cls) -> dict[str, Any]:
+        """The values with which a job begins again. A worker that works on it loses its lease."""
+        return {
+            "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
+        }  # fmt: skip
+
     @property
     def is_last_attempt(self) -> bool:
         return self.attempts >= self.most_attempts()

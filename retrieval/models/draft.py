@@ -115,6 +115,6 @@ class Draft(Job):
         )
 
     def interrupt(self) -> None:
-        told = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
-        if not (self.is_last_attempt and self.give_back(told % self.attempts)):
+        message = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
+        if not (self.is_last_attempt and self.give_back(message % self.attempts)):
             self.postpone(self.error, timedelta())
