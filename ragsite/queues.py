@@ -12,7 +12,7 @@ from chat.models import Answer
 from evaluation.models import Judgement
 from retrieval.models import Document
 
-# From when on waiting tells that something is wrong, or that there is too little of it.
+# Waiting for longer is a sign that something is wrong, or that there are too few processes.
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
     "judgements": timedelta(hours=1),

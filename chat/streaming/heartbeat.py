@@ -60,7 +60,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store)(snapshots)
         except Exception:
-            # The database is away: the generations go on, the next round tries again, and saving the end will tell.
+            # The database is away: the generations go on, and the next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for snapshot in snapshots:

@@ -100,7 +100,7 @@ class _Reader:
         self.knows_sources = False
 
     def may_begin(self) -> bool:
-        """Whether what is known of the answer by now may be read. One that is gone is for the stream to tell."""
+        """Whether what is known of the answer by now may be read. The stream reports one that is gone."""
         answer = Answer.objects.select_related("conversation").filter(pk=self._answer_id).first()
         if answer is None:
             return True

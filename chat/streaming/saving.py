@@ -35,7 +35,7 @@ DISK_FULL = "disk_full"
 class Record:
     """All that is to be saved of one generation. ``answer`` is as it was leased.
 
-    ``sequence`` is the number of the event that tells the outcome. ``cache_key`` is empty for an answer that must not
+    ``sequence`` is the number of the last event. ``cache_key`` is empty for an answer that must not
     serve again. ``stopped`` says that a reader, or the lack of one, ended it.
     """
 

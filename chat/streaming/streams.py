@@ -28,7 +28,7 @@ from retrieval.resilience import disk
 __all__ = ["StreamEvent", "finish", "follow", "stop"]
 
 POLL_SECONDS = 0.25
-# How often a reader tells the writing process that it follows; well within what that one waits for readers.
+# How often a reader stores that it follows: well within the time that the writing process waits for readers.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
@@ -107,7 +107,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # Another process writes it now, or it was closed: the database tells.
+                    # Another process writes it now, or it was closed: the database has the rest.
                     last_id = run.events[position - 2].id if position > 1 else after
                     async for stored in follow(run.answer.pk, last_id):
                         yield stored
@@ -158,7 +158,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
                 return
         is_alive = answer.heartbeat_at is not None and answer.heartbeat_at >= timezone.now() - Answer.SILENT_AFTER
         if answer.is_finished and (answer.lease is None or not is_alive):
-            # The events are gone (old), or the answer was closed without one: tell its outcome.
+            # The events are gone (old), or the answer was closed without one.
             yield await in_database(_outcome)(answer)
             return
         if not is_alive and not answer.is_finished:

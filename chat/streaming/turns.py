@@ -68,8 +68,8 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
 
 
 def _begin(answer: Answer) -> bool:
-    """Whether the site has room for the answer, which is then GENERATING; also when it was stopped meanwhile, which
-    its heartbeat will tell.
+    """Whether the site has room for the answer, which is then GENERATING, unless it was stopped meanwhile: then its
+    heartbeat ends it.
     """
     waiting = answer.held().filter(status=Answer.Status.PENDING)
     limit = settings.ANSWERS_AT_ONCE_SITE

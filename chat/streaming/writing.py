@@ -119,12 +119,12 @@ async def _write(run: Run) -> None:
 
 
 async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
-    lease, asked = run.lease, run.answer
-    method = SearchMethod(asked.method) if asked.method else None
+    lease, answer = run.lease, run.answer
+    method = SearchMethod(answer.method) if answer.method else None
     if not lease.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    is_instruction = bool(await answering.in_thread(answering.instruction)(asked.question))
+    is_instruction = bool(await answering.in_thread(answering.instruction)(answer.question))
     if not is_instruction:
         record.cache_key, cached = await in_database(_look_up)(lease)
         if cached is not None:
@@ -132,21 +132,21 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
             return
     # What costs next to nothing waits for nobody.
     async with contextlib.nullcontext() if is_instruction else turns.taken(run):
-        answer = answering.answer(
-            asked.question,
+        answering_events = answering.answer(
+            answer.question,
             lease.filters,
             method=method,
             history=lease.history,
             draft=record.draft,
-            subject=asked.conversation.subject,
+            subject=answer.conversation.subject,
         )
-        async with aclosing(answer) as events:
+        async with aclosing(answering_events) as events:
             async for event in events:
                 yield event
 
 
 def _look_up(lease: Lease) -> tuple[str, CachedAnswer | None]:
-    """As `answer_cache.look_up`; that the database does not answer is for the search to tell."""
+    """As `answer_cache.look_up`; the search reports a database that does not answer."""
     try:
         with statements_within(LOOK_UP_SECONDS):
             return answer_cache.look_up(lease.answer, lease.filters, lease.history)

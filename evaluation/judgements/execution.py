@@ -1,4 +1,4 @@
-"""Judging one answer: lease its row, measure, store each score as it comes, and tell the truth about the rest.
+"""Judging one answer: lease its row, measure, store each score as it comes, and the reason where there is none.
 
 A worker that dies loses its lease; what it had measured stays, and its successor measures the rest. An error is stored
 as an error, tried again later each time, and never turned into a number.

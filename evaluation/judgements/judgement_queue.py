@@ -36,7 +36,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: s
         (Judgement(answer=answer, judge=judge, reference=reference) for judge in wanted), ignore_conflicts=True
     )
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
-    waiting = [one.pk for one in judgements if one.status == Judgement.Status.QUEUED and one.enqueued_at is None]
+    waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
     transaction.on_commit(lambda: enqueue(Judgement, waiting))
     return judgements
 

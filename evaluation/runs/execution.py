@@ -1,4 +1,4 @@
-"""The way of a run: lease its row, ask every question, keep each result as it comes, and tell the truth about it.
+"""Measuring a run: lease its row, ask every question, keep each result as it comes.
 
 A worker that dies loses its lease; the results it had kept stay, and its successor asks the other
 questions, unless something that the results depend on has changed since: then it begins again.

@@ -95,9 +95,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
     PublicationRefused when a gate objects.
     """
     with transaction.atomic():
-        draft = _locked(draft)
-        if draft.status != Draft.Status.OPEN:
-            raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        draft = _lock(draft, Draft.Status.OPEN)
         # What changes documents holds these rows: it is done by now, or finds the draft being published.
         list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
         if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
@@ -131,9 +129,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
 def discard(draft: Draft) -> Draft:
     """Give the draft up; a worker clears its working copy away. Raises: DraftRefused while it is being published."""
     with transaction.atomic():
-        draft = _locked(draft)
-        if draft.status not in (Draft.Status.COPYING, Draft.Status.OPEN):
-            raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        draft = _lock(draft, Draft.Status.COPYING, Draft.Status.OPEN)
         draft.status = Draft.Status.DISCARDED
         draft.retry_at = draft.enqueued_at = None
         draft.error = ""
@@ -260,8 +256,12 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     return False
 
 
-def _locked(draft: Draft) -> Draft:
-    return Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
+    """The draft as it is now, locked. Raises: DraftRefused when its status is none of these."""
+    draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+    if draft.status not in statuses:
+        raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+    return draft
 
 
 def _free_slug(slug: str, ending: str) -> str:
@@ -278,12 +278,9 @@ def _collections(draft: Draft) -> QuerySet[Collection]:
 
 def _versions(draft: Draft) -> list[int]:
     """The states of the collection's and the working copy's passages."""
-    versions = dict(
-        CollectionStatistics.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id]).values_list(
-            "pk", "version"
-        )
-    )
-    return [versions.get(pk or 0, 0) for pk in (draft.collection_id, draft.working_copy_id)]
+    ids = (draft.collection_id, draft.working_copy_id or 0)
+    versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
+    return [versions.get(pk, 0) for pk in ids]
 
 
 def _contents(collection_id: int) -> dict[str, str]:

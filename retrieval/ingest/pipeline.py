@@ -173,14 +173,14 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
     instructions = instructions_in(extracted.text)
     INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
-        held = document.lock()
-        held.title, held.extracted_title = title, extracted_title
-        held.language, held.media_type = language, extracted.media_type
-        replace_chunks(held, chunks, embedder_row, keep=keep)
+        current = document.lock()
+        current.title, current.extracted_title = title, extracted_title
+        current.language, current.media_type = language, extracted.media_type
+        replace_chunks(current, chunks, embedder_row, keep=keep)
         DocumentText.objects.update_or_create(
-            document=held,
+            document=current,
             defaults={
-                "content_hash": held.content_hash,
+                "content_hash": current.content_hash,
                 "recipe": recipe,
                 "text": extracted.text,
                 "pages": [[page.number, page.start, page.end] for page in extracted.pages],
@@ -188,15 +188,15 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
                 "instructions": as_rows(instructions),
             },
         )
-        held.status = Document.Status.READY
-        held.error = ""
-        held.lease = None
-        held.retry_at = None
-        held.progress_percent = 100
-        held.chunk_count = len(chunks)
-        held.instruction_count = len(instructions)
-        held.ingested_at = timezone.now()
-        held.save()
+        current.status = Document.Status.READY
+        current.error = ""
+        current.lease = None
+        current.retry_at = None
+        current.progress_percent = 100
+        current.chunk_count = len(chunks)
+        current.instruction_count = len(instructions)
+        current.ingested_at = timezone.now()
+        current.save()
 
 
 def _extract(document: Document, turn: Turn) -> ExtractedText:

@@ -301,7 +301,7 @@ def test_the_schedule_goes_on_in_memory(tmp_path: Path, settings: LazySettings) 
         settings.DATA_DIR = small.path
         small.fill()
         scheduler = scheduling.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
-        assert "resume-interrupted-ingestions" in scheduler.schedule
+        assert "sweep" in scheduler.schedule
         scheduler.tick()
         scheduler.sync()
         scheduler.close()
