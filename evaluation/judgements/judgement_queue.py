@@ -18,7 +18,7 @@ from django.utils import timezone
 from chat.models import Answer
 from evaluation import conf
 from evaluation.models import Judgement, Score
-from retrieval.jobs.job import enqueue
+from retrieval.jobs.job import enqueue_on_commit
 
 FORGOTTEN_AFTER = timedelta(minutes=2)
 FORGOTTEN_UP_TO = timedelta(days=1)
@@ -37,7 +37,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: s
     )
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
     waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
-    transaction.on_commit(lambda: enqueue(Judgement, waiting))
+    enqueue_on_commit(Judgement, waiting)
     return judgements
 
 
@@ -62,7 +62,7 @@ def request_again(judgements: QuerySet[Judgement]) -> int:
         Judgement.objects.filter(pk__in=ids).update(
             **Judgement.restart_values(), finished_at=None, prompt_tokens=0, completion_tokens=0
         )
-        transaction.on_commit(lambda: enqueue(Judgement, ids))
+        enqueue_on_commit(Judgement, ids)
     return len(ids)
 
 

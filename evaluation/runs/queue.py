@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
@@ -15,7 +14,7 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.protocols import ModelGenerator
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from retrieval.jobs.job import enqueue
+from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
 from retrieval.ranking.profile import to_json
 from retrieval.search.profiles import NamedProfile
@@ -62,7 +61,7 @@ def request_run(
         created_by_id=by.pk if by else None,
     )
     if to_worker:
-        transaction.on_commit(lambda: enqueue(EvaluationRun, [run.pk]))
+        enqueue_on_commit(EvaluationRun, [run.pk])
     return run
 
 

@@ -25,7 +25,7 @@ from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.gates import PublicationRefused
 from retrieval.ingest.writing import lock_statistics, reweigh, settle
 from retrieval.jobs.heartbeat import heartbeat
-from retrieval.jobs.job import enqueue
+from retrieval.jobs.job import enqueue_on_commit
 from retrieval.jobs.lease import acquire
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 
@@ -80,7 +80,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
             is_public=False,
         )
         draft.save(update_fields=["working_copy"])
-        transaction.on_commit(lambda: enqueue(Draft, [draft.pk]))
+        enqueue_on_commit(Draft, [draft.pk])
     return draft
 
 
@@ -120,7 +120,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         draft.objections = [objection.as_json() for objection in objections]
         draft.override = override.strip() if objections else ""
         draft.save()
-        transaction.on_commit(lambda: enqueue(Draft, [draft.pk]))
+        enqueue_on_commit(Draft, [draft.pk])
     if objections:
         logger.warning("%s is published against objections, because: %s", draft, draft.override)
     return draft
@@ -134,7 +134,7 @@ def discard(draft: Draft) -> Draft:
         draft.retry_at = draft.enqueued_at = None
         draft.error = ""
         draft.save()
-        transaction.on_commit(lambda: enqueue(Draft, [draft.pk]))
+        enqueue_on_commit(Draft, [draft.pk])
     return draft
 
 

@@ -18,7 +18,7 @@ from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
-from retrieval.jobs import job
+from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import Collection, Document
 from retrieval.resilience import disk
 
@@ -125,5 +125,4 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
     document.is_slow = False
     document.save()
     if enqueue:
-        pk = document.pk
-        transaction.on_commit(lambda: job.enqueue(Document, [pk]))
+        enqueue_on_commit(Document, [document.pk])

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from celery import current_app
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -102,18 +102,23 @@ def is_due(now: datetime) -> Q:
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
     """Send the task of each job; returns how many were sent. What the broker does not take, the sweep sends later."""
-    sent = []
-    now = timezone.now()
+    sent = 0
     for pk in ids:
+        now = timezone.now()
         try:
             send(model.TASK, pk)
         except OperationalError as error:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
-        sent.append(pk)
-    # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
-    model._default_manager.filter(is_due(now), pk__in=sent, lease=None).update(enqueued_at=now)
-    return len(sent)
+        sent += 1
+        # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
+        model._default_manager.filter(is_due(now), pk=pk, lease=None).update(enqueued_at=now)
+    return sent
+
+
+def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
+    """As ``enqueue``, after the transaction. The caller has saved its jobs by then, and hears of no error."""
+    transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
 def send(task: str, pk: int) -> None:
