@@ -32,7 +32,7 @@ from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue
 from retrieval.jobs.lease import acquire
 from retrieval.metrics import INSTRUCTED_DOCUMENTS
-from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
+from retrieval.models import ChunkEmbedding, Document, DocumentText
 from retrieval.resilience import disk
 from retrieval.sandbox import JobCancelled
 from retrieval.text.instructions import as_rows, instructions_in
@@ -140,7 +140,10 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
     recipe = recipe_of(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
     hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
-    reusable = _reusable_hashes(document, embedder_row) if keep else Counter[str]()
+    reusable = Counter[str]()
+    if keep:
+        kept = ChunkEmbedding.objects.filter(document=document, embedder=embedder_row)
+        reusable.update(kept.values_list("chunk__content_hash", flat=True))
     fresh: list[int] = []
     for index, content_hash in enumerate(hashes):
         if reusable[content_hash]:
@@ -226,11 +229,3 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
 def _below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
     """The headings without a first one that only repeats the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
-
-
-def _reusable_hashes(document: Document, embedder: Embedder) -> Counter[str]:
-    return Counter(
-        ChunkEmbedding.objects.filter(document=document, embedder=embedder).values_list(
-            "chunk__content_hash", flat=True
-        )
-    )
