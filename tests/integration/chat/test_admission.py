@@ -110,7 +110,9 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")
-    second, third = await reader(), await reader()
+    second = await reader()
+    await second.hears("queued")
+    third = await reader()
     await until(lambda: second.places == [1] and third.places == [2])
     assert (await second.status(), await third.status()) == (Answer.Status.PENDING, Answer.Status.PENDING)
     assert ADMISSION.counts() == (1, 2)
