@@ -4,51 +4,32 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from evaluation import gates
+from evaluation.experiments import exposures
+from evaluation.judgements import execution as judging
+from evaluation.judgements import judgement_queue
+from evaluation.runs import execution as measuring
+
 
 @shared_task
 def judge_answer(judgement_id: int) -> None:
-    from evaluation.judgements import execution
-
-    execution.judge(judgement_id)
-
-
-@shared_task
-def sweep_judgements() -> None:
-    from evaluation.judgements import judgement_queue
-
-    judgement_queue.sweep()
-
-
-@shared_task
-def judge_forgotten_answers() -> None:
-    from evaluation.judgements import judgement_queue
-
-    judgement_queue.request_forgotten()
-
-
-@shared_task
-def sweep_exposures() -> None:
-    from evaluation.experiments import exposures
-
-    exposures.sweep()
+    judging.judge(judgement_id)
 
 
 @shared_task
 def measure_evaluation_run(run_id: int) -> None:
-    from evaluation.runs import execution
-
-    execution.measure(run_id)
+    measuring.measure(run_id)
 
 
 @shared_task
-def sweep_evaluation_runs() -> None:
-    from evaluation.runs import queue
-
-    queue.sweep()
+def request_forgotten() -> None:
+    """Have judged and recorded what no process did, because it died right after the answer."""
+    try:
+        judgement_queue.request_forgotten()
+    finally:
+        exposures.sweep()
 
 
 @shared_task
 def watch_documents() -> None:
-    from evaluation import gates
-
     gates.watch()

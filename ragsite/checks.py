@@ -21,7 +21,6 @@ from ragsite.celery import app as celery_app
 from ragsite.probes import Check, CheckGroup, Finding, Health
 from ragsite.queues import queues
 from retrieval import conf, sandbox
-from retrieval.ingest.pipeline import HEARTBEAT_LOST_AFTER
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
@@ -144,7 +143,7 @@ def worker() -> Finding:
     stale = documents.filter(
         status=Document.Status.PENDING, attempts=0, updated_at__lt=now - WAITS_FOR_NOBODY_AFTER
     ).exists()
-    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - HEARTBEAT_LOST_AFTER)
+    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - Document.SILENT_AFTER)
     if stale and not busy.exists():
         return Finding(Health.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
     if stuck := busy.filter(updated_at__lt=now - STUCK_AFTER).count():

@@ -12,7 +12,7 @@ from chat.models import Answer
 from evaluation.models import Judgement
 from retrieval.models import Document
 
-# From when on waiting tells that something is wrong, or that there is too little of it.
+# Waiting for longer is a sign that something is wrong, or that there are too few processes.
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
     "judgements": timedelta(hours=1),
@@ -46,8 +46,8 @@ def queues() -> list[Queue]:
         _queue(
             "judgements",
             now,
-            (judged.filter(next_attempt_at=None), "created_at"),
-            (judged.filter(next_attempt_at__lte=now), "next_attempt_at"),
+            (judged.filter(retry_at=None), "created_at"),
+            (judged.filter(retry_at__lte=now), "retry_at"),
         ),
         _queue("answers", now, (Answer.objects.filter(status=Answer.Status.PENDING), "created_at")),
     ]

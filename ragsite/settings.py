@@ -147,14 +147,9 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "ragsite.scheduling:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "resume-interrupted-ingestions": {"task": "retrieval.tasks.resume_ingestions", "schedule": 15.0},
-    "resume-interrupted-drafts": {"task": "retrieval.tasks.resume_drafts", "schedule": 30.0},
-    "close-interrupted-answers": {"task": "chat.tasks.close_interrupted_answers", "schedule": 30.0},
-    "sweep-judgements": {"task": "evaluation.tasks.sweep_judgements", "schedule": 20.0},
-    "judge-forgotten-answers": {"task": "evaluation.tasks.judge_forgotten_answers", "schedule": 600.0},
-    "sweep-evaluation-runs": {"task": "evaluation.tasks.sweep_evaluation_runs", "schedule": 20.0},
+    "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
+    "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
     "watch-documents": {"task": "evaluation.tasks.watch_documents", "schedule": 300.0},
-    "sweep-exposures": {"task": "evaluation.tasks.sweep_exposures", "schedule": 300.0},
     "forget-sign-ins": {"task": "ragsite.tasks.forget_sign_ins", "schedule": 600.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }

@@ -50,5 +50,9 @@ class DocumentRejected(RetrievalError):
     """The file cannot become searchable text. For the admin who uploaded it; trying again will not help."""
 
 
+class LeaseLost(RetrievalError):
+    """Another process, or an admin, took the job over. For the log; the work is dropped."""
+
+
 class DiskFull(RetrievalError):
     """The disk has no room to save anything. For the person whose request would write; becomes a 507."""

@@ -4,40 +4,31 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from retrieval.drafts import lifecycle
+from retrieval.ingest import pipeline
+from retrieval.ingest.writing import reweigh
+from retrieval.jobs.sweep import sweep_all
+from retrieval.reconciliation import runs
+
 
 @shared_task
 def ingest_document(document_id: int) -> None:
-    from retrieval.ingest import pipeline
-    from retrieval.ingest.writing import reweigh
-
     document = pipeline.ingest(document_id, takes_turns=True)
     if document is not None:
         reweigh(document.collection)
 
 
 @shared_task
-def resume_ingestions() -> None:
-    from retrieval.ingest import pipeline
-
-    pipeline.resume()
+def resume_draft(draft_id: int) -> None:
+    lifecycle.resume(draft_id)
 
 
 @shared_task
 def reconcile(repair: bool = False) -> None:
-    from retrieval.reconciliation import runs
-
     runs.reconcile(repair=repair)
 
 
 @shared_task
-def carry_on_draft(draft_id: int) -> None:
-    from retrieval.drafts import lifecycle
-
-    lifecycle.carry_on(draft_id)
-
-
-@shared_task
-def resume_drafts() -> None:
-    from retrieval.drafts import lifecycle
-
-    lifecycle.resume()
+def sweep() -> None:
+    """Free the jobs of dead workers of every kind, and enqueue what waits."""
+    sweep_all()

@@ -11,7 +11,6 @@ from django.db.models import Count
 from bench.reliability.load import DRAFTED, UPLOADED, Ledger, fresh_connection
 from chat.models import Answer
 from evaluation.models import Judgement, Score
-from retrieval.ingest.pipeline import MAX_ATTEMPTS
 from retrieval.ingest.submission import requeue
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
 from retrieval.reconciliation import checks
@@ -30,7 +29,7 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
 @fresh_connection()
 def read_again() -> int:
     """How many documents were interrupted too often; they are read again, as a curator would have them."""
-    interrupted = f"Reading it was interrupted {MAX_ATTEMPTS} times"
+    interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
         requeue(document, enqueue=False)

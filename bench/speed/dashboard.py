@@ -23,6 +23,8 @@ from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
 from evaluation.judgements import judgement_queue
 from evaluation.statistics.intervals import Percentiles, percentiles
+from evaluation.models import Judgement
+from retrieval.jobs.sweep import sweep
 
 PAGES, PARTS, TASKS = "page", "part of the dashboard", "task"
 
@@ -81,7 +83,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
     }
     tasks: dict[str, Callable[[], object]] = {
         "exposures that nobody recorded": exposures.sweep,
-        "judgements that wait": judgement_queue.sweep,
+        "judgements that wait": partial(sweep, Judgement),
         "answers without a judgement": judgement_queue.request_forgotten,
     }
     return {

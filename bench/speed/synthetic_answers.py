@@ -196,7 +196,7 @@ class _Loading:
                         ],
                         trace={"candidates": third},
                         timings_ms=timings if is_complete else {},
-                        attempt=1,
+                        attempts=1,
                         created_at=at,
                         completed_at=at + timedelta(milliseconds=float(totals[place])),
                     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -11,15 +12,18 @@ from django.dispatch import receiver
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.conversation import Conversation
+from retrieval.jobs.lease import Leased
 from retrieval.models import Chunk, Document, SearchProfileVersion
 
 
-class Answer(models.Model):
+class Answer(Leased):
     """A question and what became of it. The saved status is true whatever happened to the process that worked on it.
 
-    ``claim`` is the token of the one generation that may write; ``heartbeat_at`` tells that it lives, ``followed_at``
-    that somebody still reads along. ``attempt`` grows when an interrupted generation is begun again.
+    The web process that writes it has its lease; ``attempts`` grows when another one begins it again. ``followed_at``
+    is when a reader in another process last followed.
     """
+
+    SILENT_AFTER = timedelta(seconds=15)
 
     class Status(models.TextChoices):
         PENDING = "pending", _("waiting")
@@ -76,9 +80,6 @@ class Answer(models.Model):
     trace = models.JSONField(default=dict, blank=True)
     timings_ms = models.JSONField(default=dict, blank=True)
 
-    attempt = models.PositiveSmallIntegerField(default=0)
-    claim = models.UUIDField(null=True, editable=False)
-    heartbeat_at = models.DateTimeField(null=True, editable=False)
     followed_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
     completed_at = models.DateTimeField(_("answered"), null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Answers that serve again: the same question, asked of the same documents in the same way, is not answered twice.
+"""The answer cache: the same question, asked of the same documents in the same way, is not answered twice.
 
 The key of an answer holds all that it depends on, so that nothing has to be invalidated: when a document, the search
 profile, the model or a rule changes, or when somebody may read other collections, the key is another one.
@@ -32,7 +32,11 @@ from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
 RULES_VERSION = 2
-PIECE_CHARACTERS = 120
+STREAMED_CHARACTERS = 120
+_COPIED = (
+    *("text", "refused", "generator", "prompt_version", "search_method", "completed_question", "confidence"),
+    *("statements", "profile_version_id", "sources"),
+)
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|now|currently?|(?:this|next|last) (?:week|month|year|quarter)|latest|still"
@@ -40,22 +44,22 @@ _OF_TODAY = re.compile(
     r"|(?:dit|volgend|vorig|afgelopen) (?:jaar|kwartaal)|laatste|nog)\b",
     re.IGNORECASE,
 )
-_WHITE_SPACE_AFTER = re.compile(rf"(?s)(?:.{{{PIECE_CHARACTERS},}}?\s+|.+$)")
+_WHITE_SPACE_AFTER = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class CachedAnswer:
     """An earlier answer that serves again, and its citations in their order."""
 
     original: Answer
     citations: tuple[Citation, ...]
 
-    def pieces(self) -> Iterator[str]:
-        """The text as it is streamed; a marker, which holds no white space, is never split over two pieces."""
-        return (piece.group() for piece in _WHITE_SPACE_AFTER.finditer(self.original.text))
+    def split_text(self) -> Iterator[str]:
+        """The text as it is streamed; a marker, which holds no white space, is never split."""
+        return (match.group() for match in _WHITE_SPACE_AFTER.finditer(self.original.text))
 
 
-def key_of(
+def build_key(
     question: str, filters: SearchFilters, *, method: str = "", history: Sequence[Turn] = (), subject: str = ""
 ) -> str:
     """What an answer to the question depends on, as a SHA-256 in hexadecimal; empty when no answer serves twice.
@@ -97,7 +101,7 @@ def key_of(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def find(key: str) -> Repeated | None:
+def find(key: str) -> CachedAnswer | None:
     """The newest answer that may serve for this key; None without one.
 
     Only a complete answer without a notice, with all retrievers of the search, that is not too old, and that nobody who
@@ -120,46 +124,38 @@ def find(key: str) -> Repeated | None:
         .order_by("-completed_at")
         .first()
     )
-    return Repeated(original, tuple(original.citations.all())) if original is not None else None
+    return CachedAnswer(original, tuple(original.citations.all())) if original is not None else None
 
 
-def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn]) -> tuple[str, Repeated | None]:
+def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn]) -> tuple[str, CachedAnswer | None]:
     """The key of an answer that is to be written, and the earlier one that serves in its place, if there is one.
 
     Raises: SearchUnavailable.
     """
     subject = answer.conversation.subject
-    key = key_of(answer.question, filters, method=answer.method, history=history, subject=subject)
+    key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject)
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None
-    found = find(key)
-    ANSWER_CACHE.labels(outcome="hit" if found else "miss").inc()
-    return key, found
+    cached = find(key)
+    ANSWER_CACHE.labels(outcome="hit" if cached else "miss").inc()
+    return key, cached
 
 
-def copied(answer: Answer, repeated: Repeated) -> list[Citation]:
+def copy_to(answer: Answer, cached: CachedAnswer) -> list[Citation]:
     """The rows, not yet saved, of the citations; fills in the rest of ``answer`` from its original.
 
     What the original took, in tokens and cost, was paid once, and stays there.
     """
-    original = repeated.original
-    answer.text = original.text
-    answer.refused = original.refused
-    answer.generator = original.generator
-    answer.prompt_version = original.prompt_version
-    answer.search_method = original.search_method
-    answer.completed_question = original.completed_question
-    answer.confidence = original.confidence
-    answer.statements = original.statements
-    answer.profile_version_id = original.profile_version_id
-    answer.sources = original.sources
+    original = cached.original
+    for name in _COPIED:
+        setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
     answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
     # Whoever asked first may have deleted it since.
     answer.repeats = Answer.objects.filter(pk=original.pk).first()
     fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
-    return [Citation(answer=answer, **{name: getattr(cited, name) for name in fields}) for cited in repeated.citations]
+    return [Citation(answer=answer, **{name: getattr(cited, name) for name in fields}) for cited in cached.citations]
 
 
 def _normalized(question: str) -> str:

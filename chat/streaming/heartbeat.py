@@ -1,4 +1,4 @@
-"""The pulse of a process: its generations' events and heartbeats, stored a few times a second for all of them at once.
+"""Events and heartbeats of the answers that a process writes, stored a few times a second for all of them at once.
 
 One statement for a hundred answers, not a hundred statements: what waits for a model costs the database nothing.
 """
@@ -21,6 +21,7 @@ from chat.metrics import ABANDONED
 from chat.models import Answer
 from chat.streaming import saving
 from chat.streaming.runs import RUNS, Run, in_database
+from retrieval.jobs.lease import renew
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +31,10 @@ UNFOLLOWED_SECONDS = 5.0
 # The same for a caller who cannot come back: the next round ends the work.
 GONE_SECONDS = 0.2
 
-_BEATS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
+_TASKS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Snapshot:
     """A run and how many of its events there were: it goes on while they are stored."""
 
@@ -43,13 +44,13 @@ class _Snapshot:
 
 def watch(loop: asyncio.AbstractEventLoop) -> None:
     """Have the loop's runs stored and watched for as long as there are any."""
-    beat = _BEATS.get(loop)
-    if beat is None or beat.done():
-        _BEATS[loop] = loop.create_task(_beat(loop), name="heartbeat of answers")
+    task = _TASKS.get(loop)
+    if task is None or task.done():
+        _TASKS[loop] = loop.create_task(_watch(loop), name="heartbeat of answers")
 
 
-async def _beat(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events, beat, and cancel each generation that was stopped, lost its claim, or has no reader left."""
+async def _watch(loop: asyncio.AbstractEventLoop) -> None:
+    """Store events and heartbeats; cancel each generation that was stopped, lost its lease, or has no reader left."""
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         runs = [run for run in list(RUNS.values()) if run.loop is loop]
@@ -59,16 +60,16 @@ async def _beat(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store)(snapshots)
         except Exception:
-            # The database is away: the generations go on, the next round tries again, and saving the end will tell.
+            # The database is away: the generations go on, and the next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for snapshot in snapshots:
             run = snapshot.run
-            if run.claim.token not in followed:
-                _cancel(run)
-            elif not run.ending and _is_abandoned(run, followed[run.claim.token]):
+            if run.answer.pk not in followed:
+                run.cancel()
+            elif not run.ending and _is_abandoned(run, followed[run.answer.pk]):
                 ABANDONED.inc()
-                _cancel(run)
+                run.cancel()
 
 
 def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
@@ -81,13 +82,8 @@ def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
     return left and (followed_at is None or timezone.now() - followed_at >= timedelta(seconds=UNFOLLOWED_SECONDS))
 
 
-def _cancel(run: Run) -> None:
-    if run.task is not None and not run.ending:
-        run.task.cancel()
-
-
 def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
-    """Write what is new; returns, for each claim that still holds, when another process's reader last followed."""
+    """Write what is new; returns when another process's reader last followed, for each answer whose lease holds."""
     if not snapshots:
         return {}
     try:
@@ -102,18 +98,18 @@ def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
         try:
             followed |= _store_at_once([snapshot])
         except DatabaseError:
-            logger.exception("Events of answer %s could not be stored.", snapshot.run.claim.answer.pk)
-            followed[snapshot.run.claim.token] = None
+            logger.exception("Events of answer %s could not be stored.", snapshot.run.answer.pk)
+            followed[snapshot.run.answer.pk] = None
     return followed
 
 
 def _store_at_once(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
-    by_token = {snapshot.run.claim.token: snapshot for snapshot in snapshots}
+    by_lease = {snapshot.run.answer.lease: snapshot for snapshot in snapshots}
     with transaction.atomic():
-        held = Answer.objects.filter(claim__in=by_token, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING])
-        held.update(heartbeat_at=timezone.now())
-        followed = {claim: at for claim, at in held.values_list("claim", "followed_at") if claim is not None}
-        saving.store([row for token in followed for row in by_token[token].run.rows(by_token[token].upto)])
-    for token in followed:
-        by_token[token].run.stored = by_token[token].upto
-    return followed
+        held = Answer.objects.filter(lease__in=by_lease, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING])
+        renew(held)
+        followed_at = {by_lease[lease]: at for lease, at in held.values_list("lease", "followed_at")}
+        saving.store([event for snapshot in followed_at for event in snapshot.run.rows(snapshot.upto)])
+    for snapshot in followed_at:
+        snapshot.run.stored = snapshot.upto
+    return {snapshot.run.answer.pk: at for snapshot, at in followed_at.items()}

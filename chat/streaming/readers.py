@@ -100,7 +100,7 @@ class _Reader:
         self.knows_sources = False
 
     def may_begin(self) -> bool:
-        """Whether what is known of the answer by now may be read. One that is gone is for the stream to tell."""
+        """Whether what is known of the answer by now may be read. The stream reports one that is gone."""
         answer = Answer.objects.select_related("conversation").filter(pk=self._answer_id).first()
         if answer is None:
             return True
@@ -134,7 +134,7 @@ def _searched(answer: Answer) -> dict[str, Any] | None:
     run = RUNS.get(answer.pk)
     events: list[Any] = list(run.events) if run is not None else []
     if not events:
-        events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempt, name="searched"))
+        events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
     return next((event.payload for event in events if event.name == "searched"), None)
 
 

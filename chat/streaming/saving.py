@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -35,17 +34,15 @@ DISK_FULL = "disk_full"
 
 @dataclass(slots=True)
 class Record:
-    """All that is to be saved of one generation, the claim it is saved under included.
+    """All that is to be saved of one generation. ``answer`` is as it was leased.
 
-    ``sequence`` is the number of the event that tells the outcome. ``cache_key`` is empty for an answer that must not
+    ``sequence`` is the number of the last event. ``cache_key`` is empty for an answer that must not
     serve again. ``stopped`` says that a reader, or the lack of one, ended it.
     """
 
-    answer_id: UUID
-    token: UUID
-    attempt: int
+    answer: Answer
     sequence: int
-    outcome: Completed | Failed | answer_cache.Repeated
+    outcome: Completed | Failed | answer_cache.CachedAnswer
     searched: Searched | None = None
     draft: PartialAnswer = field(default_factory=PartialAnswer)
     timings_ms: dict[str, float] = field(default_factory=dict)
@@ -56,19 +53,19 @@ class Record:
 def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str, Any]]:
     """Save the outcome behind the ``events`` that were published before it; returns the name and payload of the last.
 
-    Saving twice saves once: what was saved is told again. The name is `lost` when the claim went to another process,
-    or the answer was closed: then nothing is saved, and the truth is there.
+    Saving twice saves once, and returns the same. The name is `lost` when the lease went to another process, or the
+    answer was closed: then nothing is saved, and the database has the truth.
     """
     outcome = record.outcome
     with transaction.atomic():
-        answer = Answer.objects.select_for_update().get(pk=record.answer_id)
-        if answer.claim != record.token:
+        answer = Answer.objects.select_for_update().get(pk=record.answer.pk)
+        if answer.lease != record.answer.lease:
             # Saved already, by an attempt whose word of success was lost; or taken over by another process.
-            told = answer.events.filter(attempt=record.attempt, name__in=("completed", "failed")).first()
-            return (told.name, told.payload) if told else ("lost", {})
+            last = answer.events.filter(attempt=record.answer.attempts, name__in=("completed", "failed")).first()
+            return (last.name, last.payload) if last else ("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in record.timings_ms.items()}
         answer.completed_at = timezone.now()
-        answer.claim = None
+        answer.lease = None
         # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
         # place of its original when that is deleted, and what was thought of it with it.
         answer.cache_key = record.cache_key if record.searched else ""
@@ -82,9 +79,9 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
             case Completed():
                 answer.status = Answer.Status.STOPPED if record.stopped else Answer.Status.COMPLETED
                 citations = _completed(answer, outcome, record.draft)
-            case answer_cache.Repeated():
+            case answer_cache.CachedAnswer():
                 answer.status = Answer.Status.COMPLETED
-                citations = answer_cache.copied(answer, outcome)
+                citations = answer_cache.copy_to(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
         answer.source_collections = collections_behind(answer)
         answer.save()
@@ -92,7 +89,7 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
         store(events)
         StreamedEvent.objects.create(
-            answer=answer, attempt=record.attempt, sequence=record.sequence, name=name, payload=payload
+            answer=answer, attempt=answer.attempts, sequence=record.sequence, name=name, payload=payload
         )
         if answer.status == Answer.Status.COMPLETED:
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
@@ -119,11 +116,9 @@ def unsaved(error: Exception) -> dict[str, Any]:
 def give_up(record: Record, message: str) -> None:
     """Mark an answer that could not be saved as failed, which takes less room; else the schedule does it later."""
     try:
-        Answer.objects.filter(pk=record.answer_id, claim=record.token).update(
-            status=Answer.Status.FAILED, claim=None, error=message, completed_at=timezone.now()
-        )
+        record.answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
     except DatabaseError:
-        logger.exception("Answer %s stays open until the schedule closes it.", record.answer_id)
+        logger.exception("Answer %s stays open until the schedule closes it.", record.answer.pk)
 
 
 def deleted_message() -> str:
@@ -132,6 +127,10 @@ def deleted_message() -> str:
 
 def interrupted_message() -> str:
     return _("The answer was interrupted. The question is saved: please ask again.")
+
+
+def stopped_message() -> str:
+    return _("Stopped before the end.")
 
 
 def _searched(answer: Answer, searched: Searched, draft: PartialAnswer) -> None:

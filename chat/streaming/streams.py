@@ -2,7 +2,7 @@
 
 A follower in the process that writes reads along in memory; followers in other processes, and those who come back after
 a lost connection, read from the database. A generation stops when told to, or when nobody has followed for a while.
-What a killed process leaves is begun again by the next follower, or closed by :func:`close_interrupted`.
+What a killed process leaves is begun again by the next follower, or closed by the sweep.
 """
 
 from __future__ import annotations
@@ -13,28 +13,24 @@ import time
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db import DatabaseError
-from django.db.models import Q
 from django.utils import timezone
 
 from chat import payloads
 from chat.models import Answer, StreamedEvent
-from chat.streaming import runs
+from chat.streaming import runs, writing
 from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
 from chat.streaming.saving import deleted_message, unsaved
 from retrieval.resilience import disk
 
-__all__ = ["StreamEvent", "close_interrupted", "finish", "follow", "stop"]
+__all__ = ["StreamEvent", "finish", "follow", "stop"]
 
 POLL_SECONDS = 0.25
-# How often a reader tells the writing process that it follows; well within what that one waits for readers.
+# How often a reader stores that it follows: well within the time that the writing process waits for readers.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
-CLOSED_AFTER = timedelta(minutes=1)
-NEVER_BEGUN_AFTER = timedelta(minutes=10)
-EVENTS_KEPT = timedelta(days=1)
 
 # Readers send what they like in place of an id that they were given.
 _EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
@@ -51,9 +47,9 @@ async def follow(
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # Shielded: what is claimed must be written, also when the reader leaves in this very moment.
+        # Shielded: what is leased must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begun(answer_id, may_return)))
+            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
@@ -69,10 +65,10 @@ async def follow(
             yield event
 
 
-async def _begun(answer_id: uuid.UUID, may_return: bool) -> Run | None:
+async def _begin(answer_id: uuid.UUID, may_return: bool) -> Run | None:
     """The generation, if it was for this process to begin."""
-    claim = await in_database(runs.claim)(answer_id)
-    return runs.start(claim, may_return=may_return) if claim is not None else None
+    lease = await in_database(runs.acquire)(answer_id)
+    return writing.start(lease, may_return=may_return) if lease is not None else None
 
 
 async def finish(answer_id: uuid.UUID) -> StreamEvent:
@@ -91,40 +87,15 @@ async def stop(answer_id: uuid.UUID) -> None:
     """End the generation, in whichever process it runs; what has been written is kept."""
     await in_database(_mark_stopped)(answer_id)
     run = RUNS.get(answer_id)
-    if run is not None and run.task is not None and not run.ending and run.loop is asyncio.get_running_loop():
-        run.task.cancel()
-
-
-def close_interrupted() -> int:
-    """Mark answers that no process is writing any more as failed, and forget the events of old ones."""
-    now = timezone.now()
-    interrupted = Q(status=Answer.Status.GENERATING, heartbeat_at__lt=now - CLOSED_AFTER)
-    waited_in_vain = Q(status=Answer.Status.PENDING, claim__isnull=False, heartbeat_at__lt=now - CLOSED_AFTER)
-    never_begun = Q(status=Answer.Status.PENDING, claim=None, created_at__lt=now - NEVER_BEGUN_AFTER)
-    closed = Answer.objects.filter(interrupted | waited_in_vain | never_begun).update(
-        status=Answer.Status.FAILED, claim=None, error=runs.interrupted_message(), completed_at=now
-    )
-    _keep_stopped(now)
-    StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
-    return closed
-
-
-def _keep_stopped(now: datetime) -> None:
-    """Save what had been written of answers that were stopped and whose process died before it could save them."""
-    stopped = Q(status=Answer.Status.STOPPED, claim__isnull=False, heartbeat_at__lt=now - CLOSED_AFTER)
-    for answer in Answer.objects.filter(stopped):
-        tokens = answer.events.filter(attempt=answer.attempt, name="token")
-        text = "".join(event.payload["text"] for event in tokens)
-        Answer.objects.filter(stopped, pk=answer.pk, claim=answer.claim).update(
-            claim=None, text=text, notice=runs.stopped_message(), completed_at=now
-        )
+    if run is not None and run.loop is asyncio.get_running_loop():
+        run.cancel()
 
 
 async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]:
     run.readers += 1
     try:
         attempt, position = _position(after)
-        if attempt and attempt != run.claim.attempt:
+        if attempt and attempt != run.answer.attempts:
             position = 0
             yield StreamEvent("", "reset", {})
         # An id that was never given out would otherwise be waited for beyond the end.
@@ -136,11 +107,10 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamEvent, None]
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # Another process writes it now, or it was closed: the database tells.
-                    async for told in follow(
-                        run.claim.answer.pk, run.events[position - 2].id if position > 1 else after
-                    ):
-                        yield told
+                    # Another process writes it now, or it was closed: the database has the rest.
+                    last_id = run.events[position - 2].id if position > 1 else after
+                    async for stored in follow(run.answer.pk, last_id):
+                        yield stored
                     return
                 yield event
                 if event.is_last:
@@ -175,10 +145,10 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
         except Answer.DoesNotExist:
             yield StreamEvent("", "failed", {"message": deleted_message()})
             return
-        if attempt and answer.attempt != attempt:
+        if attempt and answer.attempts != attempt:
             yield StreamEvent("", "reset", {})
-        if answer.attempt != attempt:
-            attempt, position = answer.attempt, 0
+        if answer.attempts != attempt:
+            attempt, position = answer.attempts, 0
         for event in events:
             position = event.sequence
             quiet_since = time.monotonic()
@@ -186,9 +156,9 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             yield streamed
             if streamed.is_last:
                 return
-        is_alive = answer.heartbeat_at is not None and answer.heartbeat_at >= timezone.now() - runs.HEARTBEAT_LOST_AFTER
-        if answer.is_finished and (answer.claim is None or not is_alive):
-            # The events are gone (old), or the answer was closed without one: tell its outcome.
+        is_alive = answer.heartbeat_at is not None and answer.heartbeat_at >= timezone.now() - Answer.SILENT_AFTER
+        if answer.is_finished and (answer.lease is None or not is_alive):
+            # The events are gone (old), or the answer was closed without one.
             yield await in_database(_outcome)(answer)
             return
         if not is_alive and not answer.is_finished:
@@ -212,13 +182,13 @@ def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[An
     now = timezone.now()
     if not answer.is_finished and (answer.followed_at is None or now - answer.followed_at > FOLLOWED_EVERY):
         Answer.objects.filter(pk=answer_id).update(followed_at=now)
-    if answer.attempt != attempt:
+    if answer.attempts != attempt:
         position = 0
-    return answer, list(answer.events.filter(attempt=answer.attempt, sequence__gt=position))
+    return answer, list(answer.events.filter(attempt=answer.attempts, sequence__gt=position))
 
 
 def _outcome(answer: Answer) -> StreamEvent:
-    event_id = f"{answer.attempt}-{10**6}"
+    event_id = f"{answer.attempts}-{10**6}"
     if answer.status == Answer.Status.FAILED:
         return StreamEvent(event_id, "failed", {"message": answer.error})
     return StreamEvent(event_id, "completed", payloads.completed(answer, list(answer.citations.all())))
@@ -228,5 +198,5 @@ def _mark_stopped(answer_id: uuid.UUID) -> None:
     Answer.objects.filter(pk=answer_id, status=Answer.Status.PENDING).update(
         status=Answer.Status.STOPPED, completed_at=timezone.now()
     )
-    # The writer, wherever it is, sees at its next beat that it has to stop; the claim stays, so that it can save.
+    # The writer, wherever it is, sees at its next heartbeat that it has to stop; the lease stays, so that it can save.
     Answer.objects.filter(pk=answer_id, status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)

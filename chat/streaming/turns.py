@@ -1,4 +1,4 @@
-"""An answer's turn: waiting for it, told to its readers as a place, in this process and among all of them."""
+"""An answer's turn to be written, among those of this process and of all processes; its readers see its place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -16,9 +15,7 @@ from django.utils import timezone
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming.admission import ADMISSION
-
-if TYPE_CHECKING:
-    from chat.streaming.runs import Claim, Run
+from chat.streaming.runs import Run, in_database
 
 # How often an answer that waits for other processes looks again, on average.
 SITE_POLL_SECONDS = 0.5
@@ -34,8 +31,6 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
     """Within it is the run's turn. While it waits, it publishes `queued` with its place whenever that changes, and
     with 0 when the waiting is over.
     """
-    from chat.streaming.runs import in_database
-
     changed = asyncio.Event()
 
     def wake() -> None:
@@ -43,8 +38,8 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
         with contextlib.suppress(RuntimeError):
             run.loop.call_soon_threadsafe(changed.set)
 
-    ticket = ADMISSION.join(run.claim.answer.pk, wake)
-    told = 0
+    ticket = ADMISSION.join(run.answer.pk, wake)
+    published = 0
     started = run.loop.time()
     try:
         while True:
@@ -52,43 +47,41 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
             place = ADMISSION.place(ticket, settings.ANSWERS_AT_ONCE)
             pause_seconds = None
             if place <= 0:
-                if await in_database(_begun)(run.claim):
+                if await in_database(_begin)(run.answer):
                     break
                 place = place + settings.ANSWERS_AT_ONCE
                 pause_seconds = SITE_POLL_SECONDS * random.uniform(0.5, 1.5)
-            if place != told:
+            if place != published:
                 run.publish("queued", {"place": place})
-                told = place
+                published = place
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_seconds):
                     await changed.wait()
         ADMISSION.begin(ticket)
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
-        if told:
+        if published:
             run.publish("queued", {"place": 0})
         yield
     finally:
         ADMISSION.leave(ticket)
 
 
-def _begun(claim: Claim) -> bool:
-    """Whether the site has room for the answer, which is then GENERATING; also when it was stopped meanwhile, which
-    its heartbeat will tell.
+def _begin(answer: Answer) -> bool:
+    """Whether the site has room for the answer, which is then GENERATING, unless it was stopped meanwhile: then its
+    heartbeat ends it.
     """
-    from chat.streaming.runs import HEARTBEAT_LOST_AFTER
-
-    mine = Answer.objects.filter(pk=claim.answer.pk, claim=claim.token, status=Answer.Status.PENDING)
+    waiting = answer.held().filter(status=Answer.Status.PENDING)
     limit = settings.ANSWERS_AT_ONCE_SITE
     if not limit:
-        mine.update(status=Answer.Status.GENERATING)
+        waiting.update(status=Answer.Status.GENERATING)
         return True
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SITE_LOCK])
-        alive = timezone.now() - HEARTBEAT_LOST_AFTER
+        alive = timezone.now() - Answer.SILENT_AFTER
         writing = Answer.objects.filter(status=Answer.Status.GENERATING, heartbeat_at__gte=alive).count()
         if writing >= limit:
             return False
-        mine.update(status=Answer.Status.GENERATING)
+        waiting.update(status=Answer.Status.GENERATING)
         return True

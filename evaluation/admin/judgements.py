@@ -111,7 +111,7 @@ class JudgementAdmin(ReadOnlyAdmin):
             _("How it came about"),
             {
                 "fields": [
-                    "attempts", "next_attempt_at", "prompt_tokens", "completion_tokens", "created_at", "finished_at",
+                    "attempts", "retry_at", "prompt_tokens", "completion_tokens", "created_at", "finished_at",
                 ]
             },
         ),

@@ -10,8 +10,10 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from evaluation.judges.exceptions import BudgetSpent, ClaimLost, JudgeUnavailable
+from evaluation.judges.exceptions import BudgetSpent, JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage
+from evaluation.models.job import Job
+from retrieval.exceptions import LeaseLost
 
 # A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
@@ -43,20 +45,22 @@ def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
     return consumed
 
 
-class JudgementMeter:
-    """Implements ``Meter``: counts on the judgement and on the day, at once, so that a killed worker's calls count."""
+class JobMeter:
+    """Implements ``Meter`` for a leased job: tokens count on the day at once, those of a killed worker too."""
 
-    def __init__(self, judgement: Judgement) -> None:
-        self._judgement = judgement
-        self._deadline = time.monotonic() + LONGEST_SECONDS
+    def __init__(self, job: Job, longest_seconds: float = LONGEST_SECONDS) -> None:
+        self._job = job
+        self._longest_seconds = longest_seconds
+        self._deadline = time.monotonic() + longest_seconds
 
     def check(self) -> None:
-        if not Judgement.objects.filter(pk=self._judgement.pk, claim=self._judgement.claim).exists():
-            raise ClaimLost(f"Judgement {self._judgement.pk} is no longer claimed by this worker.")
+        if not self._job.held().exists():
+            raise LeaseLost(f"{self._job.job_name} is no longer leased to this process.")
         if time.monotonic() > self._deadline:
-            raise JudgeUnavailable(f"The judge was not done within {LONGEST_SECONDS / 60:g} minutes.")
+            raise JudgeUnavailable(f"The judge was not done within {self._longest_seconds / 60:g} minutes.")
         require_tokens()
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
         consumed = spend(prompt_tokens, completion_tokens)
-        Judgement.objects.filter(pk=self._judgement.pk, claim=self._judgement.claim).update(**consumed)
+        if isinstance(self._job, Judgement):
+            self._job.write(**consumed)

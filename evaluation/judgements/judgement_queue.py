@@ -1,7 +1,7 @@
 """Which answers wait for a judge.
 
-A judgement's row is its job, so that no broker can lose or double it: what the broker forgets, :func:`sweep` sends
-again, and what never got a row, because the web process died right after the answer, :func:`request_forgotten` finds.
+A judgement's row is its job (see `retrieval.jobs`). :func:`request_forgotten` finds the answers that never got one,
+because the web process died right after the answer.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from chat.models import Answer
-from evaluation import conf, jobs
+from evaluation import conf
 from evaluation.models import Judgement, Score
-from evaluation.tasks import judge_answer
+from retrieval.jobs.job import enqueue_on_commit
 
 FORGOTTEN_AFTER = timedelta(minutes=2)
 FORGOTTEN_UP_TO = timedelta(days=1)
+MOST_AT_ONCE = 500
 
 
 def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: str = "") -> list[Judgement]:
@@ -35,8 +36,8 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: s
         (Judgement(answer=answer, judge=judge, reference=reference) for judge in wanted), ignore_conflicts=True
     )
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
-    waiting = [one.pk for one in judgements if one.status == Judgement.Status.QUEUED and one.enqueued_at is None]
-    transaction.on_commit(lambda: _enqueue(waiting))
+    waiting = [made.pk for made in judgements if made.status == Judgement.QUEUED and made.enqueued_at is None]
+    enqueue_on_commit(Judgement, waiting)
     return judgements
 
 
@@ -53,23 +54,15 @@ def planned(answer: Answer) -> list[str]:
 def request_again(judgements: QuerySet[Judgement]) -> int:
     """Have these judged from the start, by the judge as it is configured now; returns how many.
 
-    A worker busy with one of them loses its claim.
+    A worker busy with one of them loses its lease.
     """
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
         Judgement.objects.filter(pk__in=ids).update(
-            status=Judgement.Status.QUEUED,
-            error="",
-            attempts=0,
-            claim=None,
-            next_attempt_at=None,
-            enqueued_at=None,
-            finished_at=None,
-            prompt_tokens=0,
-            completion_tokens=0,
+            **Judgement.restart_values(), finished_at=None, prompt_tokens=0, completion_tokens=0
         )
-        transaction.on_commit(lambda: _enqueue(ids))
+        enqueue_on_commit(Judgement, ids)
     return len(ids)
 
 
@@ -83,16 +76,4 @@ def request_forgotten() -> int:
     ).only("pk", "repeats")
     # What no judge is planned for stays without a judgement, and must not stand before the others for ever.
     wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned(answer))
-    return sum(bool(request(answer)) for answer in islice(wanted, jobs.MOST_AT_ONCE))
-
-
-def sweep() -> int:
-    """Tell workers of every judgement that waits without one: interrupted, due again, or never picked up.
-
-    Returns how many they were told of.
-    """
-    return jobs.sweep(Judgement, judge_answer, most_attempts=settings.JUDGE_ATTEMPTS)
-
-
-def _enqueue(ids: Sequence[int]) -> None:
-    jobs.enqueue(Judgement, ids, judge_answer)
+    return sum(bool(request(answer)) for answer in islice(wanted, MOST_AT_ONCE))

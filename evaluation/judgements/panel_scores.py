@@ -13,7 +13,7 @@ def scores_of_answer(answer: Answer) -> Iterator[PanelScore]:
     """Each score or error that is there, the rules' before the model's, and a row for each judge not yet done."""
     order = {judge.value: place for place, judge in enumerate(Judgement.Judge)}
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
-    for judgement in sorted(judgements, key=lambda one: order[one.judge]):
+    for judgement in sorted(judgements, key=lambda judgement: order[judgement.judge]):
         judge = judgement.get_judge_display()
         errors = 0
         for score in judgement.scores.all():

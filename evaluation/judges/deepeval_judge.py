@@ -25,6 +25,7 @@ from evaluation.judges.deepeval_adapter import (
 from evaluation.judges.exceptions import JudgeError, UnusableJudgement
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, Measured, Meter
+from retrieval.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
@@ -99,11 +100,11 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         raise UnusableJudgement("The judge is asked one thing after the other; nothing here awaits it.")
 
 
-def _judge_error(metric: str, error: Exception) -> JudgeError:
+def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
     """What went wrong first: DeepEval and its retries wrap errors in errors."""
     causes = list(_causes(error))
     for cause in causes:
-        if isinstance(cause, JudgeError):
+        if isinstance(cause, JudgeError | LeaseLost):
             return cause
     logger.error("DeepEval could not measure %s.", metric, exc_info=error)
     return UnusableJudgement(f"DeepEval could not measure it: {type(causes[-1]).__name__}: {causes[-1]}")

@@ -23,7 +23,3 @@ class JudgeUnavailable(JudgeError):
 
 class BudgetSpent(JudgeError):
     """The day's tokens are consumed. Trying again today does not help."""
-
-
-class ClaimLost(JudgeError):
-    """Another worker, or an admin, took the judgement over. For the log; the work is dropped."""

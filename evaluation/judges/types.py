@@ -49,7 +49,7 @@ class Meter(Protocol):
     """Watches what a judge consumes."""
 
     def check(self) -> None:
-        """Called before each request. Raises: BudgetSpent, ClaimLost or JudgeUnavailable when it must not be made."""
+        """Called before each request. Raises: BudgetSpent, LeaseLost or JudgeUnavailable when it must not be made."""
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Called after each request, also one whose answer is of no use."""

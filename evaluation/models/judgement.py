@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.figures import fixed
-from evaluation.models.job import Job, running_is_claimed
+from evaluation.models.job import Job, running_is_leased
 
 
 class Judgement(Job):
@@ -24,6 +25,8 @@ class Judgement(Job):
         DONE = "done", _("judged")
         FAILED = "failed", _("failed")
         SKIPPED = "skipped", _("not judged")
+
+    TASK = "evaluation.tasks.judge_answer"
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="judgements", verbose_name=_("answer"))
     judge = models.CharField(_("judge"), max_length=10, choices=Judge)
@@ -41,15 +44,19 @@ class Judgement(Job):
         verbose_name_plural = _("judgements")
         constraints = [
             models.UniqueConstraint(fields=["answer", "judge"], name="one_judgement_per_judge"),
-            running_is_claimed("running_judgement_is_claimed"),
+            running_is_leased("running_judgement_is_leased"),
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
             # What the sweeper looks at: a handful of rows among all that were ever judged.
             models.Index(
-                fields=["next_attempt_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
+                fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
         ]
+
+    @classmethod
+    def most_attempts(cls) -> int:
+        return int(settings.JUDGE_ATTEMPTS)
 
     def __str__(self) -> str:
         return f"{self.get_judge_display()}: {self.get_status_display()}"

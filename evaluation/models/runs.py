@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.models.job import Job, running_is_claimed
+from evaluation.models.job import Job, running_is_leased
 from evaluation.models.people import user_key
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
@@ -29,6 +29,8 @@ class EvaluationRun(Job):
         CANCELLED = "cancelled", _("cancelled")
 
     Kind = RunKind
+    TASK = "evaluation.tasks.measure_evaluation_run"
+    MOST_ATTEMPTS = 3
 
     class Trigger(models.TextChoices):
         MANUAL = "manual", _("asked for")
@@ -65,7 +67,7 @@ class EvaluationRun(Job):
         ordering = ["-pk"]
         verbose_name = _("evaluation run")
         verbose_name_plural = _("evaluation runs")
-        constraints = [running_is_claimed("running_evaluation_is_claimed")]
+        constraints = [running_is_leased("running_evaluation_is_leased")]
         indexes = [models.Index(fields=["evaluation_set", "status", "-id"], name="evaluation_run_by_set")]
 
     def __str__(self) -> str:

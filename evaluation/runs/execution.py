@@ -1,6 +1,6 @@
-"""The way of a run: claim its row, ask every question, keep each result as it comes, and tell the truth about it.
+"""Measuring a run: lease its row, ask every question, keep each result as it comes.
 
-A worker that dies stops beating and loses its claim; the results it had kept stay, and its successor asks the other
+A worker that dies loses its lease; the results it had kept stay, and its successor asks the other
 questions, unless something that the results depend on has changed since: then it begins again.
 """
 
@@ -15,24 +15,27 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from evaluation import gates, jobs
+from evaluation import gates
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.answering import AnswerMeasurement
-from evaluation.runs.measurement import ClaimLost, Measurement, NotMeasured, RunInput, Unmeasurable, prepare_reranker
+from evaluation.runs.measurement import Measurement, NotMeasured, RunInput, Unmeasurable, prepare_reranker
 from evaluation.runs.measures import NOTHING_TO_MEASURE, Result, results_of
-from evaluation.runs.queue import MOST_ATTEMPTS, conditions, corpus_version, enqueue
+from evaluation.runs.queue import conditions, corpus_version
 from evaluation.runs.results import summarise
 from evaluation.runs.searching import SearchMeasurement
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.dense.active import active_embedder
+from retrieval.exceptions import LeaseLost
+from retrieval.jobs.heartbeat import heartbeat
+from retrieval.jobs.job import enqueue, is_due
+from retrieval.jobs.lease import acquire
 from retrieval.ranking.profile import ImproperProfile, from_json
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-PAUSE = timedelta(seconds=30)
 # A worker's task is ended after CELERY_TASK_TIME_LIMIT; before, the run is left, between two questions, to the next.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _KINDS: Mapping[str, Callable[[RunInput], Measurement]] = {
@@ -49,28 +52,31 @@ class _StintOver(Exception):
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """The run, carried as far as it would go; None when there was nothing to claim, or the claim was lost.
+    """The run, taken as far as it goes; None when there was nothing to lease, or the lease was lost.
 
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
-    run = jobs.claim(run_id, EvaluationRun.objects.select_related("evaluation_set", "draft"), started_at=timezone.now())
+    now = timezone.now()
+    waiting = EvaluationRun.unfinished().filter(is_due(now)).select_related("evaluation_set", "draft")
+    run = acquire(waiting, run_id, status=EvaluationRun.RUNNING, started_at=now)
     if run is None:
         return None
     try:
-        with jobs.beating(run):
+        with heartbeat(run):
             _measure(run, report)
-    except ClaimLost:
-        logger.info("Evaluation run %s is no longer this worker's.", run.pk)
+    except LeaseLost as error:
+        logger.info("%s", error)
         return None
     except _StintOver:
-        _hand_on(run)
+        run.hand_back("", timedelta())
+        enqueue(EvaluationRun, [run.pk])
     except Unmeasurable as error:
-        jobs.end(run, EvaluationRun.Status.FAILED, error=str(error))
+        run.end(EvaluationRun.FAILED, str(error))
     except EvaluationError as error:
-        _postpone(run, str(error))
+        run.retry(str(error))
     except Exception as error:
         logger.exception("Evaluation run %s could not be measured.", run.pk)
-        _postpone(run, f"{type(error).__name__}: {error}")
+        run.retry(f"{type(error).__name__}: {error}")
     run.refresh_from_db()
     return run
 
@@ -101,8 +107,8 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
             "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
         )
     with transaction.atomic():
-        jobs.end(
-            run, EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results)
+        run.end(
+            EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results)
         )
         # In one with the end: a worker that dies in between would leave a loss that nobody is told of.
         ended = EvaluationRun.objects.get(pk=run.pk)
@@ -142,40 +148,22 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
         "corpus_version": version,
     }
     with transaction.atomic():
-        _lock(run)
+        run.lock()
         if any(getattr(run, name) != value for name, value in now.items()):
             results_of(run).delete()
         asked = results_of(run).count()
         total, unresolved = len(task.questions), measurement.unresolved
-        jobs.held(run).update(**now, total=total, asked=asked, unresolved=unresolved, error="")
+        run.write(**now, total=total, asked=asked, unresolved=unresolved, error="")
     for name, value in now.items():
         setattr(run, name, value)
 
 
 def _keep(run: EvaluationRun, result: Result) -> None:
-    """Save the question's result and the run's progress, unless the claim was lost."""
+    """Save the question's result and the run's progress, unless the lease was lost."""
     with transaction.atomic():
-        _lock(run)
+        run.lock()
         if result.question_id is None or not EvaluationQuestion.objects.filter(pk=result.question_id).exists():
             # Deleted meanwhile: the set is another one now, and the next attempt sees it.
             raise NotMeasured("A question was deleted while the set was measured.")
         result.save(force_insert=True)
-        jobs.held(run).update(asked=F("asked") + 1, heartbeat_at=timezone.now())
-
-
-def _lock(run: EvaluationRun) -> None:
-    """Raises: ClaimLost; then nothing is written."""
-    if jobs.held(run).select_for_update().first() is None:
-        raise ClaimLost
-
-
-def _hand_on(run: EvaluationRun) -> None:
-    """Leave the run to the next worker. It is no failed attempt."""
-    jobs.held(run).update(
-        status=EvaluationRun.Status.QUEUED, claim=None, attempts=F("attempts") - 1, enqueued_at=None, heartbeat_at=None
-    )
-    enqueue([run.pk])
-
-
-def _postpone(run: EvaluationRun, reason: str) -> None:
-    jobs.postpone(run, reason, PAUSE * run.attempts, most_attempts=MOST_ATTEMPTS)
+        run.write(asked=F("asked") + 1, heartbeat_at=timezone.now())

@@ -5,19 +5,16 @@ An error is stored as an error, never as a number, and the run goes on: its own 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from evaluation import conf, jobs
-from evaluation.judgements import budget
-from evaluation.judges.exceptions import BudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
-from evaluation.judges.exceptions import ClaimLost as JudgesClaimLost
+from evaluation import conf
+from evaluation.judgements.budget import JobMeter
+from evaluation.judges.exceptions import BudgetSpent, JudgeError, UnusableJudgement
 from evaluation.judges.types import Case
 from evaluation.models import AnswerResult, EvaluationRun, Judgement
-from evaluation.runs.measurement import ClaimLost
 
 if TYPE_CHECKING:
     from chat.types import Source
@@ -29,24 +26,6 @@ LONGEST_SECONDS = 5 * 60.0
 MOST_UNAVAILABLE = 3
 
 
-class RunMeter:
-    """Implements ``Meter`` for one answer of a run: tokens count on the day at once, those of a killed worker too."""
-
-    def __init__(self, run: EvaluationRun) -> None:
-        self._run = run
-        self._deadline = time.monotonic() + LONGEST_SECONDS
-
-    def check(self) -> None:
-        if not jobs.held(self._run).exists():
-            raise JudgesClaimLost(f"Evaluation run {self._run.pk} is no longer claimed by this worker.")
-        if time.monotonic() > self._deadline:
-            raise JudgeUnavailable(f"The judge was not done within {LONGEST_SECONDS / 60:g} minutes.")
-        budget.require_tokens()
-
-    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        budget.spend(prompt_tokens, completion_tokens)
-
-
 class ModelJudge:
     """Judges the answers of one run, each once, with the expected answer as reference."""
 
@@ -56,7 +35,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[Source]) -> None:
-        """Writes scores and errors into the result. Raises: ClaimLost."""
+        """Writes scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return
@@ -68,13 +47,11 @@ class ModelJudge:
             reference=result.expected_answer,
         )
         try:
-            judge = conf.judge(Judgement.Judge.MODEL, RunMeter(self._run))
+            judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
             result.judge = judge.name
             for metric in judge.metrics(case):
                 result.judged[metric] = _judged(judge, metric, case)
             self._unavailable = 0
-        except JudgesClaimLost as error:
-            raise ClaimLost from error
         except JudgeError as error:
             result.judge_error = str(error)
             self._unavailable += 1

@@ -24,10 +24,6 @@ class Unmeasurable(EvaluationError):
     """The run cannot be measured, however often it is tried."""
 
 
-class ClaimLost(Exception):
-    """Another worker has the run, or it was cancelled."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunInput:
     """What a run asks, and with what."""
@@ -52,7 +48,7 @@ class Measurement(Protocol):
         """
 
     def ask(self, question: EvaluationQuestion) -> Result:
-        """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable, ClaimLost."""
+        """The question's result, not yet saved. Raises: NotMeasured, Unmeasurable, LeaseLost."""
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:
         """Why the figures of these results are not to be relied on; empty when they are."""

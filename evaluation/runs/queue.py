@@ -1,12 +1,10 @@
-"""Which runs wait for a worker. A run's row is its job: what the broker loses, :func:`sweep` sends again."""
+"""Which runs wait for a worker. A run's row is its job (see `retrieval.jobs`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
@@ -14,10 +12,9 @@ from django.utils.translation import gettext as _t
 from chat import conf as chat_conf
 from chat.generators.prompts import PROMPT_VERSION
 from chat.protocols import ModelGenerator
-from evaluation import jobs
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from evaluation.tasks import measure_evaluation_run
+from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
 from retrieval.ranking.profile import to_json
 from retrieval.search.profiles import NamedProfile
@@ -25,7 +22,6 @@ from retrieval.search.profiles import NamedProfile
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-MOST_ATTEMPTS = 3
 UNFINISHED = (EvaluationRun.Status.QUEUED, EvaluationRun.Status.RUNNING)
 
 
@@ -41,8 +37,8 @@ def request_run(
 ) -> EvaluationRun:
     """A run of the set with this profile, for a worker to measure; the one that waits already, when there is one.
 
-    With a ``draft`` its documents are asked instead of those in service. Without ``to_worker`` no worker is told of a
-    new run: who asks for it measures it. Raises: EvaluationError for a draft that is not open.
+    With a ``draft`` its documents are asked instead of those in service. Without ``to_worker`` a new run is not
+    enqueued: the caller measures it. Raises: EvaluationError for a draft that is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
@@ -65,28 +61,15 @@ def request_run(
         created_by_id=by.pk if by else None,
     )
     if to_worker:
-        transaction.on_commit(lambda: enqueue([run.pk]))
+        enqueue_on_commit(EvaluationRun, [run.pk])
     return run
-
-
-def enqueue(ids: Iterable[int]) -> int:
-    """Tell a worker of each run; returns how many were told."""
-    return jobs.enqueue(EvaluationRun, ids, measure_evaluation_run)
 
 
 def cancel(runs: QuerySet[EvaluationRun]) -> int:
     """End what is not finished, at the next question of a run that is under way; returns how many that were."""
     return runs.filter(status__in=UNFINISHED).update(
-        status=EvaluationRun.Status.CANCELLED, claim=None, next_attempt_at=None, finished_at=timezone.now()
+        status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
-
-
-def sweep() -> int:
-    """Tell workers of every run that waits without one: interrupted, due again, or never picked up.
-
-    Returns how many they were told of.
-    """
-    return jobs.sweep(EvaluationRun, measure_evaluation_run, most_attempts=MOST_ATTEMPTS)
 
 
 def corpus_version(collection_id: int) -> int:

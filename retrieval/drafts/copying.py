@@ -16,26 +16,9 @@ from retrieval.ingest.writing import count_lexemes, delete_chunks, lock_statisti
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 
-_COPIED = (
-    "title",
-    "extracted_title",
-    "url",
-    "file",
-    "media_type",
-    "content_hash",
-    "size_bytes",
-    "language",
-    "metadata",
-    "status",
-    "error",
-    "progress_percent",
-    "attempts",
-    "retry_at",
-    "chunk_count",
-    "instruction_count",
-    "updated_at",
-    "ingested_at",
-)
+# A copy stays where it is, and is ingested, if it has to be, by a job of its own.
+_OWN = {"id", "collection", "source", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
+_COPIED = [field.name for field in Document._meta.concrete_fields if field.name not in _OWN]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "instructions")
 
 
@@ -57,12 +40,12 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         for document, target in zip(documents, targets, strict=True):
             for name in _COPIED:
                 setattr(target, name, getattr(document, name))
-            target.claim, target.heartbeat_at = None, None
+            target.lease, target.heartbeat_at, target.enqueued_at = None, None, None
             if target.status == Document.Status.PROCESSING:
                 target.status = Document.Status.PENDING
             if target.source not in known:
                 target.created_at = document.created_at
-        Document.objects.bulk_update(targets, [*_COPIED, "claim", "heartbeat_at", "created_at"])
+        Document.objects.bulk_update(targets, [*_COPIED, "lease", "heartbeat_at", "enqueued_at", "created_at"])
         counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
         of_same_recipe = _copy_texts(counterparts)
         _copy_chunks(counterparts, of_same_recipe, collection)

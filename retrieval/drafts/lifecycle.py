@@ -1,8 +1,8 @@
 """Drafts: documents are changed in a working copy of their collection, which is published as a whole or not at all.
 
 A collection with an open draft changes by its publication alone, and so, with a gate on its documents, does any. What
-takes long is done by a worker, step by step: its progress is what the database holds, so that whoever comes after a
-worker that died goes on from there, and two workers do no harm.
+takes long is done by a worker, step by step: its progress is what the database holds, so that the successor of a worker
+that died resumes from there.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
-from kombu.exceptions import OperationalError
 
 from retrieval import gates
 from retrieval.drafts.copying import copy_documents
 from retrieval.drafts.editing import draft_of
-from retrieval.exceptions import RetrievalError
+from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.gates import PublicationRefused
 from retrieval.ingest.writing import lock_statistics, reweigh, settle
+from retrieval.jobs.heartbeat import heartbeat
+from retrieval.jobs.job import enqueue_on_commit
+from retrieval.jobs.lease import acquire
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
-from retrieval.tasks import carry_on_draft
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -37,7 +38,6 @@ _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 _SLUG_LENGTH, _NAME_LENGTH = 50, 200
 # Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
 DOCUMENTS_A_STEP = 50
-MOST_ATTEMPTS = 5
 
 
 class DraftRefused(RetrievalError):
@@ -80,7 +80,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
             is_public=False,
         )
         draft.save(update_fields=["working_copy"])
-        transaction.on_commit(lambda: tell_worker(draft.pk))
+        enqueue_on_commit(Draft, [draft.pk])
     return draft
 
 
@@ -95,18 +95,16 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
     PublicationRefused when a gate objects.
     """
     with transaction.atomic():
-        draft = _locked(draft)
-        if draft.status != Draft.Status.OPEN:
-            raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        draft = _lock(draft, Draft.Status.OPEN)
         # What changes documents holds these rows: it is done by now, or finds the draft being published.
         list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
         if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
-            told = ngettext(
+            message = ngettext(
                 "%d document is still being read: wait for it.",
                 "%d documents are still being read: wait for them.",
                 unread,
             )
-            raise DraftRefused(told % unread)
+            raise DraftRefused(message % unread)
         if not changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = _versions(draft)
@@ -114,13 +112,15 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
         if objections and not override.strip():
             raise PublicationRefused(objections)
         draft.status = Draft.Status.PUBLISHING
+        draft.attempts = 0
+        draft.enqueued_at = None
         draft.error = ""
         draft.permitted_versions = versions
         draft.published_by_id = by.pk if by else None
         draft.objections = [objection.as_json() for objection in objections]
         draft.override = override.strip() if objections else ""
         draft.save()
-        transaction.on_commit(lambda: tell_worker(draft.pk))
+        enqueue_on_commit(Draft, [draft.pk])
     if objections:
         logger.warning("%s is published against objections, because: %s", draft, draft.override)
     return draft
@@ -129,13 +129,12 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
 def discard(draft: Draft) -> Draft:
     """Give the draft up; a worker clears its working copy away. Raises: DraftRefused while it is being published."""
     with transaction.atomic():
-        draft = _locked(draft)
-        if draft.status not in (Draft.Status.COPYING, Draft.Status.OPEN):
-            raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+        draft = _lock(draft, Draft.Status.COPYING, Draft.Status.OPEN)
         draft.status = Draft.Status.DISCARDED
+        draft.retry_at = draft.enqueued_at = None
         draft.error = ""
         draft.save()
-        transaction.on_commit(lambda: tell_worker(draft.pk))
+        enqueue_on_commit(Draft, [draft.pk])
     return draft
 
 
@@ -157,76 +156,53 @@ def changes(draft: Draft) -> Changes:
 # What a worker does ---------------------------------------------------------------------------------------------------
 
 
-def tell_worker(draft_id: int) -> None:
-    """Tell a worker; when the broker does not answer, the schedule picks the draft up from its row."""
-    try:
-        carry_on_draft.delay(draft_id)
-    except OperationalError as error:
-        logger.warning("The broker did not take draft %s (%s); the schedule will.", draft_id, error)
+def resume(draft_id: int) -> Draft | None:
+    """The draft, taken as far as it goes without an admin.
 
-
-def resume() -> int:
-    """Tell a worker of every draft that waits for one; returns how many."""
-    waiting = Draft.objects.filter(
-        Q(status__in=[Draft.Status.COPYING, Draft.Status.PUBLISHING])
-        | Q(status__in=Draft.ENDED, working_copy__isnull=False)
-    )
-    ids = list(waiting.values_list("pk", flat=True))
-    for pk in ids:
-        tell_worker(pk)
-    return len(ids)
-
-
-def carry_on(draft_id: int) -> Draft | None:
-    """The draft, carried as far as it goes without an admin; None when another worker has it, or it is gone.
-
-    An error is on the row afterwards: copying and clearing are tried again by the schedule, a publication is given back
-    to the admin.
+    None when there is nothing to do, or another worker does it. An error is on the row afterwards: copying and clearing
+    are tried again, a publication is given back to the admin.
     """
+    draft = _lease(draft_id)
+    if draft is None:
+        return None
     try:
-        _count_attempt(draft_id)
-        while (step := _step(draft_id)) is not None:
-            if not step:
-                return Draft.objects.filter(pk=draft_id).first()
+        with heartbeat(draft):
+            while _step(draft):
+                pass
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
     except Exception as error:
-        logger.exception("Draft %s could not be carried on.", draft_id)
-        _give_back(draft_id, f"{type(error).__name__}: {error}")
-        return Draft.objects.filter(pk=draft_id).first()
-    return None
+        logger.exception("Draft %s could not be resumed.", draft_id)
+        reason = f"{type(error).__name__}: {error}"
+        if not draft.give_back(reason):
+            draft.postpone(reason)
+    return Draft.objects.filter(pk=draft_id).first()
 
 
-def _count_attempt(draft_id: int) -> None:
-    """Count that a publication is begun; one that ended its worker each time is given back to the admin instead."""
+def _lease(draft_id: int) -> Draft | None:
     with transaction.atomic():
-        waiting = Draft.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
-        draft = waiting.filter(pk=draft_id, status=Draft.Status.PUBLISHING).first()
-        if draft is None:
-            return
-        if draft.attempts >= MOST_ATTEMPTS:
-            told = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
-            _give_back(draft_id, told % draft.attempts)
+        # A publication locks the row in a transaction that can take minutes. No worker waits for it.
+        unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
+        return acquire(Draft.unfinished(), draft_id) if unlocked is not None else None
+
+
+def _step(leased: Draft) -> bool:
+    """Whether there is more to do, after one step in a transaction. Raises: LeaseLost."""
+    with transaction.atomic():
+        draft = leased.lock()
+        if draft.working_copy is None or draft.status == Draft.Status.OPEN:
+            more = False
+        elif draft.status == Draft.Status.COPYING:
+            more = _copy_next(draft, draft.working_copy)
+        elif draft.status == Draft.Status.PUBLISHING:
+            more = _publish_now(draft, draft.working_copy)
         else:
-            Draft.objects.filter(pk=draft_id).update(attempts=F("attempts") + 1)
-
-
-def _step(draft_id: int) -> bool | None:
-    """Whether there is more to do, after one step in a transaction; None when another worker has the draft."""
-    with transaction.atomic():
-        draft = (
-            Draft.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
-            .select_related("collection", "working_copy")
-            .filter(pk=draft_id)
-            .first()
-        )
-        if draft is None:
-            return None
-        if draft.working_copy is None:
-            return False
-        if draft.status == Draft.Status.COPYING:
-            return _copy_next(draft, draft.working_copy)
-        if draft.status == Draft.Status.PUBLISHING:
-            return _publish_now(draft, draft.working_copy)
-        return False if draft.is_open else _clear_next(draft, draft.working_copy)
+            more = _clear_next(draft, draft.working_copy)
+        if not more:
+            # In one transaction with the last step: an admin can ask for the next thing at once.
+            draft.write(lease=None, retry_at=None)
+        return more
 
 
 def _copy_next(draft: Draft, working_copy: Collection) -> bool:
@@ -253,7 +229,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     lock_statistics(collection.pk)
     lock_statistics(working_copy.pk)
     if _versions(draft) != draft.permitted_versions:
-        _give_back(draft.pk, _t("The documents changed while it waited to be published: look at it again."))
+        draft.give_back(_t("The documents changed while it waited to be published: look at it again."))
         return False
     found = changes(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):
@@ -280,16 +256,12 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     return False
 
 
-def _give_back(draft_id: int, error: str) -> None:
-    drafts = Draft.objects.filter(pk=draft_id)
-    drafts.update(error=error)
-    drafts.filter(status=Draft.Status.PUBLISHING).update(
-        status=Draft.Status.OPEN, attempts=0, permitted_versions=[], published_by=None, objections=[], override=""
-    )
-
-
-def _locked(draft: Draft) -> Draft:
-    return Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
+    """The draft as it is now, locked. Raises: DraftRefused when its status is none of these."""
+    draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
+    if draft.status not in statuses:
+        raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
+    return draft
 
 
 def _free_slug(slug: str, ending: str) -> str:
@@ -306,12 +278,9 @@ def _collections(draft: Draft) -> QuerySet[Collection]:
 
 def _versions(draft: Draft) -> list[int]:
     """The states of the collection's and the working copy's passages."""
-    versions = dict(
-        CollectionStatistics.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id]).values_list(
-            "pk", "version"
-        )
-    )
-    return [versions.get(pk or 0, 0) for pk in (draft.collection_id, draft.working_copy_id)]
+    ids = (draft.collection_id, draft.working_copy_id or 0)
+    versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
+    return [versions.get(pk, 0) for pk in ids]
 
 
 def _contents(collection_id: int) -> dict[str, str]:

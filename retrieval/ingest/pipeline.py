@@ -1,14 +1,13 @@
 """From an uploaded file to searchable passages.
 
-A document's row is its job: PENDING until a worker claims it, PROCESSING while that worker's heartbeat beats, then
-READY or FAILED. A worker that dies stops beating, and :func:`resume` gives its document to another. A claim is a random
-token that the final transaction checks, so that a worker believed dead cannot write over its successor.
+A document's row is its job (see `retrieval.jobs`): PENDING until a worker leases it, PROCESSING while that worker
+works, then READY or FAILED. The final transaction checks the lease, so that a worker believed dead cannot write over
+its successor.
 """
 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -16,23 +15,23 @@ from typing import Protocol
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, RetrievalError
+from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, LeaseLost, RetrievalError
 from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.fingerprint import compute_fingerprint
-from retrieval.ingest.submission import tell_worker
 from retrieval.ingest.turns import Turn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
+from retrieval.jobs.job import enqueue
+from retrieval.jobs.lease import acquire
 from retrieval.metrics import INSTRUCTED_DOCUMENTS
-from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
+from retrieval.models import ChunkEmbedding, Document, DocumentText
 from retrieval.resilience import disk
 from retrieval.sandbox import JobCancelled
 from retrieval.text.instructions import find_instructions, to_rows
@@ -40,10 +39,8 @@ from retrieval.text.language import detect_language
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_LOST_AFTER = turns.HEARTBEAT_LOST_AFTER
 # How long a document waits while the site itself is not able to read any.
 SITE_AWAITED = timedelta(minutes=1)
-MAX_ATTEMPTS = 5
 # Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
 # busy.
 EMBEDDING_BATCH = 64
@@ -58,12 +55,8 @@ class Progress(Protocol):
     def __call__(self, done: int, total: int) -> None: ...
 
 
-class ClaimLost(RetrievalError):
-    """Another worker, or a newer upload, took the document over. For the log; the work is dropped."""
-
-
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
-    """Read the document and make its passages searchable; None when there was nothing to claim.
+    """Read the document and make its passages searchable; None when there was nothing to lease.
 
     With ``takes_turns``, which a worker asks for, another document may be read instead, if it is before this one in
     line, and a document that takes long waits for its turn among the slow ones.
@@ -71,89 +64,58 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
     with the time of the next one. The passages of the version before stay in service.
     """
-    document = _claim_first(document_id) if takes_turns else _claim(document_id)
+    document = _lease_first(document_id) if takes_turns else _lease(document_id)
     if document is None:
         return None
     try:
-        with heartbeat(_held(document), f"document {document.pk}"), disk.saving():
+        with heartbeat(document), disk.saving():
             _process(document, Turn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
-        turns.postpone(document)
+        document.hand_back(turns.WAITING, turns.ASKED_AGAIN_AFTER, is_slow=True)
         # Nothing was read for this message, and it may have been an untried document's before that became slow.
         if document.is_slow and (untried := turns.first_in_line()) is not None:
-            tell_worker(untried)
-    except ClaimLost:
-        logger.info("Document %s was taken over by another worker or a newer upload.", document.pk)
+            enqueue(Document, [untried])
+    except LeaseLost as error:
+        logger.info("%s", error)
         return None
     except DocumentRejected as error:
-        _finish(document, status=Document.Status.FAILED, error=str(error))
+        document.end(Document.FAILED, str(error))
     except (DiskFull, ImproperEmbedder) as error:
         logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
-        _await_site(document, error)
+        document.hand_back(f"Will be tried again. {error}", SITE_AWAITED)
     except Exception as error:
         logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
-        _postpone(document, error)
+        reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
+        if document.is_last_attempt:
+            document.end(Document.FAILED, f"Failed {document.attempts} times, last with: {reason}")
+        else:
+            document.postpone(f"Will be tried again. {reason}")
     document.refresh_from_db()
     if document.is_slow and document.error != turns.WAITING and (waiting := turns.next_waiting()) is not None:
-        tell_worker(waiting)
+        enqueue(Document, [waiting])
     return document
 
 
-def resume() -> int:
-    """Enqueue every document that waits without a worker: interrupted, due for another attempt, or never picked up."""
-    now = timezone.now()
-    lost = Document.objects.filter(status=Document.Status.PROCESSING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER)
-    # A file that ends the worker itself (by memory, say) would do so for ever.
-    lost.filter(attempts__gte=MAX_ATTEMPTS).update(
-        status=Document.Status.FAILED,
-        claim=None,
-        error=f"Reading it was interrupted {MAX_ATTEMPTS} times: the worker may run out of memory. Split the file.",
-        updated_at=now,
-    )
-    lost.update(status=Document.Status.PENDING, claim=None, retry_at=now)
-    waiting = Document.objects.filter(
-        Q(retry_at__isnull=True, updated_at__lt=now - HEARTBEAT_LOST_AFTER) | Q(retry_at__lte=now),
-        status=Document.Status.PENDING,
-    )
-    ids = list(waiting.values_list("pk", flat=True))
-    # So that the next round does not enqueue them a second time while they wait in the queue.
-    waiting.filter(pk__in=ids).update(retry_at=now + timedelta(minutes=5))
-    for pk in ids:
-        tell_worker(pk)
-    return len(ids)
-
-
-def _claim_first(document_id: int) -> Document | None:
+def _lease_first(document_id: int) -> Document | None:
     """The document itself when it was tried before; else whichever is first in line."""
-    if not turns.is_untried(document_id) and (claimed := _claim(document_id)) is not None:
-        return claimed
+    if not turns.is_untried(document_id) and (document := _lease(document_id)) is not None:
+        return document
     while (first := turns.first_in_line()) is not None:
         # Another worker may have been quicker.
-        if (claimed := _claim(first)) is not None:
-            return claimed
+        if (document := _lease(first)) is not None:
+            return document
     return None
 
 
-def _claim(document_id: int) -> Document | None:
-    now = timezone.now()
-    claim = uuid.uuid4()
-    claimed = Document.objects.filter(
-        Q(status=Document.Status.PENDING)
-        | Q(status=Document.Status.PROCESSING, heartbeat_at__lt=now - HEARTBEAT_LOST_AFTER),
-        pk=document_id,
-    ).update(
-        status=Document.Status.PROCESSING,
-        claim=claim,
-        heartbeat_at=now,
-        attempts=F("attempts") + 1,
+def _lease(document_id: int) -> Document | None:
+    return acquire(
+        Document.unfinished().select_related("collection"),
+        document_id,
+        status=Document.RUNNING,
         progress_percent=0,
         error="",
-        # While a document is being read, this is when it last came further: `/readyz` knows one that is stuck by it.
-        updated_at=now,
+        updated_at=timezone.now(),
     )
-    if not claimed:
-        return None
-    return Document.objects.select_related("collection").get(pk=document_id)
 
 
 def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
@@ -177,7 +139,10 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
     recipe = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
     hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
-    reusable = _reusable_hashes(document, embedder_row) if keep else Counter[str]()
+    reusable = Counter[str]()
+    if keep:
+        kept = ChunkEmbedding.objects.filter(document=document, embedder=embedder_row)
+        reusable.update(kept.values_list("chunk__content_hash", flat=True))
     fresh: list[int] = []
     for index, content_hash in enumerate(hashes):
         if reusable[content_hash]:
@@ -210,16 +175,14 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
     instructions = find_instructions(extracted.text)
     INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
-        held = _held(document).select_for_update().first()
-        if held is None:
-            raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
-        held.title, held.extracted_title = title, extracted_title
-        held.language, held.media_type = language, extracted.media_type
-        replace_chunks(held, chunks, embedder_row, keep=keep)
+        current = document.lock()
+        current.title, current.extracted_title = title, extracted_title
+        current.language, current.media_type = language, extracted.media_type
+        replace_chunks(current, chunks, embedder_row, keep=keep)
         DocumentText.objects.update_or_create(
-            document=held,
+            document=current,
             defaults={
-                "content_hash": held.content_hash,
+                "content_hash": current.content_hash,
                 "recipe": recipe,
                 "text": extracted.text,
                 "pages": [[page.number, page.start, page.end] for page in extracted.pages],
@@ -227,15 +190,15 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
                 "instructions": to_rows(instructions),
             },
         )
-        held.status = Document.Status.READY
-        held.error = ""
-        held.claim = None
-        held.retry_at = None
-        held.progress_percent = 100
-        held.chunk_count = len(chunks)
-        held.instruction_count = len(instructions)
-        held.ingested_at = timezone.now()
-        held.save()
+        current.status = Document.Status.READY
+        current.error = ""
+        current.lease = None
+        current.retry_at = None
+        current.progress_percent = 100
+        current.chunk_count = len(chunks)
+        current.instruction_count = len(instructions)
+        current.ingested_at = timezone.now()
+        current.save()
 
 
 def _extract(document: Document, turn: Turn) -> ExtractedText:
@@ -257,62 +220,11 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         encodings.extend(encode_passages(texts[start : start + EMBEDDING_BATCH]))
         if progress is not None:
             progress(len(encodings), len(texts))
-        now = timezone.now()
-        progress_percent = 99 * len(encodings) // len(texts)
-        held = _held(document).update(progress_percent=progress_percent, heartbeat_at=now, updated_at=now)
-        if not held:
-            raise ClaimLost(f"Document {document.pk} is no longer claimed by this worker.")
+        if not document.write(progress_percent=99 * len(encodings) // len(texts), heartbeat_at=timezone.now()):
+            raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
     return encodings
 
 
 def _below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
     """The headings without a first one that only repeats the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
-
-
-def _reusable_hashes(document: Document, embedder: Embedder) -> Counter[str]:
-    return Counter(
-        ChunkEmbedding.objects.filter(document=document, embedder=embedder).values_list(
-            "chunk__content_hash", flat=True
-        )
-    )
-
-
-def _finish(document: Document, *, status: Document.Status, error: str) -> None:
-    _held(document).update(status=status, error=error, claim=None, retry_at=None, updated_at=timezone.now())
-
-
-def _postpone(document: Document, error: Exception) -> None:
-    """Plan another attempt, later each time; after MAX_ATTEMPTS leave the document to the admin."""
-    reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
-    if document.attempts >= MAX_ATTEMPTS:
-        message = f"Failed {document.attempts} times, last with: {reason}"
-        _finish(document, status=Document.Status.FAILED, error=message)
-        return
-    delay = timedelta(seconds=10 * 3 ** (document.attempts - 1))
-    now = timezone.now()
-    _held(document).update(
-        status=Document.Status.PENDING,
-        error=f"Will be tried again. {reason}",
-        claim=None,
-        retry_at=now + delay,
-        updated_at=now,
-    )
-
-
-def _await_site(document: Document, error: RetrievalError) -> None:
-    """Plan another attempt that counts as this one: the document is not to blame."""
-    now = timezone.now()
-    _held(document).update(
-        status=Document.Status.PENDING,
-        error=f"Will be tried again. {error}",
-        attempts=F("attempts") - 1,
-        claim=None,
-        retry_at=now + SITE_AWAITED,
-        updated_at=now,
-    )
-
-
-def _held(document: Document) -> QuerySet[Document]:
-    """The row, as long as this worker's claim on it holds."""
-    return Document.objects.filter(pk=document.pk, claim=document.claim)

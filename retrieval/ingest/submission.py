@@ -1,4 +1,4 @@
-"""A file that is to be read: stored as its document's current version, and told to a worker."""
+"""A file that is to be read: stored as its document's current version, and enqueued."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage
 from django.db import DatabaseError, transaction
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
+from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import Collection, Document
 from retrieval.resilience import disk
-from retrieval.tasks import ingest_document
 
 logger = logging.getLogger(__name__)
 
@@ -116,24 +115,14 @@ def check_size(source: str, size_bytes: int) -> None:
 
 
 def requeue(document: Document, *, enqueue: bool = True) -> None:
-    """Have the document read (again) from its file. A worker busy with it loses its claim."""
-    document.status = Document.Status.PENDING
-    document.error = ""
-    document.attempts = 0
-    # Nobody is told of a document that its command reads: the schedule finds it if the command dies before.
-    document.retry_at = None if enqueue else timezone.now() + LEFT_TO_ITS_COMMAND
-    document.claim = None
+    """Have the document read (again) from its file. A worker busy with it loses its lease."""
+    for name, value in Document.restart_values().items():
+        setattr(document, name, value)
+    # The task of a document that its command reads is not sent, unless the command dies before: then the sweep does it.
+    if not enqueue:
+        document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
     document.is_slow = False
     document.save()
     if enqueue:
-        pk = document.pk
-        transaction.on_commit(lambda: tell_worker(pk))
-
-
-def tell_worker(document_id: int) -> None:
-    """Tell a worker; when the broker does not answer, the schedule picks the document up from its row."""
-    try:
-        ingest_document.delay(document_id)
-    except OperationalError as error:
-        logger.warning("The broker did not take document %s (%s); the schedule will.", document_id, error)
+        enqueue_on_commit(Document, [document.pk])

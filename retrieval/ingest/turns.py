@@ -6,12 +6,11 @@ and the worker takes whichever is first in line.
 
 A document is slow once reading it took longer than ``QUICK_SECONDS``, or when it holds very much text. At most
 ``SLOW_DOCUMENTS_AT_ONCE`` of those are read at the same time; the others wait as PENDING, without an attempt counted.
-Who has a turn stands in the rows: it is the slow documents that a living worker has claimed.
+The rows say who has a turn: it is the slow documents that are leased to a living worker.
 """
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 
 from django.conf import settings
@@ -21,14 +20,12 @@ from django.db.models.functions import Least
 from django.utils import timezone
 
 from retrieval.exceptions import RetrievalError
+from retrieval.jobs.job import is_due
 from retrieval.models import Document
 
-logger = logging.getLogger(__name__)
-
-HEARTBEAT_LOST_AFTER = timedelta(seconds=30)
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 # Whoever ends a turn calls the next; this is for when nobody did.
-_ASKED_AGAIN_AFTER = timedelta(seconds=15)
+ASKED_AGAIN_AFTER = timedelta(seconds=15)
 # A file of 100 kB lets smaller ones pass that come up to 10 s later, the largest those of ten minutes: nothing starves.
 _PASSED_PER_BYTE = timedelta(microseconds=100)
 _PASSED_AT_MOST = timedelta(minutes=10)
@@ -42,7 +39,7 @@ class TurnPostponed(RetrievalError):
 
 
 class Turn:
-    """The turn of one claimed document; ``takes_turns`` is False where no worker waits for it, as on a terminal."""
+    """The turn of one leased document; ``takes_turns`` is False where no worker waits for it, as on a terminal."""
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
         self._document = document
@@ -52,31 +49,16 @@ class Turn:
 
     def is_wanted(self, elapsed_seconds: float) -> bool:
         """Whether work that has taken so long goes on; False when the document has to wait for its turn."""
-        if elapsed_seconds >= settings.QUICK_SECONDS and not self.is_taken:
-            self.is_taken = _take(self._document)
-            return self.is_taken
-        return True
+        return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
         """Raises: TurnPostponed."""
-        if not self.is_taken:
-            self.is_taken = _take(self._document)
-        if not self.is_taken:
+        if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
-
-def postpone(document: Document) -> None:
-    """Leave a claimed document that could have no turn to a later worker."""
-    now = timezone.now()
-    Document.objects.filter(pk=document.pk, claim=document.claim).update(
-        status=Document.Status.PENDING,
-        claim=None,
-        is_slow=True,
-        attempts=F("attempts") - 1,
-        error=WAITING,
-        retry_at=now + _ASKED_AGAIN_AFTER,
-        updated_at=now,
-    )
+    def _try_to_take(self) -> bool:
+        self.is_taken = self.is_taken or _take(self._document)
+        return self.is_taken
 
 
 def is_untried(document_id: int) -> bool:
@@ -93,8 +75,7 @@ def first_in_line() -> int | None:
 def _untried() -> QuerySet[Document]:
     # What waits for room on the disk, or was interrupted, has an error or an attempt.
     untried = Document.objects.filter(status=Document.Status.PENDING, is_slow=False, attempts=0, error="")
-    # The schedule tells a worker of a document that its command left, and sets a later time for the next look.
-    return untried.exclude(retry_at__isnull=False, retry_at__lte=F("updated_at") + LEFT_TO_ITS_COMMAND)
+    return untried.filter(is_due(timezone.now()), lease=None)
 
 
 def next_waiting() -> int | None:
@@ -104,16 +85,14 @@ def next_waiting() -> int | None:
 
 
 def _take(document: Document) -> bool:
-    now = timezone.now()
     with transaction.atomic():
         with connection.cursor() as cursor:
             # Two workers that both counted before either wrote would both have the last turn.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
-        taken = Document.objects.filter(
-            status=Document.Status.PROCESSING, is_slow=True, heartbeat_at__gte=now - HEARTBEAT_LOST_AFTER
-        ).exclude(pk=document.pk)
+        slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
+        taken = slow.filter(heartbeat_at__gte=timezone.now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
-        # A claim that was lost is noticed where it is noticed always: when the text is to be saved.
-        Document.objects.filter(pk=document.pk, claim=document.claim).update(is_slow=True)
+        # Whether the lease was lost is checked when the text is saved.
+        document.held().update(is_slow=True)
         return True

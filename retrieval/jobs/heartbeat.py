@@ -1,4 +1,4 @@
-"""Telling, while long work goes on, that whoever claimed it lives."""
+"""The heartbeat of a process that works on a leased row."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.db import DatabaseError, connection
-from django.db.models import QuerySet
-from django.utils import timezone
+
+from retrieval.jobs.lease import Leased, renew
 
 logger = logging.getLogger(__name__)
 
@@ -18,19 +17,20 @@ HEARTBEAT_SECONDS = 5.0
 
 
 @contextmanager
-def heartbeat(held: QuerySet[Any], name: str) -> Iterator[None]:
-    """Sets ``heartbeat_at`` of the rows in ``held`` again and again, from a thread of its own, until the block ends.
+def heartbeat(job: Leased) -> Iterator[None]:
+    """Renews the lease again and again, from a thread of its own, until the block ends.
 
-    ``held`` is the claimed row, filtered by the claim: a claim that was lost is not kept alive. A database that is away
-    for a moment is tried again; should it last, the claim is lost and the work is done by another.
+    A lease that was lost is not renewed. When the database is away for a moment, the next heartbeat tries again; when
+    it stays away, the lease is lost and another process does the work.
     """
     stop = threading.Event()
+    held, name = job.held(), job.job_name
 
     def beat() -> None:
         try:
             while not stop.wait(HEARTBEAT_SECONDS):
                 try:
-                    held.update(heartbeat_at=timezone.now())
+                    renew(held)
                 except DatabaseError:
                     logger.warning("The heartbeat of %s was not stored.", name, exc_info=True)
                     connection.close()

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import uuid
 from pathlib import PurePath
+from typing import Any
 
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.jobs.job import Job
 from retrieval.models.collection import Collection
 
 
@@ -19,8 +22,8 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         return self.filter(collection__in=Collection.objects.readable_by(user))
 
 
-class Document(models.Model):
-    """A file an admin put into a collection, and how far it has come.
+class Document(Job):
+    """A file an admin put into a collection, and the job of ingesting it.
 
     While a new version of the file is being read, or when reading it failed, the passages of the version before it
     stay searchable: they belong to :class:`DocumentText`, which only a successful ingestion replaces.
@@ -31,6 +34,10 @@ class Document(models.Model):
         PROCESSING = "processing", _("being read")
         READY = "ready", _("ready")
         FAILED = "failed", _("failed")
+
+    TASK = "retrieval.tasks.ingest_document"
+    WAITING, RUNNING, FAILED = Status.PENDING, Status.PROCESSING, Status.FAILED
+    INTERRUPTED = "Reading it was interrupted %d times: the worker may run out of memory. Split the file."
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Left empty, the file's own title."))
@@ -50,13 +57,7 @@ class Document(models.Model):
     metadata = models.JSONField(_("metadata"), default=dict, blank=True)
 
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
-    error = models.TextField(_("error"), blank=True)
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
-    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
-    retry_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
-    # Whoever holds the claim may write; a worker that lost it to another drops its work.
-    claim = models.UUIDField(null=True, blank=True, editable=False)
-    heartbeat_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Reading it took longer than the quick ones take: few such documents are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
@@ -79,6 +80,10 @@ class Document(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.source
+
+    def write(self, **values: Any) -> bool:
+        # During ingestion this is the time of the last progress: `/readyz` recognises a stuck document by it.
+        return super().write(updated_at=timezone.now(), **values)
 
 
 class DocumentText(models.Model):

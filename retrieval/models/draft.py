@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.jobs.job import Job
 from retrieval.models.collection import Collection
 
 
@@ -14,12 +18,13 @@ class DraftQuerySet(models.QuerySet["Draft"]):
         return self.exclude(status__in=Draft.ENDED)
 
 
-class Draft(models.Model):
+class Draft(Job):
     """A working copy of a collection, in which documents are added, changed and removed before readers meet them.
 
     The copy is a collection of its own, so that it is searched, measured and asked like any other, by staff alone. The
-    row is the job of what a worker does with it (see ``retrieval.drafts.lifecycle``). Once published, it is the record:
-    ``changes`` holds the sources that were added, changed and removed, ``objections`` what the gates had against it.
+    row is the job of what a worker does with it (see ``retrieval.drafts.lifecycle``); ``attempts`` are those of the
+    publication once it is asked for. Once published, it is the record: ``changes`` holds the sources that were added,
+    changed and removed, ``objections`` what the gates had against it.
     """
 
     class Status(models.TextChoices):
@@ -30,6 +35,9 @@ class Draft(models.Model):
         DISCARDED = "discarded", _("discarded")
 
     ENDED = (Status.PUBLISHED, Status.DISCARDED)
+    TASK = "retrieval.tasks.resume_draft"
+    # A worker resumes it from the state that it is in.
+    WAITING = models.F("status")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
     # None once the draft is ended and its copy cleared away.
@@ -38,9 +46,6 @@ class Draft(models.Model):
     )
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.COPYING)
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
-    error = models.TextField(_("error"), blank=True)
-    # Publications begun since it was asked for; a worker that dies in one leaves it counted.
-    attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("begun by")
@@ -84,3 +89,32 @@ class Draft(models.Model):
     @property
     def is_open(self) -> bool:
         return self.status not in self.ENDED
+
+    @classmethod
+    def unfinished(cls) -> models.QuerySet[Draft]:
+        """The drafts to copy, to publish or to clear away."""
+        return cls.objects.filter(
+            Q(status__in=[cls.Status.COPYING, cls.Status.PUBLISHING])
+            | Q(status__in=cls.ENDED, working_copy__isnull=False)
+        )
+
+    def give_back(self, error: str) -> bool:
+        """Return a publication to the admin; False when it is not being published under this lease."""
+        publishing = self.held().filter(status=self.Status.PUBLISHING)
+        return bool(
+            publishing.update(
+                status=self.Status.OPEN,
+                error=error,
+                lease=None,
+                attempts=0,
+                permitted_versions=[],
+                published_by=None,
+                objections=[],
+                override="",
+            )
+        )
+
+    def interrupt(self) -> None:
+        message = _t("Publishing it was interrupted %d times: the worker may run out of memory or time.")
+        if not (self.is_last_attempt and self.give_back(message % self.attempts)):
+            self.postpone(self.error, timedelta())

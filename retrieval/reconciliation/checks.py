@@ -96,20 +96,18 @@ def check() -> list[Inconsistency]:
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        found = [
-            *_orphaned_vectors(),
-            *_orphaned_files(Document.file.field.storage),
-            *(
-                inconsistency
-                for collection in Collection.objects.order_by("slug")
-                for inconsistency in _check_collection(collection, embedder.pk)
-            ),
+        checked = [
+            _listed(Kind.ORPHANED_VECTORS, "", _orphaned_vectors()),
+            _listed(Kind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
         ]
+        for collection in Collection.objects.order_by("slug"):
+            checked += _check_collection(collection, embedder.pk)
     order = list(Kind)
+    found = (inconsistency for inconsistency in checked if inconsistency.count)
     return sorted(found, key=lambda inconsistency: (order.index(inconsistency.kind), inconsistency.collection))
 
 
-def _check_collection(collection: Collection, embedder_id: int) -> Iterator[Inconsistency]:
+def _check_collection(collection: Collection, embedder_id: int) -> list[Inconsistency]:
     chunks = Chunk.objects.filter(collection=collection)
     vectors = ChunkEmbedding.objects.filter(collection=collection)
     documents = Document.objects.filter(collection=collection)
@@ -118,7 +116,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[Inco
         examples = tuple(str(pk) for pk in disagreeing.order_by("pk").values_list("pk", flat=True)[:EXAMPLES])
         return Inconsistency(kind, collection.slug, disagreeing.count() if examples else 0, examples)
 
-    found = [
+    return [
         rows(Kind.MISPLACED_CHUNKS, chunks.exclude(document__collection=collection)),
         rows(Kind.MISPLACED_VECTORS, misplaced_vectors(vectors)),
         rows(Kind.MISSING_VECTORS, unencoded(chunks, embedder_id)),
@@ -128,10 +126,8 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[Inco
         _listed(Kind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
         rows(Kind.EMPTY_DOCUMENTS, empty_documents(documents)),
         rows(Kind.CHUNK_COUNTS, miscounted_documents(documents)),
-        _listed(Kind.MISSING_FILES, collection.slug, _missing_files(documents)),
-        _listed(Kind.DAMAGED_FILES, collection.slug, _damaged_files(documents)),
+        *(_listed(kind, collection.slug, ids) for kind, ids in _damaged_files(documents).items()),
     ]
-    return (one for one in found if one.count)
 
 
 def settled(documents: QuerySet[Document]) -> QuerySet[Document]:
@@ -199,21 +195,19 @@ def _statistics(collection: Collection) -> Iterator[Inconsistency]:
     kept = CollectionStatistics.objects.filter(pk=collection.pk).first() or CollectionStatistics()
     tolerated = LENGTH_TOLERANCE * max(1.0, total_length)
     if kept.chunks != chunks or abs(kept.total_length - total_length) > tolerated:
-        said = f"{kept.chunks} passages of length {kept.total_length:g}, counted {chunks} of {total_length:g}"
-        yield Inconsistency(Kind.STATISTICS, collection.slug, 1, (said,))
+        stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {chunks} of {total_length:g}"
+        yield Inconsistency(Kind.STATISTICS, collection.slug, 1, (stored,))
     if chunks and kept.weighting != weighting():
         yield Inconsistency(Kind.TERM_WEIGHTS, collection.slug, 1, (kept.weighting or "none",))
 
 
-def _orphaned_vectors() -> Iterator[Inconsistency]:
+def _orphaned_vectors() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id FROM retrieval_chunkembedding AS vector "
             "WHERE NOT EXISTS (SELECT FROM retrieval_chunk WHERE id = vector.chunk_id) ORDER BY id"
         )
-        ids = [str(pk) for (pk,) in cursor.fetchall()]
-    if ids:
-        yield _listed(Kind.ORPHANED_VECTORS, "", ids)
+        return [str(pk) for (pk,) in cursor.fetchall()]
 
 
 def unreadable_documents(documents: QuerySet[Document]) -> list[int]:
@@ -227,32 +221,20 @@ def unreadable_documents(documents: QuerySet[Document]) -> list[int]:
     return wrong
 
 
-def _missing_files(documents: QuerySet[Document]) -> list[str]:
-    """Ids of the documents whose file the storage does not have."""
-    named = documents.exclude(file="").order_by("pk").only("pk", "file")
-    return [str(document.pk) for document in named if not document.file.storage.exists(str(document.file.name))]
-
-
-def _damaged_files(documents: QuerySet[Document]) -> list[str]:
-    """Ids of the documents whose file is empty, cut off, or otherwise not as long as what was uploaded."""
-    named = documents.exclude(file="").order_by("pk").only("pk", "file", "size_bytes")
-    return [
-        str(document.pk)
-        for document in named
-        if document.file.storage.exists(str(document.file.name)) and not has_whole_file(document)
-    ]
+def _damaged_files(documents: QuerySet[Document]) -> dict[Kind, list[str]]:
+    """Ids of the documents whose file the storage does not have, and of those whose file has not the uploaded size."""
+    damaged: dict[Kind, list[str]] = {Kind.MISSING_FILES: [], Kind.DAMAGED_FILES: []}
+    for document in documents.exclude(file="").order_by("pk").only("pk", "file", "size_bytes"):
+        if not has_whole_file(document):
+            exists = document.file.storage.exists(str(document.file.name))
+            damaged[Kind.DAMAGED_FILES if exists else Kind.MISSING_FILES].append(str(document.pk))
+    return damaged
 
 
 def has_whole_file(document: Document) -> bool:
     """Whether the document's file is there, as long as it was when it was uploaded."""
     storage, name = document.file.storage, str(document.file.name)
     return bool(name) and storage.exists(name) and storage.size(name) == document.size_bytes
-
-
-def _orphaned_files(storage: Storage) -> Iterator[Inconsistency]:
-    names = orphaned_files(storage)
-    if names:
-        yield _listed(Kind.ORPHANED_FILES, "", names)
 
 
 def orphaned_files(storage: Storage) -> list[str]:

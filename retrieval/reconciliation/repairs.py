@@ -40,7 +40,7 @@ def mend(found: Sequence[Inconsistency]) -> None:
     kinds = {inconsistency.kind for inconsistency in found}
 
     def collections(*wanted: Kind) -> list[Collection]:
-        slugs = {one.collection for one in found if one.kind in wanted}
+        slugs = {inconsistency.collection for inconsistency in found if inconsistency.kind in wanted}
         return list(Collection.objects.filter(slug__in=slugs).order_by("pk"))
 
     if Kind.MISPLACED_CHUNKS in kinds:

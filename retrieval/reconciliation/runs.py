@@ -26,12 +26,13 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     found = check()
     if repair and found:
         mend(found)
-        left = {(inconsistency.kind, inconsistency.collection) for inconsistency in check()}
-        found = [replace(one, repaired=(one.kind, one.collection) not in left) for one in found]
-    for one in found:
-        place = f" in {one.collection}" if one.collection else ""
-        outcome = "mended" if one.repaired else "not mended"
-        logger.warning("Index check: %d %s%s, %s.", one.count, DESCRIPTIONS[one.kind], place, outcome)
+        left = {(kept.kind, kept.collection) for kept in check()}
+        found = [replace(before, repaired=(before.kind, before.collection) not in left) for before in found]
+    for inconsistency in found:
+        place = f" in {inconsistency.collection}" if inconsistency.collection else ""
+        outcome = "mended" if inconsistency.repaired else "not mended"
+        description = DESCRIPTIONS[inconsistency.kind]
+        logger.warning("Index check: %d %s%s, %s.", inconsistency.count, description, place, outcome)
     if not found:
         logger.info("Index check: everything agrees.")
     IndexCheck.objects.create(
@@ -48,7 +49,8 @@ def last_counts() -> dict[str, int]:
     if last is None:
         return {}
     counts = dict.fromkeys((kind.value for kind in Kind), 0)
-    for one in last.inconsistencies:
-        if not one["repaired"]:
-            counts[one["kind"]] = counts.get(one["kind"], 0) + one["count"]
+    for inconsistency in last.inconsistencies:
+        if not inconsistency["repaired"]:
+            kind = inconsistency["kind"]
+            counts[kind] = counts.get(kind, 0) + inconsistency["count"]
     return counts

@@ -20,10 +20,11 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, StreamedEvent
-from chat.streaming import streams
+from chat.streaming.sweep import close_interrupted
 from ragsite.celery import app
 from retrieval.drafts import lifecycle
-from retrieval.ingest import pipeline, submission
+from retrieval.ingest import submission
+from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import SiteProcess, WebServer, database_url, start_worker, wait_until
@@ -108,10 +109,8 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
         assert not interrupted.chunks.exists()
         worker = start_worker(tmp_path / "worker2.log")
         # Time passes: the schedule finds the document whose worker has gone silent.
-        Document.objects.filter(status="processing").update(
-            heartbeat_at=timezone.now() - 2 * pipeline.HEARTBEAT_LOST_AFTER
-        )
-        assert pipeline.resume() >= 1
+        Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
+        assert sweep(Document) >= 1
         wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
         assert_whole(collection)
     finally:
@@ -134,10 +133,10 @@ def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, que
 
         def is_ready() -> bool:
             Document.objects.filter(status="processing", heartbeat_at__lt=timezone.now() - timedelta(seconds=8)).update(
-                heartbeat_at=timezone.now() - 2 * pipeline.HEARTBEAT_LOST_AFTER
+                heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER
             )
             Document.objects.filter(status="pending").update(retry_at=timezone.now() - timedelta(seconds=1))
-            pipeline.resume()
+            sweep(Document)
             return Document.objects.get().status == Document.Status.READY
 
         wait_until(is_ready, 90, f"the document\n{worker.log.read_text()[-3000:]}")
@@ -185,7 +184,7 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(
         worker = start_worker(tmp_path / "worker2.log")
 
         def is_done() -> bool:
-            lifecycle.resume()
+            sweep(Draft)
             return not Collection.objects.filter(draft=draft).exists()
 
         wait_until(is_done, 60, f"the publication\n{worker.log.read_text()[-3000:]}")
@@ -233,7 +232,7 @@ def test_an_answer_survives_its_web_server(
     Answer.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=2))
     session = httpx2.Client(base_url=second.url)
     model.delay_seconds = 0.0
-    assert streams.close_interrupted() == 1
+    assert close_interrupted() == 1
     answer.refresh_from_db()
     assert answer.status == Answer.Status.FAILED
     assert "ask again" in answer.error

@@ -46,7 +46,7 @@ class Command(PreparedCommand):
         except RetrievalError as error:
             raise CommandError(str(error)) from error
         if options["action"] != "show":
-            draft = lifecycle.carry_on(draft.pk) or draft
+            draft = lifecycle.resume(draft.pk) or draft
         draft.refresh_from_db()
         if draft.error:
             raise CommandError(f"{draft}: {draft.error}")

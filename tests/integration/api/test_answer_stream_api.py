@@ -72,7 +72,7 @@ async def test_a_stream_goes_on_behind_the_last_event_that_was_read(handbook: Co
         assert await follow(answer, **{"Last-Event-ID": last}) == whole[position + 1 :]
     assert await follow(answer) == whole
     await answer.arefresh_from_db()
-    assert answer.attempt == 1
+    assert answer.attempts == 1
 
 
 async def test_readers_of_streams_accept_nothing_else(handbook: Collection) -> None:

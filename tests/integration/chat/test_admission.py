@@ -110,7 +110,9 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")
-    second, third = await reader(), await reader()
+    second = await reader()
+    await second.hears("queued")
+    third = await reader()
     await until(lambda: second.places == [1] and third.places == [2])
     assert (await second.status(), await third.status()) == (Answer.Status.PENDING, Answer.Status.PENDING)
     assert ADMISSION.counts() == (1, 2)
@@ -195,14 +197,14 @@ async def test_all_processes_together_write_no_more_than_the_site_may(
     # As another process does, which is alive; and one that was killed while it wrote.
     other, dead = await sync_to_async(begin)(), await sync_to_async(begin)()
     now = timezone.now()
-    writing = {"status": Answer.Status.GENERATING, "claim": uuid.uuid4()}
+    writing = {"status": Answer.Status.GENERATING, "lease": uuid.uuid4()}
     await Answer.objects.filter(pk=other.pk).aupdate(heartbeat_at=now, **writing)
     await Answer.objects.filter(pk=dead.pk).aupdate(heartbeat_at=now - timedelta(minutes=1), **writing)
     mine = await reader()
     await until(lambda: mine.places)
     await asyncio.sleep(0.3)
     assert await mine.status() == Answer.Status.PENDING
-    await Answer.objects.filter(pk=other.pk).aupdate(status=Answer.Status.COMPLETED, claim=None)
+    await Answer.objects.filter(pk=other.pk).aupdate(status=Answer.Status.COMPLETED, lease=None)
     await mine.hears("completed")
     assert mine.places[-1] == 0
 
@@ -211,8 +213,8 @@ async def test_of_many_that_begin_at_once_the_site_lets_in_as_many_as_it_may(
     library: Collection, settings: LazySettings
 ) -> None:
     settings.ANSWERS_AT_ONCE_SITE = 3
-    claims = [await sync_to_async(runs.claim)((await sync_to_async(begin)()).pk) for _ in range(8)]
-    let_in = await asyncio.gather(*(runs.in_database(turns._begun)(claim) for claim in claims))
+    leases = [await sync_to_async(runs.acquire)((await sync_to_async(begin)()).pk) for _ in range(8)]
+    let_in = await asyncio.gather(*(runs.in_database(turns._begin)(lease.answer) for lease in leases))
     assert let_in.count(True) == 3
     assert await Answer.objects.filter(status=Answer.Status.GENERATING).acount() == 3
 

@@ -55,7 +55,7 @@ def answered(conversation: Conversation, document: Document, question: str = "Ho
         **{
             "text": f"It weighs {SECRET} [1].",
             "status": Answer.Status.COMPLETED,
-            "attempt": 1,
+            "attempts": 1,
             "search_method": "lexical",
             "sources": [source],
             "source_collections": [document.collection_id],

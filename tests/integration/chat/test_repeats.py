@@ -281,24 +281,24 @@ def test_the_key_holds_what_the_answer_depends_on(
 ) -> None:
     filters = SearchFilters(collections=(library.pk,))
     keys = [
-        answer_cache.key_of("How heavy?", filters),
-        answer_cache.key_of("How high?", filters),
-        answer_cache.key_of("How heavy?", filters, method="rrf"),
-        answer_cache.key_of("How heavy?", SearchFilters(collections=(library.pk,), languages=("en",))),
-        answer_cache.key_of("How heavy?", filters, history=[Turn("What is it?", "A pump.")]),
-        answer_cache.key_of("How heavy?", filters, history=[Turn("What is it?", "A valve.")]),
+        answer_cache.build_key("How heavy?", filters),
+        answer_cache.build_key("How high?", filters),
+        answer_cache.build_key("How heavy?", filters, method="rrf"),
+        answer_cache.build_key("How heavy?", SearchFilters(collections=(library.pk,), languages=("en",))),
+        answer_cache.build_key("How heavy?", filters, history=[Turn("What is it?", "A pump.")]),
+        answer_cache.build_key("How heavy?", filters, history=[Turn("What is it?", "A valve.")]),
     ]
     with translation.override("nl"):
-        keys.append(answer_cache.key_of("How heavy?", filters))
+        keys.append(answer_cache.build_key("How heavy?", filters))
     settings.RETRIEVAL_HYBRID_ENABLED = False
-    keys.append(answer_cache.key_of("How heavy?", filters))
+    keys.append(answer_cache.build_key("How heavy?", filters))
     monkeypatch.setattr(answer_cache, "PROMPT_VERSION", 99)
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
-    keys.append(answer_cache.key_of("How heavy?", filters))
+    keys.append(answer_cache.build_key("How heavy?", filters))
     settings.OPENAI_MODEL = "large"
-    keys.append(answer_cache.key_of("How heavy?", filters))
+    keys.append(answer_cache.build_key("How heavy?", filters))
     settings.OPENAI_API_KEY = "sk-other"
-    assert answer_cache.key_of("How heavy?", filters) == keys[-1]
+    assert answer_cache.build_key("How heavy?", filters) == keys[-1]
     assert len(set(keys)) == len(keys)
 
 
@@ -307,8 +307,8 @@ def test_the_key_holds_what_the_answer_depends_on(
 )
 def test_other_capitals_ask_another_question(library: Collection, other: str) -> None:
     filters = SearchFilters(collections=(library.pk,))
-    assert answer_cache.key_of(QUESTION, filters) == answer_cache.key_of(f" {QUESTION}\n", filters)
-    assert answer_cache.key_of(QUESTION, filters) != answer_cache.key_of(other, filters)
+    assert answer_cache.build_key(QUESTION, filters) == answer_cache.build_key(f" {QUESTION}\n", filters)
+    assert answer_cache.build_key(QUESTION, filters) != answer_cache.build_key(other, filters)
 
 
 def test_keys_of_copies_saved_before_are_forgotten(library: Collection) -> None:
@@ -328,17 +328,17 @@ def test_what_is_asked_of_today_holds_today(
 ) -> None:
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
     filters = SearchFilters(collections=(library.pk,))
-    before = [answer_cache.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
+    before = [answer_cache.build_key(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
     tomorrow = timezone.localdate() + timedelta(days=1)
     monkeypatch.setattr(answer_cache.timezone, "localdate", lambda: tomorrow)
-    after = [answer_cache.key_of(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
+    after = [answer_cache.build_key(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
     assert before[0] != after[0]
     assert before[1] == after[1]
 
 
 def test_pieces_hold_whole_markers() -> None:
     text = "The pump weighs 3450 grams [1][2]. " * 20 + "\n\n| a | b |\n\n[1]"
-    pieces = list(answer_cache.Repeated(Answer(text=text), ()).pieces())
+    pieces = list(answer_cache.CachedAnswer(Answer(text=text), ()).split_text())
     assert "".join(pieces) == text
     assert len(pieces) > 3
     assert all(piece.count("[") == piece.count("]") for piece in pieces)

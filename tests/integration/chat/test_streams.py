@@ -20,7 +20,7 @@ from django.utils import timezone
 from chat import asking, conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import heartbeat, runs, streams
+from chat.streaming import heartbeat, runs, saving, streams, sweep, writing
 from chat.types import Source
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
@@ -199,8 +199,8 @@ async def test_a_stop_from_another_process_is_heard(library: Collection, slow: S
 
 async def test_what_a_killed_process_left_is_begun_again(library: Collection, slow: SlowGenerator) -> None:
     answer = await sync_to_async(begin)()
-    claim = await sync_to_async(runs.claim)(answer.pk)
-    assert claim is not None
+    lease = await sync_to_async(runs.acquire)(answer.pk)
+    assert lease is not None
     await StreamedEvent.objects.acreate(answer=answer, attempt=1, sequence=1, name="token", payload={"text": "lost "})
     await Answer.objects.aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
     events = await collect(answer, after="1-1")
@@ -217,13 +217,13 @@ async def begun(answer: Answer, events: int = 0) -> runs.Run:
     return runs.RUNS[answer.pk]
 
 
-async def test_a_writer_that_lost_its_claim_saves_nothing_and_tells_what_was_saved(
+async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_saved(
     library: Collection, slow: SlowGenerator
 ) -> None:
     answer = await sync_to_async(begin)()
     task = asyncio.create_task(collect(answer))
     await begun(answer)
-    await Answer.objects.filter(pk=answer.pk).aupdate(claim=None, status=Answer.Status.COMPLETED, text="of another")
+    await Answer.objects.filter(pk=answer.pk).aupdate(lease=None, status=Answer.Status.COMPLETED, text="of another")
     events = await task
     assert (events[-1].name, events[-1].payload["text"]) == ("completed", "of another")
     assert (await reread(answer)).text == "of another"
@@ -237,12 +237,12 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
     here = asyncio.create_task(collect(answer))
     await begun(answer, events=3)
     await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    taken = await sync_to_async(runs.claim)(answer.pk)  # as another process does
+    taken = await sync_to_async(runs.acquire)(answer.pk)  # as another process does
     assert taken is not None
     while answer.pk in runs.RUNS:
         await asyncio.sleep(0.01)
     await StreamedEvent.objects.acreate(answer=answer, attempt=2, sequence=1, name="token", payload={"text": "There."})
-    await Answer.objects.filter(pk=answer.pk).aupdate(status=Answer.Status.COMPLETED, claim=None, text="There.")
+    await Answer.objects.filter(pk=answer.pk).aupdate(status=Answer.Status.COMPLETED, lease=None, text="There.")
     async with asyncio.timeout(5):
         events = await here
     reset = [event.name for event in events].index("reset")
@@ -251,26 +251,26 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
     assert events[-1].payload["text"] == "There."
 
 
-async def test_what_was_claimed_is_written_though_the_reader_left_in_that_moment(
+async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = await sync_to_async(begin)()
-    whole = runs.claim
-    claiming, go_on = threading.Event(), threading.Event()
+    whole = runs.acquire
+    leasing, go_on = threading.Event(), threading.Event()
 
-    def slowly(answer_id: uuid.UUID) -> runs.Claim | None:
-        claimed = whole(answer_id)
-        claiming.set()
+    def slowly(answer_id: uuid.UUID) -> runs.Lease | None:
+        leased = whole(answer_id)
+        leasing.set()
         go_on.wait(5)
-        return claimed
+        return leased
 
-    monkeypatch.setattr(runs, "claim", slowly)
+    monkeypatch.setattr(runs, "acquire", slowly)
     reader = asyncio.create_task(collect(answer))
-    await sync_to_async(claiming.wait, thread_sensitive=False)(5)
+    await sync_to_async(leasing.wait, thread_sensitive=False)(5)
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
-    monkeypatch.setattr(runs, "claim", whole)
+    monkeypatch.setattr(runs, "acquire", whole)
     go_on.set()
     async with asyncio.timeout(5):
         events = await collect(answer)
@@ -295,25 +295,25 @@ async def test_a_run_that_ends_does_not_take_another_one_with_it(library: Collec
     answer = await sync_to_async(begin)()
     here = asyncio.create_task(collect(answer))
     run = await begun(answer)
-    other = runs.RUNS[answer.pk] = runs.Run(claim=run.claim, loop=run.loop)
+    other = runs.RUNS[answer.pk] = runs.Run(run.lease, loop=run.loop)
     await here
     assert runs.RUNS.pop(answer.pk, None) is other
 
 
 async def test_what_was_stopped_before_its_process_died_is_kept(library: Collection) -> None:
     answer = await sync_to_async(begin)()
-    assert await sync_to_async(runs.claim)(answer.pk) is not None
+    assert await sync_to_async(runs.acquire)(answer.pk) is not None
     for sequence, text in enumerate(["The pump ", "weighs "], start=1):
         await StreamedEvent.objects.acreate(
             answer=answer, attempt=1, sequence=sequence, name="token", payload={"text": text}
         )
     await streams.stop(answer.pk)
-    await sync_to_async(streams.close_interrupted)()
+    await sync_to_async(sweep.close_interrupted)()
     assert (await reread(answer)).text == ""
     await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=2))
-    assert await sync_to_async(streams.close_interrupted)() == 0
+    assert await sync_to_async(sweep.close_interrupted)() == 0
     saved = await reread(answer)
-    assert (saved.status, saved.claim, saved.text) == (Answer.Status.STOPPED, None, "The pump weighs ")
+    assert (saved.status, saved.lease, saved.text) == (Answer.Status.STOPPED, None, "The pump weighs ")
     assert saved.notice == "Stopped before the end."
     assert saved.completed_at is not None
 
@@ -355,11 +355,11 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
     lost = await sync_to_async(begin)()
     old = await sync_to_async(begin)()
     fresh = await sync_to_async(begin)()
-    await sync_to_async(runs.claim)(lost.pk)
+    await sync_to_async(runs.acquire)(lost.pk)
     long_ago = timezone.now() - timedelta(hours=1)
     await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
     await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
-    assert await sync_to_async(streams.close_interrupted)() == 2
+    assert await sync_to_async(sweep.close_interrupted)() == 2
     assert (await reread(lost)).status == (await reread(old)).status == Answer.Status.FAILED
     assert (await reread(fresh)).status == Answer.Status.PENDING
     (event,) = await collect(lost)
@@ -453,7 +453,7 @@ async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(
 async def test_a_database_that_is_away_for_a_moment_does_not_lose_the_answer(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save = runs._save
+    save = saving.save
     failures = [OperationalError("the server closed the connection"), OperationalError("it is starting up")]
 
     def unlucky(*args: object) -> object:
@@ -461,14 +461,14 @@ async def test_a_database_that_is_away_for_a_moment_does_not_lose_the_answer(
             raise failures.pop()
         return save(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runs, "_save", unlucky)
+    monkeypatch.setattr(saving, "save", unlucky)
     answer = await sync_to_async(begin)()
     assert (await collect(answer))[-1].name == "completed"
     assert (await reread(answer)).status == Answer.Status.COMPLETED
 
 
 async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = runs._save
+    save = saving.save
     calls: list[object] = []
 
     def unheard(*args: object) -> object:
@@ -478,7 +478,7 @@ async def test_an_end_that_was_saved_unheard_is_told(library: Collection, monkey
             raise OperationalError("the line broke after the commit")
         return outcome
 
-    monkeypatch.setattr(runs, "_save", unheard)
+    monkeypatch.setattr(saving, "save", unheard)
     answer = await sync_to_async(begin)()
     assert (await collect(answer))[-1].name == "completed"
     assert await Citation.objects.filter(answer=answer).acount() == 1
@@ -541,9 +541,9 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     library: Collection, slow: SlowGenerator
 ) -> None:
     answer = await sync_to_async(begin)()
-    claim = await sync_to_async(runs.claim)(answer.pk)
-    assert claim is not None
-    run = runs.start(claim)
+    lease = await sync_to_async(runs.acquire)(answer.pk)
+    assert lease is not None
+    run = writing.start(lease)
     assert run.task is not None
     run.task.cancel()
     async with asyncio.timeout(5):
@@ -557,11 +557,11 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
 
 
 async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenerator) -> None:
-    claims = [await sync_to_async(lambda: runs.claim(begin().pk))() for _ in range(5)]
+    leases = [await sync_to_async(lambda: runs.acquire(begin().pk))() for _ in range(5)]
     snapshots = []
-    for claim in claims:
-        assert claim is not None
-        run = runs.Run(claim, asyncio.get_running_loop())
+    for lease in leases:
+        assert lease is not None
+        run = runs.Run(lease, asyncio.get_running_loop())
         run.publish("token", {"text": "word "})
         snapshots.append(heartbeat._Snapshot(run, 1))
 
@@ -579,13 +579,13 @@ async def test_one_beat_serves_all_answers(library: Collection, slow: SlowGenera
 async def test_what_cannot_be_stored_of_one_answer_stops_no_other(library: Collection) -> None:
     snapshots = []
     for text in ("fine", "nul \x00"):
-        claim = await sync_to_async(lambda: runs.claim(begin().pk))()
-        assert claim is not None
-        run = runs.Run(claim, asyncio.get_running_loop())
+        lease = await sync_to_async(lambda: runs.acquire(begin().pk))()
+        assert lease is not None
+        run = runs.Run(lease, asyncio.get_running_loop())
         run.publish("token", {"text": text})
         snapshots.append(heartbeat._Snapshot(run, 1))
     followed = await sync_to_async(heartbeat._store)(snapshots)
-    assert set(followed) == {snapshot.run.claim.token for snapshot in snapshots}
+    assert set(followed) == {snapshot.run.answer.pk for snapshot in snapshots}
     assert [snapshot.run.stored for snapshot in snapshots] == [1, 0]
 
 

@@ -25,7 +25,7 @@ def evaluation_set(library):
 @pytest.fixture
 def draft(library) -> Draft:
     """A draft of the library, with all documents copied."""
-    found = lifecycle.carry_on(lifecycle.begin(library).pk)
+    found = lifecycle.resume(lifecycle.begin(library).pk)
     assert found is not None
     assert found.status == Draft.Status.OPEN
     return found

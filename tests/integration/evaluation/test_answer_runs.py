@@ -242,7 +242,7 @@ def test_an_attempt_that_failed_goes_on_where_it_stopped(answers, monkeypatch) -
     run.refresh_from_db()
     assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
     kept = list(run.answer_results.values_list("pk", flat=True))
-    EvaluationRun.objects.update(next_attempt_at=timezone.now())
+    EvaluationRun.objects.update(retry_at=timezone.now())
     second = interrupting(monkeypatch, 99, fail)
     execution.measure(run.pk)
     run.refresh_from_db()
@@ -260,9 +260,9 @@ def test_a_cancelled_run_stops_at_the_next_question(answers, monkeypatch) -> Non
     assert (run.status, run.answer_results.count(), len(asked)) == ("cancelled", 1, 2)
 
 
-def test_a_worker_that_lost_its_claim_writes_nothing_more(answers, monkeypatch) -> None:
+def test_a_worker_that_lost_its_lease_writes_nothing_more(answers, monkeypatch) -> None:
     run = queue.request_run(answers, MEANING, kind="answers")
-    interrupting(monkeypatch, 1, lambda: EvaluationRun.objects.update(claim="1" * 32))
+    interrupting(monkeypatch, 1, lambda: EvaluationRun.objects.update(lease="1" * 32))
     assert execution.measure(run.pk) is None
     run.refresh_from_db()
     assert (run.status, run.asked, run.answer_results.count()) == ("running", 1, 1)
@@ -273,7 +273,7 @@ def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypa
     run = queue.request_run(answers, MEANING, kind="answers")
     execution.measure(run.pk)
     run.refresh_from_db()
-    assert (run.status, run.asked, run.attempts, run.claim, run.error) == ("queued", 0, 0, None, "")
+    assert (run.status, run.asked, run.attempts, run.lease, run.error) == ("queued", 0, 0, None, "")
     assert run.enqueued_at is not None, "the next worker was told"
     monkeypatch.undo()
     execution.measure(run.pk)

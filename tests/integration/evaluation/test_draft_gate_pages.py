@@ -161,7 +161,7 @@ def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set,
     assert 'name="draft"' not in html(admin.get(change))
     draft = lifecycle.begin(library)
     assert 'name="draft"' not in html(admin.get(change)), "it is being copied"
-    lifecycle.carry_on(draft.pk)
+    lifecycle.resume(draft.pk)
     page = html(admin.get(change))
     assert f'<option value="{draft.pk}">{draft}</option>' in page
     wanted = {"profile": "published", "kind": "search"}
@@ -205,11 +205,11 @@ def test_what_a_run_is_offered_to_be_compared_with(admin, evaluation_set, draft,
     compared = html(admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/"))
     assert f"#{of_draft.pk} asked the documents of a draft, #{in_service.pk} those in service." in compared
     lifecycle.discard(draft)
-    lifecycle.carry_on(draft.pk)
+    lifecycle.resume(draft.pk)
     assert admin.get(f"{RUNS}{of_draft.pk}/change/").context["rows"][0][1] == ""
     assert admin.get(f"{RUNS}{of_draft.pk}/compare/{in_service.pk}/").status_code == 200
     another = lifecycle.begin(library)
-    lifecycle.carry_on(another.pk)
+    lifecycle.resume(another.pk)
     newest = measured(evaluation_set, Draft.objects.get(pk=another.pk))
     others = admin.get(f"{RUNS}{newest.pk}/change/").context["others"]
     assert [one[0] for one in others] == [in_service], "not what another draft found"

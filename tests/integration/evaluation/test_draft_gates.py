@@ -20,6 +20,7 @@ from retrieval.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
 from retrieval.ingest import submission
+from retrieval.jobs.sweep import sweep
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
@@ -97,7 +98,7 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     assert gates.request_runs(policy, draft) == []
     assert "Library (draft) is not significantly worse than Library" in gates.reason_of(checked)
     lifecycle.publish(draft)
-    published = lifecycle.carry_on(draft.pk)
+    published = lifecycle.resume(draft.pk)
     assert published is not None
     assert (published.status, published.objections) == (Draft.Status.PUBLISHED, [])
     assert library.documents.filter(source="new.md").exists()
@@ -114,7 +115,7 @@ def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_a
         lifecycle.publish(draft, override="  ")
     assert library.documents.count() == len(DOCUMENTS)
     lifecycle.publish(draft, override="They are out of date.")
-    published = lifecycle.carry_on(draft.pk)
+    published = lifecycle.resume(draft.pk)
     assert published is not None
     assert (published.status, published.override) == (Draft.Status.PUBLISHED, "They are out of date.")
     assert "is significantly worse than" in published.objections[0]["reason"]
@@ -194,13 +195,13 @@ def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> 
 def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest) -> None:
     with pytest.raises(DocumentRejected, match="because a gate guards its documents: begin a draft"):
         ingest(library, "new.md", "# New")
-    draft = lifecycle.carry_on(lifecycle.begin(library).pk)
+    draft = lifecycle.resume(lifecycle.begin(library).pk)
     assert draft is not None
     with pytest.raises(DocumentRejected, match=r"choose Library \(draft\) instead"):
         ingest(library, "new.md", "# New")
     assert ingest(working_copy(draft), "new.md", "# New\n\nSomething new.").status == "ready"
     lifecycle.discard(draft)
-    lifecycle.carry_on(draft.pk)
+    lifecycle.resume(draft.pk)
     GatePolicy.objects.update(required_for_documents=False)
     assert ingest(library, "new.md", "# New\n\nSomething new.").status == "ready"
 
@@ -253,9 +254,9 @@ def test_a_run_of_a_draft_whose_worker_died_goes_on(evaluation_set, draft) -> No
     run = queue.request_run(evaluation_set, profiles.active_profile(), draft=draft)
     long_ago = timezone.now() - timedelta(minutes=5)
     EvaluationRun.objects.update(
-        status="running", claim="0" * 32, heartbeat_at=long_ago, created_at=long_ago, attempts=1
+        status="running", lease="0" * 32, heartbeat_at=long_ago, created_at=long_ago, attempts=1
     )
-    assert queue.sweep() == 1
+    assert sweep(EvaluationRun) == 1
     execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.draft, run.attempts, run.unreliable_reason) == ("done", draft, 2, "")
@@ -271,8 +272,8 @@ def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> 
     waiting.refresh_from_db()
     assert (waiting.status, waiting.attempts) == ("failed", 1)
     assert waiting.error == f"The documents of {discarded} cannot be asked any more: it has ended."
-    lifecycle.carry_on(draft.pk)
-    EvaluationRun.objects.update(status="queued", claim=None, attempts=0, error="")
+    lifecycle.resume(draft.pk)
+    EvaluationRun.objects.update(status="queued", lease=None, attempts=0, error="")
     execution.measure(waiting.pk)
     waiting.refresh_from_db()
     assert waiting.collection_id is None
@@ -285,7 +286,7 @@ def test_a_draft_that_is_cleared_away_meanwhile_makes_its_run_untrustworthy(eval
     def search(question, filters, **options):
         if "puppies" in question:
             lifecycle.discard(draft)
-            lifecycle.carry_on(draft.pk)
+            lifecycle.resume(draft.pk)
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(searching, "search", search)
@@ -333,7 +334,7 @@ def test_the_command_runs_a_set_on_the_draft(evaluation_set, library, capsys) ->
     with pytest.raises(CommandError, match="is being copied"):
         call_command("evaluate_set", "library", "--draft")
     assert not EvaluationRun.objects.exists()
-    lifecycle.carry_on(draft.pk)
+    lifecycle.resume(draft.pk)
     without_the_answers(draft)
     call_command("evaluate_set", "library", "--draft", "--json")
     found = json.loads(capsys.readouterr().out)

@@ -14,6 +14,7 @@ from evaluation.models import CorpusAlert, EvaluationRun, ExpectedPassage, GateP
 from evaluation.runs import execution, queue
 from retrieval import gates as publication_gates
 from retrieval.gates import PublicationRefused
+from retrieval.jobs.sweep import sweep
 from retrieval.models import Document, Publication
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, version_of
@@ -246,7 +247,7 @@ def test_a_drop_is_told_though_the_worker_dies_at_the_end(watched, library, inge
     examined: list[int] = []
     monkeypatch.setattr(gates, "examine", lambda ended: examined.append(ended.pk))
     EvaluationRun.objects.filter(status="running").update(heartbeat_at=timezone.now() - timedelta(minutes=5))
-    queue.sweep()
+    sweep(EvaluationRun)
     measure_all()
     assert examined == [run.pk]
 

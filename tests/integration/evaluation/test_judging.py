@@ -13,11 +13,13 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import conf, jobs, tasks
+from evaluation import conf
 from evaluation.judgements import execution, judgement_queue
 from evaluation.judgements.budget import tokens_spent
 from evaluation.judges.exceptions import JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage, Score
+from retrieval.jobs import job
+from retrieval.jobs.sweep import sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
@@ -52,7 +54,7 @@ def scores_of(judgement: Judgement) -> dict[str, float | None]:
 
 def due(judgement: Judgement) -> None:
     """Time passes until the next attempt."""
-    Judgement.objects.filter(pk=judgement.pk).update(next_attempt_at=timezone.now() - timedelta(seconds=1))
+    Judgement.objects.filter(pk=judgement.pk).update(retry_at=timezone.now() - timedelta(seconds=1))
 
 
 # What is asked for ----------------------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ def test_a_judge_that_is_down_is_an_error_tried_again_later_each_time(server, ju
     for attempt in (1, 2):
         assert (judgement.status, judgement.attempts) == (Judgement.Status.QUEUED, attempt)
         assert "HTTP 503" in judgement.error
-        pauses.append((judgement.next_attempt_at - timezone.now()).total_seconds())
+        pauses.append((judgement.retry_at - timezone.now()).total_seconds())
         assert execution.judge(judgement.pk) is None, "not before its time"
         due(judgement)
         judgement = execution.judge(judgement.pk)
@@ -303,7 +305,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts, judgement.error) == (Judgement.Status.QUEUED, 0, "")
     assert not judgement.scores.exists()
-    assert len(server.requests) == free_requests + 1, "without its claim it pays for nothing more"
+    assert len(server.requests) == free_requests + 1, "without its lease it pays for nothing more"
     assert execution.judge(judgement.pk).status == Judgement.Status.DONE
 
 
@@ -311,15 +313,13 @@ def test_what_a_dead_worker_left_is_measured_on(server, judged, settings):
     judgement = judged(completed_answer(), "model")
     kept = judgement.scores.get(metric="faithfulness")
     judgement.scores.exclude(pk=kept.pk).delete()
-    long_ago = timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER
+    long_ago = timezone.now() - 2 * Judgement.SILENT_AFTER
     Judgement.objects.update(
-        status=Judgement.Status.RUNNING, claim="12345678123456781234567812345678", heartbeat_at=long_ago
+        status=Judgement.Status.RUNNING, lease="12345678123456781234567812345678", heartbeat_at=long_ago
     )
     asked = len(server.requests)
-    assert judgement_queue.sweep() == 0, "it is requeued, and as fresh as one that is just being sent"
-    Judgement.objects.update(created_at=long_ago)
-    assert judgement_queue.sweep() == 1
-    assert judgement_queue.sweep() == 0, "a worker was told already"
+    assert sweep(Judgement) == 1
+    assert sweep(Judgement) == 0, "a worker was told already"
     judgement = execution.judge(judgement.pk)
     assert (judgement.status, judgement.attempts) == (Judgement.Status.DONE, 2)
     assert Score.objects.filter(pk=kept.pk, created_at=kept.created_at).exists()
@@ -330,11 +330,11 @@ def test_what_keeps_killing_workers_is_left_to_the_admin(settings):
     (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
     Judgement.objects.update(
         status=Judgement.Status.RUNNING,
-        claim="12345678123456781234567812345678",
+        lease="12345678123456781234567812345678",
         attempts=settings.JUDGE_ATTEMPTS,
-        heartbeat_at=timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER,
+        heartbeat_at=timezone.now() - 2 * Judgement.SILENT_AFTER,
     )
-    assert judgement_queue.sweep() == 0
+    assert sweep(Judgement) == 0
     judgement.refresh_from_db()
     assert judgement.status == Judgement.Status.FAILED
     assert "interrupted 5 times" in judgement.error
@@ -344,9 +344,9 @@ def test_what_the_broker_lost_is_sent_again(settings):
     (judgement,) = judgement_queue.request(completed_answer(), judges=["offline"])
     long_ago = timezone.now() - timedelta(hours=1)
     Judgement.objects.update(created_at=long_ago, enqueued_at=timezone.now())
-    assert judgement_queue.sweep() == 0
+    assert sweep(Judgement) == 0
     Judgement.objects.update(enqueued_at=long_ago)
-    assert judgement_queue.sweep() == 1
+    assert sweep(Judgement) == 1
     judgement.refresh_from_db()
     assert timezone.now() - judgement.enqueued_at < timedelta(minutes=1)
 
@@ -378,8 +378,8 @@ def test_answers_that_no_judge_is_planned_for_keep_no_forgotten_one_waiting(sett
     settings.EVALUATE_ANSWERS = False
     settings.EVALUATE_WITH_MODEL = True
     settings.JUDGE_SAMPLE_RATE = 0.3
-    monkeypatch.setattr(jobs, "MOST_AT_ONCE", 3)
-    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", lambda _pk: None)
+    monkeypatch.setattr(judgement_queue, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(job, "send", lambda _task, _pk: None)
     made = [completed_answer(completed_at=timezone.now() - timedelta(minutes=10)) for _ in range(20)]
     sampled = {answer.pk for answer in made if conf.is_sampled(answer.pk)}
     assert 0 < len(sampled) < 20
@@ -392,15 +392,15 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
     # A worker is faster than the process that told it.
-    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", execution.judge)
-    jobs.enqueue(Judgement, [judgement.pk], tasks.judge_answer)
+    monkeypatch.setattr(job, "send", lambda _task, pk: execution.judge(pk))
+    job.enqueue(Judgement, [judgement.pk])
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts) == ("queued", 1)
     told = []
-    monkeypatch.setattr("evaluation.tasks.judge_answer.delay", told.append)
+    monkeypatch.setattr(job, "send", lambda _task, pk: told.append(pk))
     long_ago = timezone.now() - timedelta(minutes=1)
-    Judgement.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
-    assert judgement_queue.sweep() == 1
+    Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
+    assert sweep(Judgement) == 1
     assert told == [judgement.pk]
 
 

@@ -14,10 +14,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation import jobs
 from evaluation.judgements import judgement_queue
 from evaluation.models import Judgement, JudgeUsage, Score
 from ragsite.celery import app
+from retrieval.jobs.sweep import sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import completed_answer
 from tests.support.site import database_url, start_worker, wait_until
@@ -69,9 +69,9 @@ def metrics_of(judge: str) -> list[str]:
 
 def time_passes() -> None:
     """The heart of a killed worker has stopped, and what is to be tried again is due."""
-    long_ago = timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER
+    long_ago = timezone.now() - 2 * Judgement.SILENT_AFTER
     Judgement.objects.filter(status="running").update(heartbeat_at=long_ago)
-    Judgement.objects.filter(next_attempt_at__isnull=False).update(next_attempt_at=long_ago)
+    Judgement.objects.filter(retry_at__isnull=False).update(retry_at=long_ago)
     Judgement.objects.update(created_at=long_ago)
 
 
@@ -108,9 +108,9 @@ def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, t
         assert kept.metric == "faithfulness"
         asked = len(server.forms)
         server.wait_seconds = 0.0
-        assert judgement_queue.sweep() == 0, "its heart beat a moment ago"
+        assert sweep(Judgement) == 0, "its heart beat a moment ago"
         time_passes()
-        assert judgement_queue.sweep() == 1
+        assert sweep(Judgement) == 1
         worker = start_worker(tmp_path / "worker2.log")
         wait_until(is_done, 60, f"the judgement\n{worker.log.read_text()[-3000:]}")
     finally:
@@ -134,7 +134,7 @@ def test_many_answers_through_a_kill_are_each_judged_once(queue, server, tmp_pat
         worker.kill()
         worker = start_worker(tmp_path / "worker2.log")
         time_passes()
-        judgement_queue.sweep()
+        sweep(Judgement)
         wait_until(is_done, 90, f"all judgements\n{worker.log.read_text()[-3000:]}")
     finally:
         worker.stop()
@@ -164,7 +164,7 @@ def test_a_judge_that_is_down_is_shown_as_an_error_until_it_is_back(
         assert "pending" in shown
         server.status = 200
         time_passes()
-        judgement_queue.sweep()
+        sweep(Judgement)
         wait_until(is_done, 60, f"the judgement\n{worker.log.read_text()[-3000:]}")
     finally:
         worker.stop()

@@ -16,6 +16,7 @@ from evaluation.runs import queue
 from evaluation.runs.measures import results_of
 from evaluation.sets.building import expect
 from ragsite.celery import app
+from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk
 from retrieval.search.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, fill, set_of
@@ -66,10 +67,10 @@ def test_a_killed_worker_loses_no_question_and_asks_none_twice(
         kept = list(results.values_list("pk", flat=True))
         assert interrupted.status == "running"
         assert interrupted.asked == len(kept) < MANY
-        assert queue.sweep() == 0, "its heart beat a moment ago"
+        assert sweep(EvaluationRun) == 0, "its heart beat a moment ago"
         long_ago = timezone.now() - timedelta(minutes=10)
         EvaluationRun.objects.update(heartbeat_at=long_ago, created_at=long_ago)
-        assert queue.sweep() == 1
+        assert sweep(EvaluationRun) == 1
         worker = start_worker(tmp_path / "worker2.log")
         wait_until(lambda: EvaluationRun.objects.get().is_finished, 90, f"the run\n{worker.log.read_text()[-3000:]}")
     finally:

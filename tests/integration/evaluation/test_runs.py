@@ -11,10 +11,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from evaluation import jobs
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import execution, queue, searching
 from evaluation.runs.results import compare, interval_of
+from retrieval.jobs.sweep import sweep
 from retrieval.models import CollectionStatistics
 from retrieval.protocols import Reranker
 from retrieval.ranking.profile import ProfileSettings, to_json
@@ -151,7 +151,7 @@ def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, mon
     assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
     assert execution.measure(run.pk) is None, "it is not due yet"
     monkeypatch.undo()
-    EvaluationRun.objects.update(next_attempt_at=timezone.now())
+    EvaluationRun.objects.update(retry_at=timezone.now())
     execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked, run.attempts) == ("done", "", 6, 2)
@@ -162,8 +162,8 @@ def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, mon
 def test_after_its_last_attempt_a_run_has_failed_with_its_reason(evaluation_set, monkeypatch) -> None:
     failing_search(monkeypatch, 0, RuntimeError("no luck"))
     run = queue.request_run(evaluation_set, WORDS)
-    for _ in range(queue.MOST_ATTEMPTS):
-        EvaluationRun.objects.update(next_attempt_at=None)
+    for _ in range(EvaluationRun.MOST_ATTEMPTS):
+        EvaluationRun.objects.update(retry_at=None)
         execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.summary) == ("failed", "RuntimeError: no luck", {})
@@ -210,7 +210,7 @@ def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypa
     assert first is not None
     ExpectedPassage.objects.filter(question__text=list(QUESTIONS)[0]).update(grade=3)
     monkeypatch.undo()
-    EvaluationRun.objects.update(next_attempt_at=None)
+    EvaluationRun.objects.update(retry_at=None)
     execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked) == ("done", 6)
@@ -222,12 +222,12 @@ def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypa
 
 def test_a_run_whose_worker_died_is_sent_again_and_goes_on(evaluation_set) -> None:
     run = queue.request_run(evaluation_set, WORDS)
-    EvaluationRun.objects.update(status="running", claim="0" * 32, heartbeat_at=timezone.now(), attempts=1)
-    assert queue.sweep() == 0, "its heart beat a moment ago"
-    EvaluationRun.objects.update(heartbeat_at=timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER)
+    EvaluationRun.objects.update(status="running", lease="0" * 32, heartbeat_at=timezone.now(), attempts=1)
+    assert sweep(EvaluationRun) == 0, "its heart beat a moment ago"
+    EvaluationRun.objects.update(heartbeat_at=timezone.now() - 2 * EvaluationRun.SILENT_AFTER)
     EvaluationRun.objects.update(created_at=timezone.now() - timedelta(minutes=1))
-    assert queue.sweep() == 1
-    assert queue.sweep() == 0, "it was just sent"
+    assert sweep(EvaluationRun) == 1
+    assert sweep(EvaluationRun) == 0, "it was just sent"
     execution.measure(run.pk)
     run.refresh_from_db()
     assert (run.status, run.attempts) == ("done", 2)
@@ -237,22 +237,22 @@ def test_a_run_that_ends_its_workers_is_given_up(evaluation_set) -> None:
     run = queue.request_run(evaluation_set, WORDS)
     EvaluationRun.objects.update(
         status="running",
-        claim="0" * 32,
-        heartbeat_at=timezone.now() - 2 * jobs.HEARTBEAT_LOST_AFTER,
-        attempts=queue.MOST_ATTEMPTS,
+        lease="0" * 32,
+        heartbeat_at=timezone.now() - 2 * EvaluationRun.SILENT_AFTER,
+        attempts=EvaluationRun.MOST_ATTEMPTS,
     )
-    assert queue.sweep() == 0
+    assert sweep(EvaluationRun) == 0
     run.refresh_from_db()
     assert run.status == "failed"
     assert "interrupted 3 times" in run.error
 
 
-def test_a_worker_that_lost_its_claim_writes_nothing_more(evaluation_set, monkeypatch) -> None:
+def test_a_worker_that_lost_its_lease_writes_nothing_more(evaluation_set, monkeypatch) -> None:
     run = queue.request_run(evaluation_set, WORDS)
 
     def search(question, filters, **options):
         if "warehouse" in question:
-            EvaluationRun.objects.update(claim="1" * 32)
+            EvaluationRun.objects.update(lease="1" * 32)
         return search_module.search(question, filters, **options)
 
     monkeypatch.setattr(searching, "search", search)

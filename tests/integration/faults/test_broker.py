@@ -12,7 +12,8 @@ from django.test import Client
 
 from ragsite import checks
 from ragsite.celery import app
-from retrieval.ingest import pipeline, submission
+from retrieval.ingest import submission
+from retrieval.jobs.sweep import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,5 +68,5 @@ def test_a_broker_that_does_not_work_loses_no_upload(
     # The schedule finds the row, whatever became of the message.
     app.conf.broker_url, app.conf.broker_transport_options = "memory://", {}
     app._pool = app.amqp._producer_pool = None
-    Document.objects.update(updated_at=document.updated_at - 2 * pipeline.HEARTBEAT_LOST_AFTER)
-    assert pipeline.resume() == 1
+    Document.objects.update(created_at=document.created_at - 2 * SENT_WITHIN)
+    assert sweep(Document) == 1

@@ -24,7 +24,7 @@ from rest_framework.test import APIClient
 
 from chat import conf
 from chat.models import Answer, Conversation
-from chat.streaming import runs, streams
+from chat.streaming import streams, sweep, writing
 from chat.types import Source
 from ragsite import scheduling
 from ragsite.ballast import Ballast
@@ -164,7 +164,7 @@ def test_a_document_waits_for_room_without_using_up_its_attempts(
 ) -> None:
     document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False).document
     settings.DISK_RESERVE_BYTES = 2**62
-    for _ in range(pipeline.MAX_ATTEMPTS + 1):
+    for _ in range(Document.MOST_ATTEMPTS + 1):
         pipeline.ingest(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == ("pending", 0)
@@ -239,7 +239,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
 ) -> None:
     filling = FillingGenerator(tables)
     monkeypatch.setattr(conf, "generator", lambda: filling)
-    monkeypatch.setattr(runs, "SAVE_PAUSES_SECONDS", (0.05,))
+    monkeypatch.setattr(writing, "SAVE_PAUSES_SECONDS", (0.05,))
     response = api.post("/api/v1/ask/", QUESTION, format="json")
     assert response.status_code == 507
     assert TOLD in response.json()["detail"]
@@ -250,8 +250,8 @@ def test_an_answer_that_cannot_be_saved_says_so(
     assert told.name == "failed"
 
     tables.make_room()
-    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * streams.CLOSED_AFTER)
-    streams.close_interrupted()
+    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * sweep.CLOSED_AFTER)
+    sweep.close_interrupted()
     answer.refresh_from_db()
     assert answer.status == "failed"
     assert answer.error
@@ -301,7 +301,7 @@ def test_the_schedule_goes_on_in_memory(tmp_path: Path, settings: LazySettings) 
         settings.DATA_DIR = small.path
         small.fill()
         scheduler = scheduling.Scheduler(celery_app, schedule_filename=str(small.path / "schedule"))
-        assert "resume-interrupted-ingestions" in scheduler.schedule
+        assert "sweep" in scheduler.schedule
         scheduler.tick()
         scheduler.sync()
         scheduler.close()

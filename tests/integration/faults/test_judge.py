@@ -77,7 +77,7 @@ def test_a_broken_judge_is_an_error_until_it_is_whole_again(
         assert SENTENCES[fault] in scores_page(admin_client, answer)
         assert _judgements()["model", "queued"] == 1
         break_it(server, settings, "")
-        Judgement.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
+        Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
         execution.judge(judgement.pk)
         judgement.refresh_from_db()
     assert (judgement.status, judgement.error) == (Judgement.Status.DONE, "")

@@ -47,7 +47,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 @pytest.fixture
 def draft(library: Collection) -> Draft:
-    found = lifecycle.carry_on(lifecycle.begin(library).pk)
+    found = lifecycle.resume(lifecycle.begin(library).pk)
     assert found is not None
     assert found.status == Draft.Status.OPEN
     return found
@@ -188,7 +188,7 @@ def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, librar
     assert "retrieval/live.js" in html
     assert action(draft, "publish") not in html
     assert action(draft, "discard") in html
-    lifecycle.carry_on(draft.pk)
+    lifecycle.resume(draft.pk)
     html = html_of(admin.get(page_of(draft)))
     assert "data-live" not in html
     assert "<progress" not in html
@@ -271,7 +271,7 @@ def test_a_published_draft_keeps_its_record(
     assert messages(response) == [f"Being published: {changed}."]
     assert "data-live" in html_of(response)
     assert log_of(changed) == ["Published."]
-    lifecycle.carry_on(changed.pk)
+    lifecycle.resume(changed.pk)
     response = admin.get(page_of(changed))
     html = html_of(response)
     assert "What changed" in html
@@ -307,7 +307,7 @@ def test_objections_are_shown_and_overridden_with_a_reason_alone(
     changed.refresh_from_db()
     assert changed.status == Draft.Status.OPEN
     admin.post(publish, {"override": "The <b>law</b> changed."})
-    lifecycle.carry_on(changed.pk)
+    lifecycle.resume(changed.pk)
     assert log_of(changed) == ["Published against objections, because: The <b>law</b> changed."]
     html = html_of(admin.get(page_of(changed)))
     assert "The &lt;b&gt;law&lt;/b&gt; changed." in html
@@ -334,7 +334,7 @@ def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Col
     response = admin.post(action(changed, "discard"), follow=True)
     assert messages(response) == [f"Discarded: {changed}."]
     assert "being cleared away" in html_of(response)
-    lifecycle.carry_on(changed.pk)
+    lifecycle.resume(changed.pk)
     html = html_of(admin.get(page_of(changed)))
     assert "being cleared away" not in html
     assert action(changed, "discard") not in html

@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -16,6 +17,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval import gates
@@ -27,6 +29,7 @@ from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.writing import reweigh, rewrite_questions
+from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.reconciliation.checks import check
 from retrieval.search.pipeline import search
@@ -66,7 +69,7 @@ def guarded(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Object
 
 
 def copied(draft: Draft) -> Draft:
-    found = lifecycle.carry_on(draft.pk)
+    found = lifecycle.resume(draft.pk)
     assert found is not None
     assert (found.status, found.error) == (Draft.Status.OPEN, "")
     return found
@@ -78,7 +81,7 @@ def working_copy(draft: Draft) -> Collection:
 
 def published(draft: Draft, **options: Any) -> Draft:
     lifecycle.publish(draft, **options)
-    found = lifecycle.carry_on(draft.pk)
+    found = lifecycle.resume(draft.pk)
     assert found is not None
     assert (found.status, found.error) == (Draft.Status.PUBLISHED, "")
     return found
@@ -147,10 +150,10 @@ def test_only_its_name_finds_a_working_copy(library: Collection, draft: Draft) -
 def test_documents_that_wait_to_be_read_are_read_in_the_copy(library: Collection) -> None:
     for source in ("late.md", "later.md"):
         submission.submit(library, source, b"# Late\n\nIt came late.", enqueue=False)
-    library.documents.filter(source="later.md").update(status=Document.Status.PROCESSING, claim=uuid.uuid4())
+    library.documents.filter(source="later.md").update(status=Document.Status.PROCESSING, lease=uuid.uuid4())
     copy = working_copy(copied(lifecycle.begin(library)))
     for late in copy.documents.filter(source__startswith="late"):
-        assert (late.status, late.claim, late.chunks.count()) == (Document.Status.PENDING, None, 0)
+        assert (late.status, late.lease, late.chunks.count()) == (Document.Status.PENDING, None, 0)
         pipeline.ingest(late.pk)
         assert late.chunks.count() == 1
 
@@ -167,10 +170,12 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
 
     monkeypatch.setattr(lifecycle, "copy_documents", dies_at_the_second)
     monkeypatch.setattr(lifecycle, "DOCUMENTS_A_STEP", 1)
-    broken = lifecycle.carry_on(draft.pk)
+    broken = lifecycle.resume(draft.pk)
     assert broken is not None
     assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, "RuntimeError: killed", 1)
-    assert lifecycle.resume() == 1
+    assert broken.retry_at is not None
+    Draft.objects.update(retry_at=timezone.now())
+    assert sweep(Draft) == 1
     done = copied(draft)
     assert done.copied == 3
     assert calls == [["pump.md"], ["valve.md"], ["valve.md"], ["heater.md"], []]
@@ -181,7 +186,7 @@ def test_two_workers_copy_every_document_once(library: Collection) -> None:
     draft = lifecycle.begin(library)
 
     def carry() -> None:
-        lifecycle.carry_on(draft.pk)
+        lifecycle.resume(draft.pk)
         connection.close()
 
     with ThreadPoolExecutor(2) as pool:
@@ -195,7 +200,7 @@ def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
     draft = lifecycle.begin(library)
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as other:
         other.execute("SELECT 1 FROM retrieval_draft WHERE id = %s FOR NO KEY UPDATE", [draft.pk])
-        assert lifecycle.carry_on(draft.pk) is None
+        assert lifecycle.resume(draft.pk) is None
     copied(draft)
 
 
@@ -337,12 +342,12 @@ def test_a_title_that_was_changed_is_found_in_its_passages(library: Collection, 
     assert check() == []
 
 
-def test_a_worker_that_reads_the_old_version_loses_its_claim(library: Collection, draft: Draft, ingest: Ingest) -> None:
+def test_a_worker_that_reads_the_old_version_loses_its_lease(library: Collection, draft: Draft, ingest: Ingest) -> None:
     ingest(working_copy(draft), "pump.md", PUMP.replace("SK-9920", "SK-9921"))
-    claim = uuid.uuid4()
-    library.documents.filter(source="pump.md").update(status=Document.Status.PROCESSING, claim=claim)
+    lease = uuid.uuid4()
+    library.documents.filter(source="pump.md").update(status=Document.Status.PROCESSING, lease=lease)
     published(draft)
-    assert not Document.objects.filter(claim=claim).exists()
+    assert not Document.objects.filter(lease=lease).exists()
     assert library.documents.get(source="pump.md").status == Document.Status.READY
 
 
@@ -447,7 +452,7 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection,
             Document.objects.filter(pk=document.pk).update(url="https://example.com/pump")
         asking.result(30)
     assert Draft.objects.get().status == Draft.Status.PUBLISHING
-    lifecycle.carry_on(draft.pk)
+    lifecycle.resume(draft.pk)
     assert library.documents.get(source="pump.md").url == "https://example.com/pump"
 
 
@@ -455,7 +460,7 @@ def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Dra
     working_copy(draft).documents.get(source="valve.md").delete()
     lifecycle.publish(draft)
     working_copy(draft).documents.get(source="heater.md").delete()
-    back = lifecycle.carry_on(draft.pk)
+    back = lifecycle.resume(draft.pk)
     assert back is not None
     assert back.status == Draft.Status.OPEN
     assert "changed while it waited" in back.error
@@ -478,7 +483,7 @@ def test_a_publication_that_fails_changes_nothing(
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(lifecycle, "copy_documents", breaks)
-    back = lifecycle.carry_on(draft.pk)
+    back = lifecycle.resume(draft.pk)
     assert back is not None
     assert (back.status, back.error) == (Draft.Status.OPEN, "RuntimeError: disk full")
     assert (back.objections, back.override, back.published_by_id) == ([], "", None)
@@ -499,12 +504,13 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(
     lifecycle.publish(draft)
     with monkeypatch.context() as patched:
         patched.setattr(lifecycle, "changes", killed)
-        for _ in range(lifecycle.MOST_ATTEMPTS):
+        for _ in range(Draft.MOST_ATTEMPTS):
+            assert Draft.objects.get().status == Draft.Status.PUBLISHING
             with pytest.raises(Killed):
-                lifecycle.carry_on(draft.pk)
-        assert Draft.objects.get().status == Draft.Status.PUBLISHING
-        back = lifecycle.carry_on(draft.pk)
-    assert back is not None
+                lifecycle.resume(draft.pk)
+            Draft.objects.update(heartbeat_at=timezone.now() - 2 * Draft.SILENT_AFTER)
+            sweep(Draft)
+    back = Draft.objects.get()
     assert (back.status, back.attempts) == (Draft.Status.OPEN, 0)
     assert "interrupted 5 times" in back.error
     assert library.documents.count() == 3
@@ -518,9 +524,11 @@ def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ing
     before, copy = contents(library), working_copy(draft)
     new = ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     lifecycle.discard(draft)
-    assert lifecycle.resume() == 1
-    lifecycle.carry_on(draft.pk)
-    assert lifecycle.resume() == 0
+    # The broker lost it.
+    Draft.objects.update(enqueued_at=timezone.now() - timedelta(minutes=10))
+    assert sweep(Draft) == 1
+    lifecycle.resume(draft.pk)
+    assert sweep(Draft) == 0
     assert contents(library) == before
     assert not Collection.objects.filter(pk=copy.pk).exists()
     assert not new.file.storage.exists(str(new.file.name))

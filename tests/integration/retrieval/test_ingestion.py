@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.exceptions import DocumentRejected, EmbeddingFailed
+from retrieval.exceptions import DocumentRejected, EmbeddingFailed, LeaseLost
 from retrieval.ingest import pipeline, submission, turns
 from retrieval.ingest.writing import reweigh
+from retrieval.jobs import job
+from retrieval.jobs.sweep import sweep
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -169,7 +172,7 @@ def test_an_embedder_that_is_away_is_tried_again_later(
     assert "embedding server" in document.error
     assert document.retry_at is not None
     assert document.retry_at > timezone.now()
-    for _attempt in range(pipeline.MAX_ATTEMPTS):
+    for _attempt in range(Document.MOST_ATTEMPTS):
         pipeline.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.FAILED
@@ -178,54 +181,54 @@ def test_an_embedder_that_is_away_is_tried_again_later(
 
 def test_only_one_worker_gets_a_document(collection: Collection) -> None:
     document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
-    assert pipeline._claim(document.pk) is not None
-    assert pipeline._claim(document.pk) is None
+    assert pipeline._lease(document.pk) is not None
+    assert pipeline._lease(document.pk) is None
     assert pipeline.ingest(document.pk) is None
 
 
 def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> None:
     document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
-    dead = pipeline._claim(document.pk)
+    dead = pipeline._lease(document.pk)
     assert dead is not None
     Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     assert pipeline.ingest(document.pk) is not None
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
-    with pytest.raises(pipeline.ClaimLost):
+    with pytest.raises(LeaseLost):
         pipeline._process(dead, turns.Turn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 
 def test_what_waits_without_a_worker_is_enqueued(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(submission.ingest_document, "delay", sent.append)
+    monkeypatch.setattr(job, "send", lambda _task, pk: sent.append(pk))
     documents = [
         submission.submit(collection, f"{name}.txt", name.encode()).document.pk
         for name in ("fresh", "forgotten", "interrupted", "beating", "due", "later")
     ]
     now = timezone.now()
     old = now - timedelta(minutes=2)
-    Document.objects.filter(pk=documents[1]).update(updated_at=old)
-    Document.objects.filter(pk=documents[2]).update(status="processing", heartbeat_at=old)
-    Document.objects.filter(pk=documents[3]).update(status="processing", heartbeat_at=now)
+    Document.objects.filter(pk=documents[1]).update(created_at=old)
+    Document.objects.filter(pk=documents[2]).update(status="processing", lease=uuid.uuid4(), heartbeat_at=old)
+    Document.objects.filter(pk=documents[3]).update(status="processing", lease=uuid.uuid4(), heartbeat_at=now)
     Document.objects.filter(pk=documents[4]).update(retry_at=old)
     Document.objects.filter(pk=documents[5]).update(retry_at=now + timedelta(minutes=5))
-    assert pipeline.resume() == 3
+    assert sweep(Document) == 3
     assert sorted(sent) == [documents[1], documents[2], documents[4]]
     sent.clear()
-    assert pipeline.resume() == 0
+    assert sweep(Document) == 0
     assert sent == []
 
 
 def test_a_file_that_ends_its_worker_is_given_up(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission.ingest_document, "delay", lambda _pk: None)
+    monkeypatch.setattr(job, "send", lambda _task, _pk: None)
     document = submission.submit(collection, "bomb.md", GUIDE.encode(), enqueue=False).document
-    for _death in range(pipeline.MAX_ATTEMPTS):
+    for _death in range(Document.MOST_ATTEMPTS):
         document.refresh_from_db()
         assert document.status == Document.Status.PENDING
-        assert pipeline._claim(document.pk) is not None
+        assert pipeline._lease(document.pk) is not None
         Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-        pipeline.resume()
+        sweep(Document)
     document.refresh_from_db()
     assert document.status == Document.Status.FAILED
     assert "interrupted 5 times" in document.error
@@ -238,10 +241,10 @@ def test_a_broker_that_is_away_loses_no_document(
 ) -> None:
     from kombu.exceptions import OperationalError
 
-    def refuse(_pk: int) -> None:
+    def refuse(_task: str, _pk: int) -> None:
         raise OperationalError("no broker")
 
-    monkeypatch.setattr(submission.ingest_document, "delay", refuse)
+    monkeypatch.setattr(job, "send", refuse)
     with django_capture_on_commit_callbacks(execute=True):
         document = submission.submit(collection, "guide.md", GUIDE.encode()).document
     document.refresh_from_db()
@@ -304,7 +307,7 @@ def test_a_wrong_setting_costs_a_document_no_attempt(collection: Collection) -> 
     document = submission.submit(collection, "pump.md", GUIDE.encode()).document
     other = active_embedder()
     Embedder.objects.filter(pk=other.pk).update(name="another")
-    for _ in range(pipeline.MAX_ATTEMPTS + 1):
+    for _ in range(Document.MOST_ATTEMPTS + 1):
         pipeline.ingest(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == (Document.Status.PENDING, 0)

@@ -10,6 +10,8 @@ from django.conf import LazySettings
 from django.utils import timezone
 
 from retrieval.ingest import pipeline, submission, turns
+from retrieval.jobs import job
+from retrieval.jobs.sweep import sweep
 from retrieval.models import Collection, Document
 from tests.support import bombs
 
@@ -62,7 +64,7 @@ def test_a_slow_file_waits_while_another_is_read(collection: Collection) -> None
     other = another_is_slow(collection, seconds=1)
     started = time.monotonic()
     document = read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
-    assert (document.status, document.attempts, document.claim) == (Document.Status.PENDING, 0, None)
+    assert (document.status, document.attempts, document.lease) == (Document.Status.PENDING, 0, None)
     assert document.error == turns.WAITING
     assert document.is_slow
     assert document.retry_at is not None
@@ -83,7 +85,7 @@ def test_a_dead_worker_keeps_no_turn(collection: Collection) -> None:
 
 def test_the_end_of_a_turn_calls_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
-    monkeypatch.setattr(pipeline, "tell_worker", told.append)
+    monkeypatch.setattr(job, "send", lambda _task, pk: told.append(pk))
     waiting = submit(collection, "waiting.md", b"# Waiting\n\nWords.")
     Document.objects.filter(pk=waiting.pk).update(is_slow=True, retry_at=timezone.now())
     read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
@@ -140,7 +142,7 @@ def test_what_a_command_submits_is_left_to_it(collection: Collection) -> None:
     assert sent_for(large, waiting_seconds=0) == large.source
     # The command died: the schedule tells a worker, and the document stands in line like any other.
     Document.objects.filter(pk=command.pk).update(retry_at=timezone.now() - timedelta(seconds=1))
-    assert pipeline.resume() == 1
+    assert sweep(Document) == 1
     late = submit(collection, "late.txt", b"Many words stand here. " * 1_000)
     assert sent_for(late) == command.source
 
@@ -153,7 +155,7 @@ def test_a_message_for_another_never_leaves_a_document_behind(collection: Collec
 
 def test_a_message_spent_on_waiting_calls_for_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
-    monkeypatch.setattr(pipeline, "tell_worker", told.append)
+    monkeypatch.setattr(job, "send", lambda _task, pk: told.append(pk))
     another_is_slow(collection, seconds=1)
     slow = submit(collection, "slow.md", b"# Slow\n\nWords.")
     untried = submit(collection, "untried.md", b"# Untried\n\nWords.")

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 
 from bench.injection.questions import LabelledText, detect, read_texts
 from evaluation.exceptions import UnreadableTestSet
+from retrieval.text.instructions import find_instructions
 
 
 def test_what_is_caught_missed_and_mistaken_is_counted() -> None:

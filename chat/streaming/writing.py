@@ -1,0 +1,198 @@
+"""Writing one answer: a task of the process that leased it.
+
+Events reach followers in the same process at once, and the database a few times a second (see
+`chat.streaming.heartbeat`). Whatever happens, the last event tells the truth and is stored before it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import OperationalError
+from django.utils.translation import gettext as _
+
+from chat import answering, payloads
+from chat.metrics import OUT_OF_TIME
+from chat.models import Answer
+from chat.protocols import PartialAnswer
+from chat.streaming import answer_cache, heartbeat, saving, turns
+from chat.streaming.admission import ADMISSION
+from chat.streaming.answer_cache import CachedAnswer
+from chat.streaming.runs import RUNS, Lease, Run, in_database
+from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message, stopped_message
+from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
+from retrieval.exceptions import SearchUnavailable
+from retrieval.resilience import deadline
+from retrieval.resilience.timeouts import statements_within
+from retrieval.types import SearchMethod
+
+logger = logging.getLogger(__name__)
+
+# Waits between the attempts to save a finished answer.
+SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
+# For finding an earlier answer that serves again.
+LOOK_UP_SECONDS = 2.0
+
+
+def start(lease: Lease, *, may_return: bool = True) -> Run:
+    run = Run(lease, asyncio.get_running_loop(), may_return)
+    RUNS[lease.answer.pk] = run
+    run.task = asyncio.create_task(_write(run), name=f"answer {lease.answer.pk}")
+    run.task.add_done_callback(lambda _task: _close(run))
+    heartbeat.watch(run.loop)
+    return run
+
+
+def out_of_time_message() -> str:
+    return _("The site did not manage to answer in time. The question is saved: please ask again.")
+
+
+def cut_off_message() -> str:
+    return _("The time for this answer was over before its end.")
+
+
+async def _write(run: Run) -> None:
+    """Publish the answer's events; whatever happens, the last one tells the truth and is stored before it is shown."""
+    draft = PartialAnswer()
+    record = Record(run.answer, 0, Failed(broken_message()), draft=draft)
+    pieces: list[str] = []
+    started = time.perf_counter()
+
+    def lap(stage: str) -> None:
+        record.timings_ms.setdefault(stage, (time.perf_counter() - started) * 1000)
+
+    async def publish() -> None:
+        async with aclosing(_events(run, record)) as events:
+            async for event in events:
+                match event:
+                    case Searched():
+                        record.searched = event
+                        lap("searched")
+                        # In a thread: it looks for instructions in the sources, which takes milliseconds.
+                        payload = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
+                        run.publish("searched", payload)
+                    case AnswerToken():
+                        lap("first_token")
+                        # The last token's time counts: what follows is checking.
+                        record.timings_ms["written"] = (time.perf_counter() - started) * 1000
+                        pieces.append(event.text)
+                        run.publish("token", {"text": event.text})
+                    case CachedAnswer():
+                        lap("repeated")
+                        _publish_cached(run, event)
+                        record.outcome = event
+                    case Completed() | Failed():
+                        record.outcome = event
+
+    def so_far(notice: str) -> Completed:
+        return Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
+
+    try:
+        with deadline.limit(settings.QUESTION_SECONDS):
+            async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
+                await publish()
+    except asyncio.CancelledError:
+        record.stopped = True
+        record.outcome = so_far(stopped_message())
+    except Exception as error:
+        if isinstance(error, TimeoutError) and limit.expired():
+            OUT_OF_TIME.labels(stage="writing" if pieces else "searching" if run.is_begun else "waiting").inc()
+            logger.warning("Answer %s was not done within %g s.", run.answer.pk, settings.QUESTION_SECONDS)
+            record.stopped = bool(pieces)
+            record.outcome = so_far(cut_off_message()) if pieces else Failed(out_of_time_message())
+        else:
+            logger.exception("Answer %s broke off.", run.answer.pk)
+            record.outcome = Failed(broken_message())
+    ADMISSION.release(run.answer.pk)
+    lap("total")
+    record.sequence = len(run.events) + 1
+    run.ending = True
+    # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
+    await asyncio.shield(asyncio.ensure_future(_end(run, record)))
+
+
+async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:
+    lease, answer = run.lease, run.answer
+    method = SearchMethod(answer.method) if answer.method else None
+    if not lease.filters.collections:
+        yield Failed(_("There are no documents that you may ask. An administrator can add some."))
+        return
+    is_instruction = bool(await answering.in_thread(answering.instruction)(answer.question))
+    if not is_instruction:
+        record.cache_key, cached = await in_database(_look_up)(lease)
+        if cached is not None:
+            yield cached
+            return
+    # What costs next to nothing waits for nobody.
+    async with contextlib.nullcontext() if is_instruction else turns.taken(run):
+        answering_events = answering.answer(
+            answer.question,
+            lease.filters,
+            method=method,
+            history=lease.history,
+            draft=record.draft,
+            subject=answer.conversation.subject,
+        )
+        async with aclosing(answering_events) as events:
+            async for event in events:
+                yield event
+
+
+def _look_up(lease: Lease) -> tuple[str, CachedAnswer | None]:
+    """As `answer_cache.look_up`; the search reports a database that does not answer."""
+    try:
+        with statements_within(LOOK_UP_SECONDS):
+            return answer_cache.look_up(lease.answer, lease.filters, lease.history)
+    except SearchUnavailable:
+        return "", None
+    except OperationalError as error:
+        logger.warning("The answer cache was not asked: %s", error)
+        return "", None
+
+
+def _publish_cached(run: Run, cached: CachedAnswer) -> None:
+    run.publish("searched", payloads.searched_before(cached.original))
+    for text in cached.split_text():
+        run.publish("token", {"text": text})
+
+
+async def _end(run: Run, record: Record) -> None:
+    name, payload = "failed", {"message": broken_message()}
+    for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
+        try:
+            name, payload = await in_database(saving.save)(record, run.rows(record.sequence - 1))
+            break
+        except Answer.DoesNotExist:
+            logger.info("Answer %s was deleted while it was written.", run.answer.pk)
+            payload = {"message": deleted_message()}
+            break
+        except Exception as error:
+            payload = saving.unsaved(error)
+            # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
+            logger.exception("Answer %s could not be saved.", run.answer.pk)
+            if pause_seconds is not None:
+                await asyncio.sleep(pause_seconds)
+            else:
+                await in_database(saving.give_up)(record, payload["message"])
+    run.publish(name, payload)
+    _forget(run)
+
+
+def _close(run: Run) -> None:
+    """Forget a run that was cancelled before its first step: nothing else would end it."""
+    if not run.ending:
+        run.publish("failed", {"message": interrupted_message()})
+        _forget(run)
+
+
+def _forget(run: Run) -> None:
+    """Forget the run, but not one that another loop has begun since, when this one was taken to be dead."""
+    if RUNS.get(run.answer.pk) is run:
+        del RUNS[run.answer.pk]
