@@ -22,8 +22,8 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
 from evaluation.experiments.report import report as experiment_report
 from evaluation.judgements import judgement_queue
-from evaluation.statistics.intervals import Percentiles, percentiles
 from evaluation.models import Judgement
+from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.jobs.sweep import sweep
 
 PAGES, PARTS, TASKS = "page", "part of the dashboard", "task"

@@ -107,9 +107,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
             "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
         )
     with transaction.atomic():
-        run.end(
-            EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results)
-        )
+        run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
         # In one with the end: a worker that dies in between would leave a loss that nobody is told of.
         ended = EvaluationRun.objects.get(pk=run.pk)
         if ended.is_reliable:
