@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from evaluation.experiments import exposures
 from evaluation.experiments.assignment import Arm, assign, pseudonym
 from evaluation.models import Experiment, Exposure
 from retrieval.ranking.profile import from_json
@@ -130,4 +129,4 @@ register_chooser(choose)
 
 @receiver(answer_completed, dispatch_uid="evaluation.expose")
 def record_exposure(answer: Answer, **_: Any) -> None:
-    exposures.record(answer)
+    record(answer)

@@ -12,9 +12,6 @@ from evaluation.experiments.statistics import sequential
 from evaluation.experiments.statistics.planning import Plan
 from evaluation.experiments.statistics.samples import ArmSummary, Effect, Sample
 
-# With fewer, the normal distribution is no good stand-in for Student's.
-LEAST_PER_ARM = 100
-
 
 def difference(control: ArmSummary, treatment: ArmSummary, alpha: float) -> Effect:
     """The difference of the means with its 1 - alpha interval, which is right for one look only.

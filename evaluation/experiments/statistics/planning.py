@@ -8,7 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from evaluation.experiments.statistics import conclusion, sequential
+from evaluation.experiments.statistics import sequential
+from evaluation.experiments.statistics.samples import LEAST_PER_ARM
 
 MOST_VISITORS = 10_000_000
 
@@ -36,7 +37,7 @@ def fixed_horizon(
     _check(standard_deviation, smallest_effect, alpha, power, treatment_share)
     normal = NormalDist()
     needed = (normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)) * standard_deviation / smallest_effect
-    return _split(needed**2 / (treatment_share * (1 - treatment_share)), treatment_share, conclusion.LEAST_PER_ARM)
+    return _split(needed**2 / (treatment_share * (1 - treatment_share)), treatment_share, LEAST_PER_ARM)
 
 
 def sequential_cap(

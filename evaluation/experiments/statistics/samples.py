@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+# With fewer visitors in an arm, the normal distribution is no good stand-in for Student's.
+LEAST_PER_ARM = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.experiments.statistics import balance, conclusion, planning, sequential
-from evaluation.experiments.statistics.samples import Effect, Sample, summarize
+from evaluation.experiments.statistics.samples import LEAST_PER_ARM, Effect, Sample, summarize
 
 PLAN = {"alpha": 0.05, "power": 0.8, "treatment_share": 0.5}
 
@@ -119,7 +119,7 @@ def test_the_fixed_plan_is_that_of_the_textbook():
     skewed = planning.fixed_horizon(0.5, 0.05, **{**PLAN, "treatment_share": 0.2})
     assert abs(skewed.control - 4 * skewed.treatment) <= 4
     assert skewed.control + skewed.treatment > 1.5 * (plan.control + plan.treatment)
-    assert planning.fixed_horizon(0.1, 0.9, **PLAN).control == conclusion.LEAST_PER_ARM
+    assert planning.fixed_horizon(0.1, 0.9, **PLAN).control == LEAST_PER_ARM
 
 
 def test_a_sequential_experiment_may_take_more_and_a_smaller_effect_always_does():
