@@ -13,7 +13,7 @@ from django.utils.module_loading import import_string
 from retrieval.exceptions import ImproperModel
 
 if TYPE_CHECKING:
-    from retrieval.protocols import Embedder, QueryReformulator, QuestionGenerator, Reranker
+    from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker, TextEmbedder
 
 
 def _build(setting: str, alias: str = "") -> Any:
@@ -33,8 +33,8 @@ def _build(setting: str, alias: str = "") -> Any:
 
 
 @functools.cache
-def embedder() -> Embedder:
-    built: Embedder = _build("EMBEDDER")
+def embedder() -> TextEmbedder:
+    built: TextEmbedder = _build("EMBEDDER")
     return built
 
 

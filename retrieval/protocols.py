@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from retrieval.types import Candidates, Ranking, Reformulation, Retriever, Turn, Vectors, WordMatch
 
 
-class Embedder(Protocol):
+class TextEmbedder(Protocol):
     """Turns text into unit vectors of one width; a base class of its implementations.
 
     ``name`` identifies the vector space: two embedders with the same name give comparable vectors.
@@ -37,7 +37,7 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
-class TokenEmbedder(Embedder, Protocol):
+class TokenEmbedder(TextEmbedder, Protocol):
     """An embedder that also gives the vector of each token, at no extra cost."""
 
     def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:

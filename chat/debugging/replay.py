@@ -20,7 +20,7 @@ from chat.protocols import AnswerGenerator
 from chat.types import Source
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
 from retrieval.search import profiles
-from retrieval.search.comparison import Part, ProfileComparison, Row, Side, compare
+from retrieval.search.comparison import Part, ProfileComparison, ProfileResult, Row, compare
 from retrieval.search.profiles import BUILT_IN, NamedProfile
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -90,11 +90,11 @@ class Replay:
     texts: tuple[Written, Written] | None = None
 
     @property
-    def before(self) -> Side:
+    def before(self) -> ProfileResult:
         return self.comparison.sides[0]
 
     @property
-    def after(self) -> Side:
+    def after(self) -> ProfileResult:
         return self.comparison.sides[1]
 
     def count(self, kind: str) -> int:
@@ -169,7 +169,7 @@ def _moves(comparison: ProfileComparison) -> tuple[Move, ...]:
     return tuple(_move(before.get(pk), after.get(pk)) for pk in dict.fromkeys(returned))
 
 
-def _by_chunk(side: Side) -> dict[int, Row]:
+def _by_chunk(side: ProfileResult) -> dict[int, Row]:
     return {row.candidate.chunk_id: row for row in (*side.dropped, *side.rows)}
 
 
@@ -212,14 +212,14 @@ def _texts(
     return replace(first, changes=left), replace(second, changes=right)
 
 
-def _question(answer: Answer, side: Side, *, follows: bool) -> str:
+def _question(answer: Answer, side: ProfileResult, *, follows: bool) -> str:
     """What is answered: a follow-up as it was completed, as when the answer was given."""
     if follows and side.trace is not None and side.trace.reformulation is not None:
         return side.trace.query
     return answer.question
 
 
-def _sources(side: Side) -> tuple[Source, ...]:
+def _sources(side: ProfileResult) -> tuple[Source, ...]:
     blocks = side.context.blocks if side.context else ()
     return tuple(Source(marker, block) for marker, block in enumerate(blocks, start=1))
 

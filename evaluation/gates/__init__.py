@@ -6,11 +6,11 @@ few questions the interval is wide, and little is ever significant; the pages sh
 
 from evaluation.gates.corpus import examine, open_alerts, watch
 from evaluation.gates.objections import guards, objections_to, objections_to_draft, reason_of
-from evaluation.gates.verdicts import GateCheck, Side, Verdict, check, kind_of, request_runs
+from evaluation.gates.verdicts import GateCheck, GateSubject, Verdict, check, kind_of, request_runs
 
 __all__ = [
     "GateCheck",
-    "Side",
+    "GateSubject",
     "Verdict",
     "check",
     "examine",

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from evaluation.gates.verdicts import Side, being_read, current_run, is_worse, kind_of, runs_of
+from evaluation.gates.verdicts import GateSubject, being_read, current_run, is_worse, kind_of, runs_of
 from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
 from evaluation.runs.queue import UNFINISHED, request_run
 from evaluation.runs.results import compare
@@ -29,7 +29,7 @@ def watch() -> int:
     """
     asked = 0
     profile = active_profile()
-    in_force = Side(str(profile), profile)
+    in_force = GateSubject(str(profile), profile)
     for policy in GatePolicy.objects.filter(watches_corpus=True).select_related("evaluation_set"):
         evaluation_set = policy.evaluation_set
         kind = kind_of(policy)

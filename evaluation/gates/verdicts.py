@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GateSubject:
     """What a run of one side asks, and with what: the documents in service, or those of a draft."""
 
     name: str
@@ -54,8 +54,8 @@ class GateCheck:
     """
 
     policy: GatePolicy
-    candidate: Side
-    in_force: Side
+    candidate: GateSubject
+    in_force: GateSubject
     verdict: Verdict
     run: EvaluationRun | None = None
     baseline: EvaluationRun | None = None
@@ -76,18 +76,18 @@ def check(policy: GatePolicy, subject: SearchProfileVersion | Draft) -> GateChec
     """
     now = active_profile()
     if isinstance(subject, Draft):
-        candidate = Side(str(subject.working_copy or subject), now, subject)
-        in_force = Side(str(subject.collection), now)
+        candidate = GateSubject(str(subject.working_copy or subject), now, subject)
+        in_force = GateSubject(str(subject.collection), now)
         if being_read(subject.working_copy_id):
             return GateCheck(policy, candidate, in_force, Verdict.BEING_READ)
     else:
-        candidate, in_force = Side(str(subject), named(subject)), Side(str(now), now)
+        candidate, in_force = GateSubject(str(subject), named(subject)), GateSubject(str(now), now)
         if to_json(candidate.profile.settings) == to_json(now.settings):
             return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
     return _compared(policy, candidate, in_force)
 
 
-def _compared(policy: GatePolicy, candidate: Side, in_force: Side) -> GateCheck:
+def _compared(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) -> GateCheck:
     kind = kind_of(policy)
     questions = measured_questions(policy.evaluation_set, kind)
     if not questions:
@@ -150,7 +150,7 @@ def being_read(collection_id: int | None) -> bool:
     return Document.objects.filter(collection=collection_id, status__in=unread).exists()
 
 
-def runs_of(policy: GatePolicy, side: Side) -> QuerySet[EvaluationRun]:
+def runs_of(policy: GatePolicy, side: GateSubject) -> QuerySet[EvaluationRun]:
     """Runs of the kind that the gate asks for, of the same documents with the same settings, whatever these were
     called, newest first."""
     return EvaluationRun.objects.filter(
@@ -161,7 +161,7 @@ def runs_of(policy: GatePolicy, side: Side) -> QuerySet[EvaluationRun]:
     )
 
 
-def current_run(policy: GatePolicy, side: Side, asked: str) -> EvaluationRun | None:
+def current_run(policy: GatePolicy, side: GateSubject, asked: str) -> EvaluationRun | None:
     """The newest reliable run of these questions on the side's documents as they are now."""
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evaluation.judges.exceptions import BudgetSpent, JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage
-from evaluation.models.job import Job
+from evaluation.models.job import EvaluationJob
 from retrieval.exceptions import LeaseLost
 
 # A judgement that takes longer than this is given up, well before the broker hands its task to a second worker.
@@ -48,7 +48,7 @@ def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
 class JobMeter:
     """Implements ``Meter`` for a leased job: tokens count on the day at once, those of a killed worker too."""
 
-    def __init__(self, job: Job, longest_seconds: float = LONGEST_SECONDS) -> None:
+    def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
         self._longest_seconds = longest_seconds
         self._deadline = time.monotonic() + longest_seconds

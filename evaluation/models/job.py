@@ -7,10 +7,10 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.jobs import job
+from retrieval.jobs.job import Job
 
 
-class Job(job.Job):
+class EvaluationJob(Job):
     """A job of evaluation: QUEUED until a worker leases it, then RUNNING."""
 
     QUEUED = WAITING = "queued"

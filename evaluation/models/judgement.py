@@ -9,11 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.figures import fixed
-from evaluation.models.job import Job, running_is_leased
+from evaluation.models.job import EvaluationJob, running_is_leased
 
 
-class Judgement(Job):
-    """One judge's work on one answer, which is a job (see `Job`)."""
+class Judgement(EvaluationJob):
+    """One judge's work on one answer, which is a job (see `EvaluationJob`)."""
 
     class Judge(models.TextChoices):
         OFFLINE = "offline", _("rules")

@@ -5,14 +5,14 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.models.job import Job, running_is_leased
+from evaluation.models.job import EvaluationJob, running_is_leased
 from evaluation.models.people import user_key
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
 
 
-class EvaluationRun(Job):
-    """A set searched, or answered, with one profile, which is a job (see `Job`).
+class EvaluationRun(EvaluationJob):
+    """A set searched, or answered, with one profile, which is a job (see `EvaluationJob`).
 
     ``settings`` are the profile's own, so that a run means the same after the site's settings have changed.
     ``fingerprint`` tells the questions that were asked, ``conditions`` what else the results depend on, and

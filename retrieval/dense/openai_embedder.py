@@ -15,7 +15,7 @@ import numpy as np
 
 from retrieval.dense.onnx_session import well_formed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
-from retrieval.protocols import Embedder
+from retrieval.protocols import TextEmbedder
 from retrieval.resilience import deadline
 from retrieval.resilience.breaker import Breaker, Open
 from retrieval.resilience.model_server import AnswerTooLong, ModelServer, parsed_url, retry_after_seconds
@@ -41,8 +41,8 @@ PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
-class OpenAICompatibleEmbedder(Embedder):
-    """An `Embedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
+class OpenAICompatibleEmbedder(TextEmbedder):
+    """A `TextEmbedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
 
     ``max_tokens`` bounds the chunks that are sent, in the tokens `count_tokens` estimates; texts are never cut here.
     ``timeout_seconds`` is for each attempt with documents, which get ``max_attempts``. All that one call may take while

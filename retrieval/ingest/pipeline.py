@@ -25,7 +25,7 @@ from retrieval.ingest import chunking, turns
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.fingerprint import compute_fingerprint
-from retrieval.ingest.turns import Turn, TurnPostponed
+from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue
@@ -69,7 +69,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
         return None
     try:
         with heartbeat(document), disk.saving():
-            _process(document, Turn(document, takes_turns=takes_turns), progress)
+            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
         document.hand_back(turns.WAITING, turns.ASKED_AGAIN_AFTER, is_slow=True)
         # Nothing was read for this message, and it may have been an untried document's before that became slow.
@@ -118,7 +118,7 @@ def _lease(document_id: int) -> Document | None:
     )
 
 
-def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
+def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -> None:
     embedder_row = active_embedder()
     embedder = conf.embedder()
     extracted = _extract(document, turn)
@@ -201,7 +201,7 @@ def _process(document: Document, turn: Turn, progress: Progress | None) -> None:
         current.save()
 
 
-def _extract(document: Document, turn: Turn) -> ExtractedText:
+def _extract(document: Document, turn: ReadingTurn) -> ExtractedText:
     """The text of the document's file, read in the sandbox. Raises: DocumentRejected, TurnPostponed."""
     with document.file.open("rb") as file:
         data = file.read()

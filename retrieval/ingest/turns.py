@@ -38,7 +38,7 @@ class TurnPostponed(RetrievalError):
     """The document waits for its turn; another worker will have it. For the log."""
 
 
-class Turn:
+class ReadingTurn:
     """The turn of one leased document; ``takes_turns`` is False where no worker waits for it, as on a terminal."""
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:

@@ -224,7 +224,10 @@ def _mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> f
 
 
 def _add(
-    statistics: CollectionStatistics, document: Document, added: Sequence[tuple[int, NewChunk]], embedder: Embedder
+    statistics: CollectionStatistics,
+    document: Document,
+    added: Sequence[tuple[int, NewChunk]],
+    embedder: Embedder,
 ) -> None:
     if not added:
         return

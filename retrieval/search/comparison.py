@@ -62,7 +62,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ProfileResult:
     """What one profile made of the question; only ``profile`` and ``error`` where it made nothing of it."""
 
     profile: NamedProfile
@@ -81,7 +81,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ProfileComparison:
-    sides: tuple[Side, Side]
+    sides: tuple[ProfileResult, ProfileResult]
 
     @property
     def shared(self) -> int:
@@ -112,11 +112,11 @@ def compare(
 
 def _searched(
     question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None, history: Sequence[Turn]
-) -> Side:
+) -> ProfileResult:
     try:
         result = search(question, filters, profile=profile, top_k=top_k, history=history)
     except RetrievalError as error:
-        return Side(profile, error=str(error))
+        return ProfileResult(profile, error=str(error))
     context = assemble(
         result.hits,
         load_neighbours,
@@ -132,7 +132,7 @@ def _searched(
     }
     kept = [candidate for candidate in result.trace.candidates if candidate.rank is not None]
     longest = max(result.trace.timings_ms.values(), default=0.0) or 1.0
-    return Side(
+    return ProfileResult(
         profile=profile,
         trace=result.trace,
         rows=_rows(kept, passages),
@@ -168,7 +168,7 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
     )
 
 
-def _beside(side: Side, other: Side) -> Side:
+def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
     """The side with what the other one makes of its passages."""
     ranks = other.ranks
     return replace(

@@ -16,7 +16,7 @@ from evaluation.admin import experiment_page
 from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.report import report, sentence
-from evaluation.gates import GateCheck, Side, Verdict
+from evaluation.gates import GateCheck, GateSubject, Verdict
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, JudgeUsage, Score
 from evaluation.runs.results import RunComparison
 from evaluation.statistics.intervals import Interval
@@ -175,7 +175,7 @@ def test_the_verdict_of_a_gate(collection, language, numbers, verdict):
     run = EvaluationRun(evaluation_set=evaluation_set)
     comparison = RunComparison(run, run, "hit@10", {"hit@10": difference}, {"hit@10": -1}, (), (), 0, 0, ())
     version, in_force = version_of(BY_MEANING), profiles.active_profile()
-    sides = Side(str(version), profiles.named(version)), Side(str(in_force), in_force)
+    sides = GateSubject(str(version), profiles.named(version)), GateSubject(str(in_force), in_force)
     checked = GateCheck(policy, *sides, verdict, comparison=comparison)
     with translation.override(language):
         reason = gates.reason_of(checked)

@@ -195,7 +195,7 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection: Collection) -> 
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
     with pytest.raises(LeaseLost):
-        pipeline._process(dead, turns.Turn(dead, takes_turns=False), None)
+        pipeline._process(dead, turns.ReadingTurn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 

@@ -25,7 +25,7 @@ from retrieval.exceptions import ImproperEmbedder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from retrieval.protocols import Embedder
+    from retrieval.protocols import TextEmbedder
     from retrieval.types import Vectors
 
     Array = npt.NDArray[np.float32]
@@ -129,7 +129,7 @@ def cosines(first: Vectors, second: Vectors) -> Vectors:
 
 
 def test_it_is_an_embedder(int8: OnnxMiniLM) -> None:
-    embedder: Embedder = int8
+    embedder: TextEmbedder = int8
     assert (embedder.name, embedder.dimension, embedder.max_tokens) == ("all-MiniLM-L6-v2/int8", 384, 256)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from retrieval.protocols import Embedder
+    from retrieval.protocols import TextEmbedder
 
     Answer = tuple[int, dict[str, str], object]
 
@@ -102,7 +102,7 @@ def expected(texts: list[str]) -> npt.NDArray[np.float64]:
 
 
 def test_it_is_an_embedder(server: EmbeddingServer) -> None:
-    embedder: Embedder = embedder_of(server.base_url)
+    embedder: TextEmbedder = embedder_of(server.base_url)
     assert (embedder.name, embedder.dimension, embedder.max_tokens) == ("small/3", 3, 350)
 
 
