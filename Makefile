@@ -12,12 +12,14 @@ SOAK_ASKERS ?= 128
 VENV := .venv
 BIN := $(VENV)/bin
 export PORT
+# Where it is set, every process of the site and of the tests compiles all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard soak fuzz-api clean
+.PHONY: help setup run test test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard soak fuzz-api clean
 
 help:  ## list these targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/.site $(VENV)/.dev  ## make the environment in .venv
 
@@ -26,6 +28,9 @@ run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=80
 
 test: $(VENV)/.dev lint types  ## lint, types, import rules, migrations, and the whole test suite
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+test-busy: $(VENV)/.dev  ## the test suite on a busy machine: four loops beside it
+	@trap 'kill $$loops' EXIT; for each in 1 2 3 4; do (while :; do :; done) & loops="$$loops $$!"; done; $(MAKE) test
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
