@@ -59,7 +59,7 @@ class Content:
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
-                "save it again in Word and upload that."
+                "save it again in its program and upload that."
             )
         try:
             with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
