@@ -1,7 +1,8 @@
 """The formats of files: how each is recognised, read and shown, and what is said of those that are not read. PURE.
 
 To add a format, write a module with a function that extracts its text, and :func:`register` one :class:`Format`.
-Detection, extraction, the source viewer, the upload form, ``docs/formats.md`` and the messages follow from it.
+Detection, extraction, the source viewer, the upload form and the messages follow from it; a test compares
+``docs/formats.md`` with it.
 """
 
 from __future__ import annotations
