@@ -38,7 +38,7 @@ def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
         messages.append(
             Error(
                 f"RETRIEVAL_RERANKER is {settings.RETRIEVAL_RERANKER!r}; it must be one of {', '.join(names)}.",
-                hint="`cross_encoder` needs CROSS_ENCODER_MODEL, `http` needs RERANK_URL.",
+                hint="`.env.example` says what each of them needs.",
                 id="retrieval.E005",
             )
         )

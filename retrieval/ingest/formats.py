@@ -1,7 +1,8 @@
 """The formats of files: how each is recognised, read and shown, and what is said of those that are not read. PURE.
 
 To add a format, write a module with a function that extracts its text, and :func:`register` one :class:`Format`.
-Detection, extraction, the source viewer, the upload form, ``docs/formats.md`` and the messages follow from it.
+Detection, extraction, the source viewer, the upload form and the messages follow from it; a test compares
+``docs/formats.md`` with it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Content:
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
-                "save it again in Word and upload that."
+                "save it again in its program and upload that."
             )
         try:
             with zipfile.ZipFile(io.BytesIO(self.data)) as archive:

@@ -316,6 +316,13 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
     ]
 
 
+def test_the_hint_for_a_missing_reranker_names_no_reranker(settings: LazySettings) -> None:
+    """A list of them would have to grow with each reranker."""
+    settings.RETRIEVAL_RERANKER = "length"
+    hints = [message.hint for message in run_checks() if message.id == "retrieval.E005"]
+    assert hints == ["`.env.example` says what each of them needs."]
+
+
 def test_rerankers_are_described_by_the_environment(tmp_path: Path) -> None:
     environment = {
         **os.environ,
