@@ -58,7 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
             if CHROMIUM is None:
-                item.add_marker(pytest.mark.skip(reason="There is no Chromium: `apt install chromium-headless-shell` brings one."))
+                item.add_marker(
+                    pytest.mark.skip(reason="There is no Chromium: `apt install chromium-headless-shell` brings one.")
+                )
 
 
 # The browser ---------------------------------------------------------------------------------------------------------

@@ -32,14 +32,25 @@ def statement(said: str, supported: bool | None, *reasons: str) -> dict[str, Any
 
 
 def answered_with(site: Site, page: Page, **saved: Any) -> Locator:
-    """The turn of a question whose answer was saved like this; no other question gets it from the cache."""
-    from chat.models import Answer
+    """The turn of a question whose answer was saved like this; no other question gets it from the cache.
+
+    Each marker of another text has the citation that the answer had first.
+    """
+    from chat.grounding.citations import find_markers
+    from chat.models import Answer, Citation
 
     page.goto(site.url)
     turn = ask(page, QUESTION)
     answer_id = (turn.get_attribute("id") or "").removeprefix("answer-")
     with site.data():
         Answer.objects.filter(pk=answer_id).update(cache_key="", repeats=None, **saved)
+        if "text" in saved:
+            cited = Citation.objects.filter(answer=answer_id)[0]
+            Citation.objects.filter(answer=answer_id).delete()
+            for marker in find_markers(saved["text"]):
+                cited.pk, cited.marker = None, marker.number
+                cited.marker_start, cited.marker_end = marker.start, marker.end
+                cited.save(force_insert=True)
     page.reload()
     return page.locator(".turn")
 

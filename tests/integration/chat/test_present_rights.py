@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
-from django.apps import apps
 from django.contrib.auth.models import AnonymousUser, Permission, User
-from django.db import connection
 from django.test import AsyncClient, Client
 from rest_framework.authtoken.models import Token
 from rest_framework.exceptions import PermissionDenied
 
 from chat import asking, conf
 from chat.api.ask import finished
-from chat.conversations import rights
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
@@ -340,31 +336,6 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(
         assert RUNS[begun.pk].followers == 0
         await streams.stop(begun.pk)
         await streams.finish(begun.pk)
-
-
-def test_answers_from_before_are_given_their_collections(
-    answer: Answer, conversation: Conversation, document: Document
-) -> None:
-    other = Collection.objects.create(slug="other", name="Other")
-    sheet = Document.objects.create(collection=other, source="x.md", title="X")
-    retold = answered(conversation, sheet, "And in pounds?", completed_question="How heavy in pounds?")
-    gone = Document.objects.create(collection=other, source="gone.md", title="Gone")
-    lost = answered(Conversation.objects.create(owner=conversation.owner), gone)
-    named = answered(Conversation.objects.create(owner=conversation.owner, collection=other), gone)
-    gone.delete()
-    none = Answer.objects.create(conversation=conversation, question="Nothing?", status=Answer.Status.FAILED)
-    Answer.objects.update(source_collections=[])
-    migration = importlib.import_module("chat.migrations.0009_answer_source_collections")
-    with connection.schema_editor() as editor:
-        migration.fill(apps, editor)
-    kept = dict(Answer.objects.values_list("pk", "source_collections"))
-    assert kept == {
-        answer.pk: [document.collection_id],
-        retold.pk: sorted([document.collection_id, other.pk]),
-        lost.pk: [rights.UNKNOWN_COLLECTION],
-        named.pk: [other.pk],
-        none.pk: [],
-    }
 
 
 @pytest.mark.django_db(transaction=True)

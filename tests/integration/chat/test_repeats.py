@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.apps import apps
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser, User
-from django.db import connection
 from django.db.models import F
 from django.utils import timezone, translation
 from prometheus_client import REGISTRY
@@ -309,18 +305,6 @@ def test_other_capitals_ask_another_question(library: Collection, other: str) ->
     filters = SearchFilters(collections=(library.pk,))
     assert answer_cache.build_key(QUESTION, filters) == answer_cache.build_key(f" {QUESTION}\n", filters)
     assert answer_cache.build_key(QUESTION, filters) != answer_cache.build_key(other, filters)
-
-
-def test_keys_of_copies_saved_before_are_forgotten(library: Collection) -> None:
-    original, copy, orphan = (
-        asking.begin(QUESTION, user=AnonymousUser(), visitor="browser-1", anew=True) for _ in range(3)
-    )
-    Answer.objects.update(cache_key="key")
-    Answer.objects.filter(pk=copy.pk).update(repeats=original)
-    Answer.objects.filter(pk=orphan.pk).update(trace={"repeats": {"answer": "gone"}})
-    migration = importlib.import_module("chat.migrations.0008_copies_serve_nobody")
-    migration.forget_keys_of_copies(apps, SimpleNamespace(connection=connection))
-    assert [Answer.objects.get(pk=each.pk).cache_key for each in (original, copy, orphan)] == ["key", "", ""]
 
 
 def test_what_is_asked_of_today_holds_today(

@@ -263,18 +263,20 @@ async def last_event(answer: Answer) -> streams.StreamEvent:
     return await asyncio.wait_for(streams.finish(answer.pk), 60)
 
 
-def fill_sessions() -> None:
+def fill_sessions(characters: int) -> None:
     for number in range(10_000):
-        Session.objects.create(session_key=f"{number}", session_data="x" * 500, expire_date=timezone.now())
+        key = f"{characters}-{number}"
+        Session.objects.create(session_key=key, session_data="x" * characters, expire_date=timezone.now())
 
 
 def test_a_session_that_cannot_be_saved_is_refused_as_a_page(tables: SmallDisk, staff: User) -> None:
     """The error comes after the view, where no view can answer for it."""
     client = Client(raise_request_exception=False)
     tables.fill()
-    # What the table has reserved is used up first.
-    with pytest.raises(OperationalError):
-        fill_sessions()
+    # What the table has reserved is used up first, to the last bytes of its pages.
+    for characters in (500, 1):
+        with pytest.raises(OperationalError):
+            fill_sessions(characters)
     refused = client.post("/admin/login/", {"username": "editor", "password": "a long password"})
     assert refused.status_code == 507
     assert TOLD in refused.content.decode()
