@@ -86,6 +86,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
 
 # What `migrate` wrote: no test changes it, and to write it again after each takes longer than most tests.
 _KEPT_TABLES = {"django_content_type", "auth_permission"}
+# Of all tables with their indexes; empty, they have less than two million.
+_LARGEST_BYTES = 6 * 2**20
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -96,11 +98,20 @@ def _quick_flush() -> Iterator[None]:
     from django.db.backends.postgresql.operations import DatabaseOperations
 
     def sql_flush(self: Any, style: Any, tables: list[str], **_options: Any) -> list[str]:
+        names = [self.quote_name(table) for table in tables if table not in _KEPT_TABLES]
+        sizes = " + ".join(f"pg_total_relation_size('{name}')" for name in names)
+        # Deleted rows stay in the files, and deleted vectors in their index: alike by hundreds, they would hide others.
         return [
-            # Deleted vectors would stay in the index, alike by hundreds, and a search would find nothing else.
-            "DO $$ BEGIN IF EXISTS (SELECT FROM retrieval_chunkembedding) THEN TRUNCATE retrieval_chunkembedding; "
-            "END IF; END $$",
-            "; ".join(f"DELETE FROM {self.quote_name(table)}" for table in tables if table not in _KEPT_TABLES),
+            f"""DO $$ BEGIN
+                IF {sizes} > {_LARGEST_BYTES} THEN
+                    TRUNCATE {", ".join(names)};
+                ELSE
+                    {"; ".join(f"DELETE FROM {name}" for name in names)};
+                    IF pg_relation_size('retrieval_chunkembedding') > 0 THEN
+                        TRUNCATE retrieval_chunkembedding;
+                    END IF;
+                END IF;
+            END $$"""
         ]
 
     with pytest.MonkeyPatch.context() as patch:
