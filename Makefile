@@ -48,7 +48,7 @@ format: $(VENV)/.dev  ## rewrite the code in the project's layout
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: bench-ranking bench-answers bench-speed  ## rebuild the tables of docs/ (BENCH_SETS="dir ..." ANSWER_SETS="dir ..." OFF_TOPIC_SETS="dir ...")
+bench: bench-ranking bench-answers bench-speed  ## rebuild the tables of docs/ (BENCH_SETS="dir ..." ANSWER_SETS="dir ..." OFF_TOPIC_SETS="dir ..." GRADED_SETS=file)
 
 bench-ranking: $(VENV)/.site
 	@test -n "$(BENCH_SETS)" || { echo 'Name folders in BEIR form: make bench BENCH_SETS="sets/nfcorpus sets/scifact"'; exit 2; }
@@ -56,6 +56,7 @@ bench-ranking: $(VENV)/.site
 
 bench-answers: $(VENV)/.site
 	$(BIN)/python manage.py evaluate_answers $(ANSWER_SETS) --questions demo/questions.json $(addprefix --off-topic ,$(OFF_TOPIC_SETS)) --limit $(BENCH_LIMIT) --write docs/quality.md
+	@test -z "$(GRADED_SETS)" || $(BIN)/python manage.py grade_answers $(GRADED_SETS) --write docs/quality.md
 
 bench-streams: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md

@@ -34,6 +34,7 @@ from retrieval.models import (
     DocumentText,
     Embedder,
     Lexeme,
+    Visibility,
 )
 from retrieval.models.collection import TextSearchConfiguration
 from retrieval.protocols import TokenEmbedder
@@ -93,7 +94,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
             "name": f"Test set {test_set.name}{', chunked' if chunked else ''}"[:200],
             "description": "Loaded by `manage.py evaluate_retrieval`; can be deleted.",
             "text_search_configuration": configuration,
-            "is_public": False,
+            "visibility": Visibility.STAFF,
         },
     )
     embedder = active_embedder()

@@ -4,23 +4,46 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import floatformat
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from chat.conversations import rights
+from chat.conversations.rights import tell_of_look
 from chat.debugging.trace import read_trace
 from chat.follow_up import documents_to_mend, trace_address
-from chat.models import Answer, Citation, Conversation, Feedback
+from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
+from chat.pages.cards import near_cards
 from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.admin.rights import CollectionFilter
+from retrieval.record import tell
 from retrieval.types import Retriever
 
 MOST_CANDIDATES = 20
 
 
-class ChatAdmin(ReadOnlyAdmin):
+class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Pages that show what people asked: whoever opens them is told of, for the record."""
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        opened = super().get_object(request, object_id, from_field)
+        answer = getattr(opened, "answer", opened)
+        conversation = getattr(answer, "conversation", answer)
+        if isinstance(conversation, Conversation) and conversation.owner_id != request.user.pk:
+            tell_of_look(conversation)
+        return opened
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        response: HttpResponse = super().changelist_view(request, extra_context)
+        tell("conversation.listed")
+        return response
+
+
+class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
     """Read-only, but what visitors wrote can be removed."""
 
     class Media:
@@ -43,8 +66,15 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic 
 
 class CitationInline(ReadOnlyInline):
     model = Citation
-    fields = ["marker", "document_title", "section", "page", "quote", "support"]
+    fields = ["marker", "document_title", "section", "page", "quote", "borne_out"]
+    readonly_fields = ["borne_out"]
     verbose_name_plural = _("citations")
+
+    @admin.display(description=_("support"))
+    def borne_out(self, citation: Citation) -> str:
+        if citation.verbatim:
+            return _t("word for word")
+        return "-" if citation.support is None else floatformat(citation.support, 2)
 
 
 class FeedbackInline(ReadOnlyInline):
@@ -71,7 +101,7 @@ class AnswerAdmin(ChatAdmin):
     list_display = [
         "question",
         "state",
-        "refused",
+        "form",
         "search_method",
         "legs_missing",
         "generator",
@@ -80,10 +110,11 @@ class AnswerAdmin(ChatAdmin):
     ]
     list_filter = [
         "status",
+        "form",
         "refused",
         "feedback__helpful",
         "feedback__reason",
-        "conversation__collection",
+        ("conversation__collection", CollectionFilter),
         DegradedFilter,
         "search_method",
         "generator",
@@ -95,7 +126,7 @@ class AnswerAdmin(ChatAdmin):
     ordering = ["-created_at"]
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
-        (None, {"fields": ["question", "state", "answer_text", "refused", "error", "notice"]}),
+        (None, {"fields": ["question", "state", "form", "answer_text", "near_places", "offered", "error", "notice"]}),
         (_("Mend it"), {"fields": ["trace_link", "documents"]}),
         (
             _("How it came about"),
@@ -105,12 +136,17 @@ class AnswerAdmin(ChatAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
-        answers: QuerySet[Answer] = super().get_queryset(request)
+        answers = rights.open_to(request.user, super().get_queryset(request))
         match = request.resolver_match
         if match is not None and match.url_name == "chat_answer_changelist":
             # A page of explanations would be megabytes.
-            return answers.defer("trace", "sources", "text")
+            return answers.defer("trace", "sources", "text", "near", "choices")
         return answers
+
+    def get_fieldsets(self, request: HttpRequest, obj: Answer | None = None) -> list[Any]:
+        """Without the candidates where some may be closed to the user."""
+        *others, candidates = super().get_fieldsets(request, obj)
+        return [*others, candidates] if rights.is_closed_to(request.user) is None else others
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, answer: Answer) -> SafeString:
@@ -130,6 +166,17 @@ class AnswerAdmin(ChatAdmin):
     @admin.display(description=_("answer"))
     def answer_text(self, answer: Answer) -> SafeString:
         return format_html('<div class="ragsite-text">{}</div>', answer.text)
+
+    @admin.display(description=_("near places"))
+    def near_places(self, answer: Answer) -> SafeString | str:
+        rows = ((near.href, near.title, near.where, near.quote) for near in near_cards(answer.near))
+        html = '<p><a href="{}">{}</a> {}</p><div class="ragsite-text">{}</div>'
+        return format_html_join("", html, rows) or "-"
+
+    @admin.display(description=_("questions offered"))
+    def offered(self, answer: Answer) -> SafeString | str:
+        rows = ((choice["label"], choice["question"]) for choice in answer.choices)
+        return format_html_join(mark_safe("<br>"), "{}: {}", rows) or "-"
 
     @admin.display(description=_("trace"))
     def trace_link(self, answer: Answer) -> SafeString:
@@ -198,7 +245,7 @@ class AnswerAdmin(ChatAdmin):
 
 class AnswerInline(ReadOnlyInline):
     model = Answer
-    fields = ["link", "status", "refused", "created_at"]
+    fields = ["link", "status", "form", "created_at"]
     readonly_fields = ["link", "created_at"]
     ordering = ["created_at"]
 
@@ -209,10 +256,16 @@ class AnswerInline(ReadOnlyInline):
         )
 
 
+@admin.register(QuestionBudget)
+class QuestionBudgetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    list_display = ["__str__", "user", "group", "questions_a_day"]
+    autocomplete_fields = ["user"]
+
+
 @admin.register(Conversation)
 class ConversationAdmin(ChatAdmin):
     list_display = ["title", "asker", "collection", "questions", "created_at", "updated_at"]
-    list_filter = ["collection", "updated_at"]
+    list_filter = [("collection", CollectionFilter), "updated_at"]
     list_select_related = ["owner", "collection"]
     list_per_page = 50
     search_fields = ["title", "answers__question"]
@@ -220,7 +273,7 @@ class ConversationAdmin(ChatAdmin):
     inlines = [AnswerInline]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
-        conversations: QuerySet[Conversation] = super().get_queryset(request)
+        conversations = rights.conversations_open_to(request.user, super().get_queryset(request))
         return conversations.annotate(answers_total=Count("answers", distinct=True))
 
     @admin.display(description=_("asked by"), ordering="owner")

@@ -14,18 +14,31 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
+from chat.composing.computed import cite_rows, render_computed
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.grounding.verification import verify
 from chat.grounding.weighing import gather_evidence
 from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
-from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched, Source, Usage, Verified
+from chat.refusals import ask_which, instruction_refusal, refusal, refuse
+from chat.types import (
+    AnswerEvent,
+    AnswerForm,
+    AnswerToken,
+    Completed,
+    Failed,
+    Searched,
+    Source,
+    Verified,
+)
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.tables.answering import answer_from_tables
+from retrieval.text.language import detect_language
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
@@ -63,7 +76,7 @@ async def answer(
     if rule := await in_thread(instruction)(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
-        yield Completed(text=_instruction_refusal(), citations=(), refused=True, generator="")
+        yield Completed(text=instruction_refusal(), citations=(), refused=True, generator="", form=AnswerForm.REFUSAL)
         return
     # Nor does one that was turned away before come back as something that was said.
     if history:
@@ -77,29 +90,36 @@ async def answer(
         logger.error("A question could not be searched: %s", error)
         yield Failed(str(error))
         return
-    if history and searched.trace.reformulation is not None:
-        # "And in winter?" says nothing to whoever answers from the sources alone.
+    reformulation = searched.trace.reformulation
+    if reformulation is not None and (history or reformulation.corrected):
+        # "And in winter?" says nothing to whoever answers from the sources alone, nor does a misspelt name.
         question = searched.trace.query
     evidence = await in_thread(gather_evidence)(question, searched.sources)
     answerability = evidence.answerability
-    yield replace(searched, confidence=round(answerability.probability, 4))
+    confidence = answerability.probability if searched.computed is None else searched.computed.confidence
+    yield replace(searched, confidence=round(confidence, 4))
     # A failed vector retriever is told as such. The question's vector may be remembered: then nobody else would tell.
     by_words = bool(evidence.scored) and not evidence.has_vectors and "vector" not in searched.trace.degraded
     notices = [_by_words_notice()] if by_words else []
     generator = conf.generator()
-    if not searched.sources or answerability.is_hopeless:
-        yield _refusal(generator.name, notices)
+    if meant := await in_thread(ask_which)(question, filters):
+        yield replace(
+            refusal(generator.name, _("There are several of these: choose the one you mean."), notices), choices=meant
+        )
+        return
+    if not searched.sources or (answerability.is_hopeless and searched.computed is None):
+        yield await in_thread(refuse)(generator.name, question, evidence, filters, notices)
         return
 
     draft.generator = generator.name
     pieces: list[str] = []
     is_models = isinstance(generator, ModelGenerator)
     try:
-        async for piece in _written(generator, question, searched.sources, history, draft):
+        async for piece in _written(generator, question, searched, history, draft):
             pieces.append(piece)
             yield AnswerToken(piece)
-    except NoAnswer:
-        yield _refusal(generator.name, notices, draft.usage)
+    except NoAnswer as error:
+        yield await in_thread(refuse)(generator.name, question, evidence, filters, notices, draft.usage, error.missing)
         return
     except GenerationFailed as error:
         if isinstance(error, AnswerWithheld):
@@ -112,9 +132,11 @@ async def answer(
         is_models = False
         pieces = []
         try:
-            pieces = [piece async for piece in generator.stream(question, searched.sources)]
-        except NoAnswer:
-            yield _refusal(generator.name, notices, draft.usage)
+            pieces = [piece async for piece in _written(generator, question, searched, history, draft)]
+        except NoAnswer as no_answer:
+            yield await in_thread(refuse)(
+                generator.name, question, evidence, filters, notices, draft.usage, no_answer.missing
+            )
             return
     text = "".join(pieces).strip()
     verified = await in_thread(verify)(text, searched.sources)
@@ -122,14 +144,17 @@ async def answer(
         notices.append(_by_words_notice())
     if is_models:
         notices += _doubts(verified, draft)
+    is_computed = searched.computed is not None and not is_models
     yield Completed(
         text=text,
         citations=verified.citations,
         refused=False,
         generator=generator.name,
         notice=" ".join(notices),
-        statements=verified.statements,
+        # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
+        statements=() if is_computed else verified.statements,
         usage=draft.usage,
+        form=AnswerForm.ANSWER if is_models or is_computed else answerability.form,
     )
 
 
@@ -143,12 +168,21 @@ def instruction(question: str) -> str:
     return find_instruction(question) if settings.CHAT_INJECTION_CHECK else ""
 
 
-def _written(
-    generator: AnswerGenerator, question: str, sources: Sequence[Source], history: Sequence[Turn], draft: PartialAnswer
+async def _written(
+    generator: AnswerGenerator, question: str, searched: Searched, history: Sequence[Turn], draft: PartialAnswer
 ) -> AsyncIterator[str]:
+    computed = ""
+    if searched.computed is not None:
+        computed = render_computed(searched.computed, searched.sources, detect_language(question))
     if isinstance(generator, ModelGenerator):
-        return generator.compose(question, sources, history, draft)
-    return generator.stream(question, sources)
+        pieces = generator.compose(question, searched.sources, history, draft, computed)
+    elif computed:
+        yield computed
+        return
+    else:
+        pieces = generator.stream(question, searched.sources)
+    async for piece in pieces:
+        yield piece
 
 
 def _without_instructions(history: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -206,18 +240,13 @@ def _search(
             expand=profile.settings.context_neighbours,
             blocks=profile.settings.context_blocks,
         )
+        sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
+        searched = result.trace.query
+        chunk_ids = [hit.passage.chunk_id for hit in result.hits]
+        computed = answer_from_tables(searched, filters, chunk_ids, detect_language(searched))
+        if computed is not None:
+            sources = cite_rows(computed, sources)
     finally:
         # This thread belongs to a pool: what it leaves open stays open.
         connection.close_if_unusable_or_obsolete()
-    sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
-    return Searched(sources=sources, context=context, trace=result.trace, profile_version=profile.version_id)
-
-
-def _refusal(generator: str, notices: Sequence[str] = (), usage: Usage | None = None) -> Completed:
-    text = _("The documents do not answer this question.")
-    notice = " ".join(notices)
-    return Completed(text=text, citations=(), refused=True, generator=generator, notice=notice, usage=usage)
-
-
-def _instruction_refusal() -> str:
-    return _("This reads like an instruction to the site rather than a question. Ask about the documents.")
+    return Searched(sources, context, result.trace, profile_version=profile.version_id, computed=computed)

@@ -7,4 +7,5 @@ class ChatConfig(AppConfig):
     verbose_name = _("Chat")
 
     def ready(self) -> None:
-        from chat.streaming import sweep  # noqa: F401  (it registers itself)
+        from chat.conversations import retention  # noqa: F401  (they register themselves)
+        from chat.streaming import sweep  # noqa: F401

@@ -16,19 +16,30 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat import budgets
 from chat.conversations import rights
-from chat.exceptions import InvalidQuestion, SiteBusy
+from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.metrics import REFUSED_QUESTIONS
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION, QueueFull
 from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
+from retrieval.key_limits import limits_of
 from retrieval.resilience import disk
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"
 
-__all__ = ["InvalidQuestion", "SiteBusy", "answers_readable_by", "begin", "checked", "filters_of", "visitor_of"]
+__all__ = [
+    "BudgetSpent",
+    "InvalidQuestion",
+    "SiteBusy",
+    "answers_readable_by",
+    "begin",
+    "checked",
+    "filters_of",
+    "visitor_of",
+]
 
 
 def visitor_of(request: HttpRequest) -> str:
@@ -56,13 +67,15 @@ def begin(
     With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
     an asker who keeps them; they count in place of the conversation's.
 
-    Raises: InvalidQuestion, or SiteBusy when too many answers wait already, with a sentence for the visitor; DiskFull
-    when there is no room to save an answer.
+    Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
+    today; each with a sentence for the visitor. DiskFull when there is no room to save an answer.
     """
     question = checked(question)
+    limits = limits_of(user)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
     with _place_in_queue() as answer_id, transaction.atomic():
+        budgets.spend(user)
         if conversation_id is not None:
             conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
@@ -80,6 +93,7 @@ def begin(
                 visitor="" if signed_in else visitor,
                 collection_id=filters.collections[0] if collection else None,
                 title=question[:200],
+                key=limits.key if limits else "",
             )
         return Answer.objects.create(
             id=answer_id,
@@ -87,6 +101,7 @@ def begin(
             question=question,
             method="" if method == "default" else method,
             anew=anew,
+            asked_within=sorted(limits.collections) if limits and limits.collections is not None else None,
             history=None if history is None else [asdict(turn) for turn in history],
         )
 
@@ -120,11 +135,14 @@ def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
 
 
 def answers_readable_by(user: Any, visitor: str) -> QuerySet[Answer]:
-    """Answers of the caller's own conversations; staff with the permission to view answers may read all."""
+    """Answers of the caller's own conversations; staff with the permission to view answers may read those of others
+    whose documents they may read."""
     if rights.may_read_all(user):
-        return Answer.objects.all()
+        closed = rights.is_closed_to(user)
+        own = Q(conversation__owner=user)
+        return Answer.objects.all() if closed is None else Answer.objects.filter(own | ~closed)
     if getattr(user, "is_authenticated", False):
-        return Answer.objects.filter(conversation__owner=user)
+        return Answer.objects.filter(conversation__in=Conversation.objects.of(user, ""))
     if not visitor:
         return Answer.objects.none()
     return Answer.objects.filter(Q(conversation__owner=None) & Q(conversation__visitor=visitor))
@@ -136,7 +154,7 @@ def filters_of(answer: Answer) -> SearchFilters:
     Raises: InvalidQuery when that collection may no longer be read.
     """
     conversation = answer.conversation
-    return filters_for(conversation.owner, conversation.collection.slug if conversation.collection else "")
+    return filters_for(rights.asker_of(answer), conversation.collection.slug if conversation.collection else "")
 
 
 def checked(question: str) -> str:

@@ -19,8 +19,23 @@ class SiteBusy(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class BudgetSpent(Exception):
+    """No more questions today. For the person who asked; becomes a 429 with `Retry-After`."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class NoAnswer(Exception):
-    """The sources do not answer the question. Not an error: the answer then says so."""
+    """The sources do not answer the question. Not an error: the answer then says so.
+
+    ``missing`` is the kind of value that is asked for and that they lack, where they tell of its subject; else empty.
+    """
+
+    def __init__(self, missing: str = "") -> None:
+        super().__init__(missing)
+        self.missing = missing
 
 
 class GenerationFailed(Exception):

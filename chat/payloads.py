@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from chat.debugging.trace import read_trace
 from chat.injection.detection import holds_instructions
 from chat.models import Answer, Citation
+from chat.types import AnswerForm
 
 if TYPE_CHECKING:
-    from chat.types import CheckedStatement, Searched, Source, Usage, VerifiedCitation
+    from chat.types import CheckedStatement, Choice, Completed, NearPlace, Searched, Source, Usage, VerifiedCitation
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage, Reformulation
 
 
 # What a verified citation, its row and its JSON call the same.
 _MARKER = ("marker", "marker_start", "marker_end")
-_QUOTE = ("quote", "start", "end", "support")
+_QUOTE = ("quote", "start", "end", "support", "verbatim")
 
 
 def searched(event: Searched) -> dict[str, Any]:
@@ -47,9 +48,9 @@ def searched_before(answer: Answer) -> dict[str, Any]:
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """A follow-up question as it was searched and answered; empty when it stood for itself."""
+    """A follow-up, or a misspelt question, as it was searched and answered; empty when that is how it was asked."""
     done = trace.reformulation
-    return done.query if done is not None and done.changed and done.completed else ""
+    return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def _reformulation(done: Reformulation | None) -> dict[str, str] | None:
@@ -84,11 +85,33 @@ def statement(checked: CheckedStatement) -> dict[str, Any]:
         "markers": list(checked.markers),
         "support": checked.support,
         "supported": checked.supported,
+        "verbatim": checked.verbatim,
         "reasons": list(checked.reasons),
         "best": None
         if checked.best_marker is None
         else {"marker": checked.best_marker, "start": checked.best_start, "end": checked.best_end},
     }
+
+
+def form(outcome: Completed) -> AnswerForm:
+    """What the reader gets. A refusal is one by whatever path it came about."""
+    return AnswerForm.REFUSAL if outcome.refused else outcome.form
+
+
+def near_place(place: NearPlace) -> dict[str, Any]:
+    return {
+        "document": document(place.passage),
+        "section": place.passage.section,
+        "page": place.passage.page,
+        "quote": place.quote,
+        "start": place.start,
+        "end": place.end,
+        "chunk_id": place.passage.chunk_id,
+    }
+
+
+def choice(offered: Choice) -> dict[str, str]:
+    return asdict(offered)
 
 
 def usage(consumed: Usage | None) -> dict[str, Any]:
@@ -109,7 +132,10 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "answer_id": str(answer.pk),
         "conversation": str(answer.conversation_id),
         "text": answer.text,
+        "form": str(answer.form),
         "refused": answer.refused,
+        "near": answer.near,
+        "choices": answer.choices,
         "citations": [
             {
                 **{name: getattr(cited, name) for name in _MARKER},

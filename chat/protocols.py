@@ -47,6 +47,13 @@ class ModelGenerator(AnswerGenerator, Protocol):
     """A generator that asks a language model, which can be told the conversation and has to be paid."""
 
     def compose(
-        self, question: str, sources: Sequence[Source], history: Sequence[Turn], partial: PartialAnswer
+        self,
+        question: str,
+        sources: Sequence[Source],
+        history: Sequence[Turn],
+        partial: PartialAnswer,
+        computed: str = "",
     ) -> AsyncIterator[str]:
-        """As ``stream``, with the conversation's earlier turns, oldest first; keeps ``partial`` up to date."""
+        """As ``stream``, with the conversation's earlier turns, oldest first, and what was computed over a table; keeps
+        ``partial`` up to date.
+        """

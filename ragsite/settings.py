@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from celery.schedules import crontab
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 from dotenv import load_dotenv
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -21,6 +23,8 @@ if env.flag("RAGSITE_DOTENV", True):
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
+# Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.
+SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
 DEBUG = env.flag("DEBUG", False)
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
@@ -29,16 +33,21 @@ ASGI_APPLICATION = "ragsite.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "ragsite.accounts.apps.AccountsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
     "django_htmx",
     "rest_framework",
-    "rest_framework.authtoken",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
@@ -65,7 +74,9 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ragsite.audit.origin.remember_request",
     "ragsite.errors.DiskFullMiddleware",
 ]
 
@@ -151,6 +162,8 @@ CELERY_BEAT_SCHEDULE = {
     "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
     "watch-documents": {"task": "evaluation.tasks.watch_documents", "schedule": 300.0},
     "forget-sign-ins": {"task": "ragsite.tasks.forget_sign_ins", "schedule": 600.0},
+    "forget-deleted-documents": {"task": "ragsite.tasks.forget_deleted_documents", "schedule": 60.0},
+    "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": crontab(hour="4", minute="10")},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 
@@ -172,6 +185,8 @@ DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20
 # One request with all its files: Django writes it to a temporary file before any view sees it.
 REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20
 DOCUMENT_MAX_PASSAGES = env.integer("DOCUMENT_MAX_PASSAGES", 50_000)
+# A document whose metadata name groups under this key is seen by their members alone.
+DOCUMENT_GROUPS_KEY = env.text("DOCUMENT_GROUPS_KEY", "groups")
 # What reading one file may take in the process of its own in which it is read, and drawing one page of it.
 EXTRACTION_MEMORY_MIB = env.integer("EXTRACTION_MEMORY_MIB", 1024)
 EXTRACTION_SECONDS = env.number("EXTRACTION_SECONDS", 60.0)
@@ -191,11 +206,145 @@ LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
 
-# Security ------------------------------------------------------------------------------------------------------------
+# Accounts ------------------------------------------------------------------------------------------------------------
 
-LOGIN_URL = "login"
+LOGIN_URL = "account_login"
 # Whoever comes from a page goes back to it; the administration names its own.
 LOGIN_REDIRECT_URL = "chat:home"
+LOGOUT_REDIRECT_URL = "chat:home"
+# Who may make an account: nobody, who was invited, or also who confirms an address of these domains.
+SIGN_UP = env.choice("SIGN_UP", "off", ("off", "invitation", "domain"))
+SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP_DOMAINS")]
+# Superusers keep theirs, so that somebody can sign in when the provider does not answer.
+LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
+STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
+HTTPS = env.flag("HTTPS", False)
+# Browsers offer them to names with HTTPS, and to localhost, and never to a bare address such as 127.0.0.1.
+PASSKEYS = env.flag("PASSKEYS", HTTPS)
+
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_PORT = env.integer("EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL", False)
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", not EMAIL_USE_SSL)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", EMAIL_HOST_USER or "ragsite@localhost")
+EMAIL_SUBJECT_PREFIX = "[Ragsite] "
+MAIL_IS_SENT = bool(EMAIL_HOST)
+if not MAIL_IS_SENT:
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+if SIGN_UP == "domain" and not (MAIL_IS_SENT and SIGN_UP_DOMAINS):
+    raise ImproperlyConfigured("SIGN_UP=domain needs SIGN_UP_DOMAINS, and EMAIL_HOST to confirm addresses.")
+
+ACCOUNT_ADAPTER = "ragsite.accounts.adapters.AccountAdapter"
+ACCOUNT_FORMS = {
+    "login": "ragsite.accounts.forms.SignInForm",
+    "signup": "ragsite.accounts.forms.SignUpForm",
+    "reset_password": "ragsite.accounts.forms.PasswordResetForm",
+}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = EMAIL_SUBJECT_PREFIX
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
+# allauth's own would note an address as not confirmed, and ask its owner for that at the next sign-in.
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
+# Failed attempts are counted by ragsite.sign_in, for every way to sign in. allauth limits the rest.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": None}
+
+MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
+MFA_FORMS = {
+    "authenticate": "ragsite.accounts.forms.CodeForm",
+    "reauthenticate": "ragsite.accounts.forms.CodeAgainForm",
+}
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else [])]
+MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
+MFA_TOTP_ISSUER = "Ragsite"
+# One step of half a minute, for clocks that are not quite right.
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+# Who could not confirm an address could not sign in either; those of a provider may have none.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+
+# Single sign-on ------------------------------------------------------------------------------------------------------
+
+OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
+OIDC_NAME = env.text("OIDC_NAME", "Single sign-on")
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
+OIDC_GROUPS = {theirs.removeprefix("/"): ours for theirs, ours in env.pairs("OIDC_GROUPS").items()}
+OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
+OIDC_SUPERUSER_GROUP = env.text("OIDC_SUPERUSER_GROUP").removeprefix("/")
+OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
+OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
+OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
+OIDC_CREATES_ACCOUNTS = env.flag("OIDC_CREATES_ACCOUNTS", True)
+# Rights follow the provider at each sign-in, so that a session must not last for weeks.
+OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12.0)
+
+SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
+SOCIALACCOUNT_EMAIL_REQUIRED = False
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+# A form that leads to another site is against the policy below. Nothing but signing in can be begun by a link.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
+if OIDC_SERVER_URL:
+    if not env.text("OIDC_CLIENT_ID"):
+        raise ImproperlyConfigured("OIDC_SERVER_URL needs OIDC_CLIENT_ID.")
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "SCOPE": env.text("OIDC_SCOPES", "openid profile email").split(),
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": OIDC_NAME,
+                "client_id": env.text("OIDC_CLIENT_ID"),
+                "secret": env.text("OIDC_CLIENT_SECRET"),
+                "settings": {"server_url": OIDC_SERVER_URL},
+            }
+        ],
+    }
+
+# SAML, where python3-saml is installed (requirements-saml.txt). Groups and accounts follow the settings above.
+SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
+SAML_EMAIL_ATTRIBUTE = env.text("SAML_EMAIL_ATTRIBUTE", "email")
+SAML_GROUPS_ATTRIBUTE = env.text("SAML_GROUPS_ATTRIBUTE", "groups")
+if SAML_ENTITY_ID:
+    if find_spec("onelogin") is None:
+        raise ImproperlyConfigured("SAML_ENTITY_ID needs python3-saml: pip install -r requirements-saml.txt")
+    INSTALLED_APPS.append("allauth.socialaccount.providers.saml")
+    SOCIALACCOUNT_PROVIDERS["saml"] = {
+        "APPS": [
+            {
+                "provider_id": "saml",
+                "name": env.text("SAML_NAME", "SAML"),
+                "client_id": "sso",
+                "settings": {
+                    "idp": {
+                        "entity_id": SAML_ENTITY_ID,
+                        "sso_url": env.https_url("SAML_SSO_URL"),
+                        "x509cert": env.text("SAML_CERTIFICATE"),
+                    },
+                    "attribute_mapping": {
+                        "email": SAML_EMAIL_ATTRIBUTE,
+                        "username": ["urn:oid:0.9.2342.19200300.100.1.1", "uid", "username"],
+                        "first_name": ["urn:oid:2.5.4.42", "givenName", "firstName"],
+                        "last_name": ["urn:oid:2.5.4.4", "sn", "lastName"],
+                    },
+                    "advanced": {"want_assertion_signed": True},
+                },
+            }
+        ]
+    }
+
+if not LOCAL_PASSWORDS and not SOCIALACCOUNT_PROVIDERS:
+    raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs single sign-on: OIDC_SERVER_URL or SAML_ENTITY_ID.")
+
+# Security ------------------------------------------------------------------------------------------------------------
+
 # The second keeps the sessions that were begun with it; no password reaches it.
 AUTHENTICATION_BACKENDS = ["ragsite.sign_in.backend.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
 # Wrong passwords for one account from one address, within a quarter of an hour, before more are refused.
@@ -206,7 +355,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
-HTTPS = env.flag("HTTPS", False)
+# Where to report a weakness, for /.well-known/security.txt: an e-mail address or an https address.
+SECURITY_CONTACT = env.text("SECURITY_CONTACT")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
@@ -232,10 +382,12 @@ DJANGO_HTMX_CONFIG = {"includeIndicatorStyles": False, "allowEval": False}
 
 # API -----------------------------------------------------------------------------------------------------------------
 
+# For all of the API, OpenAI's protocol included.
+API_KEY_AUTHENTICATION = "ragsite.keys.authentication.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         # First, because the first one decides that a call without credentials is answered with 401.
-        "rest_framework.authentication.TokenAuthentication",
+        API_KEY_AUTHENTICATION,
         "rest_framework.authentication.SessionAuthentication",
         "rest_framework.authentication.BasicAuthentication",
     ],
@@ -246,7 +398,10 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 50,
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
-    "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.ScopedRateThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": [
+        "rest_framework.throttling.ScopedRateThrottle",
+        "ragsite.keys.throttling.KeyRateThrottle",
+    ],
     "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
 }
 SPECTACULAR_SETTINGS = {
@@ -354,6 +509,8 @@ QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)
 # ANSWERS_WAITING in each process; what is asked then is refused.
 ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if _HAS_MODEL else 8))
 ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
+# Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
+QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
 ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
@@ -377,6 +534,12 @@ JUDGE_ATTEMPTS = env.integer("JUDGE_ATTEMPTS", 5)
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.integer("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = env.flag("EVALUATE_WITH_MODEL", bool(JUDGE_BASE_URL and JUDGE_MODEL))
+
+# Retention -----------------------------------------------------------------------------------------------------------
+
+# Days after which conversations and entries of the audit log are deleted; 0 keeps them.
+CONVERSATION_DAYS = env.integer("CONVERSATION_DAYS", 0)
+AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
 
 # Logging -------------------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from ragsite import health
+from ragsite import health, security_txt
+from ragsite.keys import views as keys
+from ragsite.people import views as people
 
 admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"
@@ -15,8 +16,11 @@ admin.site.index_title = _("Documents and answers")
 urlpatterns = [
     path("admin/", admin.site.urls),
     # The administration's own page signs in staff alone.
-    path("accounts/login/", LoginView.as_view(template_name="account/login.html"), name="login"),
-    path("accounts/logout/", LogoutView.as_view(next_page="chat:home"), name="logout"),
+    path("accounts/", include("ragsite.accounts.urls")),
+    path("account/keys/", keys.keys, name="account_keys"),
+    path("account/keys/<int:key_id>/revoke/", keys.revoke, name="account_key_revoke"),
+    path("account/data/", people.data, name="account_data"),
+    path("account/data/export/", people.export, name="account_export"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.
@@ -28,6 +32,7 @@ urlpatterns = [
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),
         name="api_docs",
     ),
+    path(".well-known/security.txt", security_txt.security_txt, name="security_txt"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

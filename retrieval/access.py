@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time
 from functools import reduce
 from operator import or_
 from typing import Any, TypeVar
 
+from django.conf import settings
+from django.db import connection
 from django.db.models import Model, Q, QuerySet, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Collate, Left
@@ -16,9 +20,11 @@ from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 
 from retrieval.exceptions import InvalidQuery
-from retrieval.models import Collection
+from retrieval.key_limits import limits_of
+from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.types import DateRange, SearchFilters
+from retrieval.models.narrowing import readers_for, seen_by
+from retrieval.types import DateRange, Reader, SearchFilters
 
 # The document's own dates, by the names that a filter gives them.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
@@ -27,7 +33,13 @@ Row = TypeVar("Row", bound=Model)
 
 
 def is_staff_with(user: Any, permission: str) -> bool:
-    """Whether ``user`` is an active member of staff who has the permission; superusers have all."""
+    """Whether ``user`` is an active member of staff who has the permission; superusers have all.
+
+    Of a user who came with an API key, whether the key's scopes let it be used, too.
+    """
+    limits = limits_of(user)
+    if limits is not None and not limits.permit(permission):
+        return False
     return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
 
 
@@ -38,13 +50,13 @@ def filters_for(user: object, collection: str = "", **wanted: object) -> SearchF
 
     Raises: InvalidQuery when the named collection does not exist or may not be read (which of the two is not told).
     """
-    readable = Collection.objects.readable_by(user)
-    return _filters_in(readable, collection, wanted)
+    filters = _filters_in(Collection.objects.readable_by(user), collection, wanted)
+    return replace(filters, readers=readers_in(filters.collections, user))
 
 
 def everything(collection: str = "", **wanted: object) -> SearchFilters:
     """As :func:`filters_for`, for whoever runs commands, and so may read every collection. Raises: InvalidQuery."""
-    return _filters_in(Collection.objects.all(), collection, wanted)
+    return replace(_filters_in(Collection.objects.all(), collection, wanted), readers=())
 
 
 def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
@@ -55,8 +67,52 @@ def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[s
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
+def seen_whole_by(user: object) -> CollectionQuerySet:
+    """The collections that ``user`` may read with all of their documents."""
+    hidden = Document.objects.exclude(seen_by(readers_for(user))) if readers_for(user) else Document.objects.none()
+    return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
+
+
+def entrust(collection: Collection, user: Any) -> None:
+    """Have whoever made a collection manage it, where nobody else would see it."""
+    if not Collection.objects.managed_by(user).filter(pk=collection.pk).exists():
+        CollectionGrant.objects.create(collection=collection, user=user, role=CollectionGrant.Role.MANAGER)
+
+
+def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
+    """What the readers see of the collections' narrowed documents, hashed; empty when nothing is hidden from them.
+
+    It changes with their groups, and with what narrows any of the documents.
+    """
+    if not readers:
+        return ""
+    key = settings.DOCUMENT_GROUPS_KEY
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), sum(hashtextextended(id || ':' || (metadata -> %s)::text, 0)) FROM retrieval_document "
+            "WHERE collection_id = ANY(%s) AND metadata ? %s",
+            [key, list(collections), key],
+        )
+        narrowed = cursor.fetchone()
+    return hashlib.sha256(repr((readers, narrowed)).encode()).hexdigest()
+
+
+def readers_in(collections: Iterable[int], user: object) -> tuple[Reader, ...]:
+    """``user`` as a reader of these collections; empty when no document is narrowed that ``user`` might not see.
+
+    Then a search is not slowed by a condition that all passages meet.
+    """
+    readers = readers_for(user)
+    some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
+    return readers if some and Document.objects.narrowed().filter(collection__in=some).exists() else ()
+
+
 def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
-    """``rows`` (chunks or their embeddings) whose document passes the filters; collections are the caller's part."""
+    """``rows`` (chunks, or what points at a document as they do) whose document passes the filters; collections are
+    the caller's part.
+    """
+    if filters.readers:
+        rows = rows.filter(seen_by(filters.readers, "document__"))
     if filters.documents:
         rows = rows.filter(document__in=filters.documents)
     if filters.languages:

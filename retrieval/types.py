@@ -14,10 +14,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from retrieval.dataclass_json import OMIT_DEFAULT, json_name
+from retrieval.text.blocks.procedures import Procedure
+from retrieval.text.blocks.types import Block
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from retrieval.text.blocks import Block
 
     Vectors = npt.NDArray[np.float32]
 
@@ -89,7 +93,8 @@ class Reformulation:
 
     ``reason`` says what was done, empty when nothing was; ``by`` names who did it: "rules", or the model. ``notice``
     says why it was not the one it should have been; it is for engineers, never for visitors. ``completed`` says that
-    the question was a follow-up, and took from the conversation what it lacked.
+    the question was a follow-up, and took from the conversation what it lacked; ``corrected`` that a word or a code of
+    it was misspelt.
     """
 
     query: str
@@ -98,6 +103,7 @@ class Reformulation:
     by: str
     notice: str = ""
     completed: bool = field(default=False, metadata=OMIT_DEFAULT)
+    corrected: bool = field(default=False, metadata=OMIT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +128,25 @@ class DateRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who sees a narrowed document when it names one of their ``groups``, or lies in one of the
+    ``collections``, of which they see all."""
+
+    groups: tuple[str, ...] = ()
+    collections: tuple[int, ...] = ()
+
+
+# Sees no narrowed document.
+ANYBODY = Reader()
+
+
+@dataclass(frozen=True, slots=True)
 class SearchFilters:
     """Restrictions on the chunks that may be returned; all of them hold. Empty: "everything the caller may read".
 
     The document's metadata contain ``metadata``, and for each key of ``metadata_any`` one of its values: as the value
-    itself, or in a list. Each of ``dates`` holds.
+    itself, or in a list. Each of ``dates`` holds. A narrowed document passes when each of the ``readers`` may see it:
+    whoever names none finds no narrowed document, and only an empty tuple lets all of them through.
     """
 
     collections: tuple[int, ...] = ()
@@ -135,9 +155,13 @@ class SearchFilters:
     metadata: Mapping[str, object] = field(default_factory=dict)
     metadata_any: Mapping[str, Sequence[object]] = field(default_factory=dict)
     dates: tuple[DateRange, ...] = ()
+    readers: tuple[Reader, ...] = (ANYBODY,)
 
     def __bool__(self) -> bool:
-        return bool(self.documents or self.languages or self.metadata or self.metadata_any or self.dates)
+        """Whether passages of the collections may be left out."""
+        return bool(
+            self.documents or self.languages or self.metadata or self.metadata_any or self.dates or self.readers
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +304,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk with what is needed to show and cite it. ``content`` is the document's ``text[start:end]``."""
+    """A chunk with what is needed to show and cite it. ``content`` is the document's ``text[start:end]``.
+
+    ``blocks`` are those of the document that hold some of it, at offsets of the document: they can begin before the
+    passage, and end after it. ``procedures`` are those whose steps are sections, likewise.
+    """
 
     chunk_id: int
     document_id: int
@@ -296,6 +324,8 @@ class Passage:
     content: str
     content_hash: str
     token_count: int
+    blocks: tuple[Block, ...] = ()
+    procedures: tuple[Procedure, ...] = ()
 
     @property
     def section(self) -> str:
@@ -309,6 +339,8 @@ class ContextBlock:
 
     ``content`` is the document's ``text[start:end]``, but for the kind of white space between two passages.
     ``passages`` are those it was put together from, in reading order; ``best`` is the one that ranked highest.
+    ``blocks`` are the blocks of the document that hold some of it, at offsets of the document, in reading order;
+    ``procedures`` are those whose steps are sections, likewise.
     """
 
     best: Passage
@@ -318,6 +350,8 @@ class ContextBlock:
     end: int
     score: float
     tokens: int
+    blocks: tuple[Block, ...] = ()
+    procedures: tuple[Procedure, ...] = ()
 
     def passage_at(self, offset: int) -> Passage:
         """The passage that holds this offset of the document; ``best`` where none does."""

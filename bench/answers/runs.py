@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asgiref.sync import sync_to_async
@@ -22,28 +22,23 @@ from evaluation.runs.answering import reply_to
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
 from retrieval.ingest.folders import ingest_paths
-from retrieval.models import Collection
+from retrieval.models import Collection, Visibility
 from retrieval.models.collection import TextSearchConfiguration
-from retrieval.types import Passage, SearchFilters
-
-# How a passage names its document in the judgements of a set.
-DocumentName = Callable[[Passage], str]
+from retrieval.types import SearchFilters
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedReply:
     """What came of one question.
 
-    ``quotes`` and ``passages`` say of each citation whether the quoted words, and the passage they stand in, hold a
-    right answer, ``documents`` whether it is of a right document. ``first_ms`` is None when there was no token.
+    ``quotes`` say of each citation whether the quoted words hold a right answer. ``first_ms`` is None when there was no
+    token.
     """
 
     question: Question
     refused: bool
     generator: str
     quotes: tuple[bool, ...]
-    passages: tuple[bool, ...]
-    documents: tuple[bool, ...]
     in_sources: bool
     confidence: float | None
     first_ms: float | None
@@ -77,12 +72,8 @@ class AnswerRun:
         figures: dict[str, Interval | None] = {
             "answered": _mean([not outcome.refused for outcome in answerable]),
             "answer_in_sources": _mean([outcome.in_sources for outcome in answerable]),
-            "citation_precision_quote": _mean([_share(outcome.quotes) for outcome in cited]),
-            "citation_precision_passage": _mean([_share(outcome.passages) for outcome in cited]),
-            "citation_precision_document": _mean([_share(outcome.documents) for outcome in cited]),
-            "first_citation_quote": _mean([outcome.quotes[0] for outcome in cited]),
-            "citation_recall_quote": _mean([any(outcome.quotes) for outcome in answerable]),
-            "citation_recall_passage": _mean([any(outcome.passages) for outcome in answerable]),
+            "citation_precision": _mean([_share(outcome.quotes) for outcome in cited]),
+            "citation_recall": _mean([any(outcome.quotes) for outcome in answerable]),
         }
         wrongly = [outcome.refused for outcome in answerable]
         for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
@@ -101,11 +92,6 @@ class AnswerRun:
         return {name: percentiles(values) for name, values in samples.items() if values}
 
 
-def document_name_in(file: QuestionFile) -> DocumentName:
-    """What names a passage's document as the file's questions do: `folder/source`."""
-    return lambda passage: f"{passage.collection.removeprefix(_slug_prefix(file.name))}/{passage.source}"
-
-
 def load_folders(file: QuestionFile, output: OutputWrapper) -> list[Collection]:
     """The collections that hold the folders of a question file, read unless they have been.
 
@@ -120,7 +106,6 @@ def run(
     questions: Sequence[Question],
     collections: Sequence[Collection],
     *,
-    document_name: DocumentName,
     report: Report,
 ) -> AnswerRun:
     """Each question asked once, one after another, and its answer judged; the first one also beforehand, unmeasured.
@@ -130,24 +115,24 @@ def run(
     """
     versions = _versions(collections)
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
-    outcomes = asyncio.run(_ask_all(name, questions, filters, document_name, report))
+    outcomes = asyncio.run(_ask_all(name, questions, filters, report))
     if _versions(collections) != versions:
         raise UntrustworthyRun(f"The documents of {name} changed while they were asked: run it again.")
     return AnswerRun(name, tuple(outcomes))
 
 
 async def _ask_all(
-    name: str, questions: Sequence[Question], filters: SearchFilters, document_name: DocumentName, report: Report
+    name: str, questions: Sequence[Question], filters: SearchFilters, report: Report
 ) -> list[JudgedReply]:
-    await _ask(questions[0], filters, document_name)  # loads the model and opens connections
+    await _ask(questions[0], filters)  # loads the model and opens connections
     outcomes = []
     for number, question in enumerate(questions):
         await sync_to_async(report)(f"{name}: asking", number, len(questions))
-        outcomes.append(await _ask(question, filters, document_name))
+        outcomes.append(await _ask(question, filters))
     return outcomes
 
 
-async def _ask(question: Question, filters: SearchFilters, document_name: DocumentName) -> JudgedReply:
+async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     reply = await reply_to(question.text, filters)
     searched, completed = reply.searched, reply.end
     if isinstance(completed, Failed):
@@ -167,8 +152,6 @@ async def _ask(question: Question, filters: SearchFilters, document_name: Docume
         refused=completed.refused,
         generator=completed.generator,
         quotes=tuple(holds_answer(citation.quote, question.answers) for citation in cited),
-        passages=tuple(holds_answer(citation.passage.content, question.answers) for citation in cited),
-        documents=tuple(document_name(citation.passage) in question.documents for citation in cited),
         in_sources=any(holds_answer(source.block.content, question.answers) for source in sources),
         confidence=searched.confidence if searched is not None else None,
         first_ms=reply.first_ms,
@@ -184,7 +167,7 @@ def _loaded(name: str, folder: CollectionFolder, output: OutputWrapper) -> Colle
             "name": f"Questions of {name}: {folder.slug}"[:200],
             "description": "Loaded by `manage.py evaluate_answers`; can be deleted.",
             "text_search_configuration": configuration,
-            "is_public": False,
+            "visibility": Visibility.STAFF,
         },
     )
     counts = ingest_paths([folder.folder], collection, output)

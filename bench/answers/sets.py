@@ -35,17 +35,11 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``answers`` are the wordings of which a right answer holds one, ``documents`` those that hold it; both are empty
-    for a question without an answer.
-
-    A document is named as its collection knows it, by its source; where several collections are asked, by
-    `collection/source`.
-    """
+    """``answers`` are the wordings of which a right answer holds one; a question without an answer has none."""
 
     text: str
     kind: QuestionKind
     answers: tuple[str, ...] = ()
-    documents: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +68,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     test_set = read_test_set(folder)
     known = {str(row.get("_id")): _answers(where, row) for where, row in read_objects(folder / QUERIES)}
     answerable = tuple(
-        Question(query.text, QuestionKind.ANSWERABLE, known[query.id], _relevant(query.grades))
-        for query in test_set.queries
-        if known[query.id]
+        Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
     )
     if not answerable:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
@@ -91,7 +83,7 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
 def read_question_file(path: Path) -> QuestionFile:
     """The questions of a JSON file ``{"questions": [...], "unanswerable": [...]}``, named after its folder.
 
-    A question has ``question``, ``answer``, ``collection`` (a folder beside the file), ``document`` and ``language``;
+    A question has ``question``, ``answer``, ``collection`` (a folder beside the file) and ``language``;
     an unanswerable one has ``question``, and ``"kind": "off_topic"`` unless it is adversarial.
 
     Raises: UnreadableTestSet.
@@ -106,9 +98,8 @@ def read_question_file(path: Path) -> QuestionFile:
     languages: dict[str, str] = {}
     for where, row in _listed(path, content, "questions"):
         languages.setdefault(_string(where, row, "collection"), _string(where, row, "language"))
-        documents = frozenset({_string(where, row, "document")})
         answers = (_string(where, row, "answer"),)
-        questions.append(Question(_string(where, row, "question"), QuestionKind.ANSWERABLE, answers, documents))
+        questions.append(Question(_string(where, row, "question"), QuestionKind.ANSWERABLE, answers))
     if not questions:
         raise UnreadableTestSet(f'{path} holds no "questions".')
     for where, row in _listed(path, content, "unanswerable"):
@@ -138,10 +129,6 @@ def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
     if limit is None or limit >= len(elements):
         return list(elements)
     return [elements[number * len(elements) // limit] for number in range(limit)]
-
-
-def _relevant(grades: Mapping[str, int]) -> frozenset[str]:
-    return frozenset(document for document, grade in grades.items() if grade > 0)
 
 
 def _listed(path: Path, content: object, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -220,7 +220,7 @@ def main() -> None:
         from bench.reliability.invariants import files_left_behind, read_again, totals, violations
         from bench.reliability.load import SiteLoad, open_work
 
-        key = site.manage("drf_create_token", "admin").communicate(timeout=120)[0].split()[2]
+        key = site.administrators_key()
         load = SiteLoad(site, key, given.seed)
         load.start()
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)

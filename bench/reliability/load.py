@@ -23,7 +23,7 @@ from chat.models import Answer
 from retrieval.drafts import lifecycle
 from retrieval.exceptions import RetrievalError
 from retrieval.ingest.submission import submit
-from retrieval.models import Collection, Document, Draft
+from retrieval.models import Collection, Document, Draft, Visibility
 
 UPLOADED, DRAFTED = "soak", "soak-drafts"
 SOURCES = 150
@@ -81,7 +81,7 @@ class SiteLoad:
     @fresh_connection()
     def start(self) -> None:
         for slug in (UPLOADED, DRAFTED):
-            Collection.objects.get_or_create(slug=slug, defaults={"name": slug, "is_public": True})
+            Collection.objects.get_or_create(slug=slug, defaults={"name": slug, "visibility": Visibility.PUBLIC})
         for number in range(3):
             submit(Collection.objects.get(slug=DRAFTED), f"first-{number}.txt", self._text(2))
         for thread in self._threads:

@@ -160,6 +160,10 @@ class RunningSite:
             text=True,
         )
 
+    def administrators_key(self) -> str:
+        """A new API key with which a program may do what the administrator may."""
+        return self.manage("create_key", "admin", "--scope", "admin").communicate(timeout=120)[0].split()[-1]
+
     def wait(self, condition: Callable[[], object], seconds: float) -> float | None:
         """Seconds until ``condition`` came true; None when it did not in time."""
         started = time.monotonic()

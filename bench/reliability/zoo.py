@@ -94,12 +94,13 @@ def main() -> None:
     hostile = zoo(given.clones)
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
-        from rest_framework.authtoken.models import Token
 
-        from retrieval.models import Collection, Document
+        from ragsite.keys.issuing import issue_key
+        from retrieval.key_limits import Scope
+        from retrieval.models import Collection, Document, Visibility
 
-        Collection.objects.create(slug="zoo", name="Zoo", is_public=True)
-        key = Token.objects.create(user=get_user_model().objects.create_superuser("zoo")).key
+        Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
+        key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(Scope)).secret
         for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])

@@ -33,6 +33,7 @@ from retrieval.models import (
     DocumentText,
     Embedder,
     Lexeme,
+    Visibility,
 )
 from retrieval.protocols import TokenEmbedder
 from retrieval.text.terms import ANALYSIS_VERSION
@@ -69,7 +70,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         defaults={
             "name": "Benchmark",
             "description": "Made up by `manage.py benchmark_search`; can be deleted.",
-            "is_public": False,
+            "visibility": Visibility.STAFF,
         },
     )
     embedder = active_embedder()
@@ -92,7 +93,9 @@ def clear(collection: Collection) -> None:
         # Chunks first: a document deleted with its chunks would count their words out of the statistics, one by one.
         Chunk.objects.filter(collection=collection).only("pk").delete()
         Lexeme.objects.filter(collection=collection).delete()
-        Document.objects.filter(collection=collection).only("pk", "collection_id", "file").delete()
+        Document.objects.filter(collection=collection).only(
+            "pk", "collection_id", "file", "title", "source", "created_at"
+        ).delete()
         CollectionStatistics.objects.filter(pk=collection.pk).delete()
 
 

@@ -25,7 +25,7 @@ from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.statistics.intervals import Percentiles, percentiles
 from retrieval.ingest import pipeline, submission
-from retrieval.models import Collection, Document
+from retrieval.models import Collection, Document, Visibility
 
 SLUG = "stream-benchmark"
 START_SECONDS = 90.0
@@ -260,7 +260,8 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
 def _collection() -> Collection:
     """A public collection with a few documents, so that anybody's question finds something."""
     collection, _ = Collection.objects.get_or_create(
-        slug=SLUG, defaults={"name": "Stream benchmark", "text_search_configuration": "english", "is_public": True}
+        slug=SLUG,
+        defaults={"name": "Stream benchmark", "text_search_configuration": "english", "visibility": Visibility.PUBLIC},
     )
     for number in range(10):
         text = _TEXT.format(n=number)

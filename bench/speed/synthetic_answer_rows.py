@@ -38,7 +38,9 @@ def remove() -> None:
         with connection.cursor() as cursor:
             for table, theirs in _MADE_UP.items():
                 cursor.execute(f"DELETE FROM {table} WHERE {theirs}", {"title": SLUG})
-        Document.objects.filter(collection__slug=SLUG).only("pk", "collection_id", "file").delete()
+        Document.objects.filter(collection__slug=SLUG).only(
+            "pk", "collection_id", "file", "title", "source", "created_at"
+        ).delete()
         Collection.objects.filter(slug=SLUG).delete()
         SearchProfile.objects.filter(slug=SLUG).delete()
     settle()

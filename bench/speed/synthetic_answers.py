@@ -24,7 +24,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.experiments.assignment import Arm, pseudonym
 from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment, Exposure, Judgement, Score
-from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
+from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion, Visibility
 from retrieval.ranking.profile import to_json
 from retrieval.search import profiles
 
@@ -70,7 +70,7 @@ def load(number: int, report: Report, *, seed: int = SEED) -> LoadedAnswers:
             slug=SLUG,
             name="Benchmark of answers",
             description="Made up by `manage.py benchmark_dashboard`; can be deleted.",
-            is_public=False,
+            visibility=Visibility.STAFF,
         )
         experiment = _experiment()
         _Loading(number, collection, experiment, report, seed).run()

@@ -23,6 +23,7 @@ from retrieval.api.errors import ApiView
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
 from retrieval.api.schema import EVENT
+from retrieval.key_limits import Scope, on_every_method
 
 EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
 
@@ -37,6 +38,7 @@ class NotFinished(APIException):
 
 class AnswerView(ApiView):
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
 
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
@@ -46,6 +48,7 @@ class AnswerView(ApiView):
 
 class AnswerStreamView(ApiView):
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
     content_negotiation_class = WhateverIsAccepted
 
     @extend_schema(
@@ -73,6 +76,7 @@ class AnswerStreamView(ApiView):
 
 class StopView(ApiView):
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
 
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
@@ -85,6 +89,7 @@ class StopView(ApiView):
 class FeedbackView(ApiView):
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
 
     @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:

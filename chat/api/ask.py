@@ -6,7 +6,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.exceptions import PermissionDenied, Throttled, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,11 +22,13 @@ from retrieval.api.errors import ApiView, Busy, InsufficientStorage, Unavailable
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
 from retrieval.api.schema import EVENT
+from retrieval.key_limits import Scope, on_every_method
 
 
 class AskView(ApiView):
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
     content_negotiation_class = WhateverIsAccepted
     throttle_scope = "ask"
 
@@ -58,6 +60,8 @@ class AskView(ApiView):
             raise ValidationError({error.field: [str(error)]}) from error
         except asking.SiteBusy as error:
             raise Busy(str(error), error.retry_after_seconds) from error
+        except asking.BudgetSpent as error:
+            raise Throttled(error.retry_after_seconds, str(error)) from error
         if asked["stream"]:
             return event_stream(answer, request.user)
         return Response(answer_as_json(finished(answer, request.user)))

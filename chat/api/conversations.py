@@ -6,11 +6,12 @@ import uuid
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.api.reach import conversation_within_reach, own_conversations
-from chat.api.serializers import ConversationSerializer, ConversationWithAnswersSerializer
+from chat.api.serializers import ConversationSerializer, ConversationWithAnswersSerializer, ShareSerializer
 from chat.conversations.listing import mentioning
 from chat.conversations.sharing import share, stop_sharing
 from chat.models import Conversation
@@ -19,6 +20,7 @@ from retrieval.api.errors import ApiView
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
+from retrieval.key_limits import Scope, on_every_method
 
 
 class ConversationsView(generics.ListAPIView[Conversation], ApiView):
@@ -26,6 +28,7 @@ class ConversationsView(generics.ListAPIView[Conversation], ApiView):
 
     serializer_class = ConversationSerializer
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
     pagination_class = Pagination
     queryset = Conversation.objects.none()
 
@@ -44,6 +47,7 @@ class ConversationsView(generics.ListAPIView[Conversation], ApiView):
 class ConversationView(ApiView):
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
 
     @extend_schema(responses=ConversationWithAnswersSerializer)
     def get(self, request: Request, conversation_id: uuid.UUID) -> Response:
@@ -69,12 +73,23 @@ class ConversationView(ApiView):
 
 class ShareView(ApiView):
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
 
-    @extend_schema(request=None, responses=ConversationSerializer)
+    parser_classes = [JSONParser]
+
+    @extend_schema(request=ShareSerializer, responses=ConversationSerializer)
     def post(self, request: Request, conversation_id: uuid.UUID) -> Response:
-        """Make a link under which others can read the conversation, as far as they may read its documents."""
+        """Make a link under which others can read one answer, the conversation as it stands, or also what follows, as
+        far as they may read its documents. Shared already, the link leads to what is chosen now.
+        """
         conversation = conversation_within_reach(request, conversation_id)
-        share(conversation)
+        wanted = ShareSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        chosen = wanted.validated_data
+        answer = conversation.answers.filter(pk=chosen["answer"]).first() if chosen.get("answer") else None
+        if chosen["scope"] == Conversation.ShareScope.ANSWER and answer is None:
+            raise ValidationError({"answer": ["Name an answer of this conversation."]})
+        share(conversation, chosen["scope"], chosen["audience"], answer)
         return Response(ConversationSerializer(conversation, context={"request": request}).data)
 
     @extend_schema(responses={204: None})

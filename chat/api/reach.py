@@ -41,7 +41,11 @@ def conversation_within_reach(request: Request, conversation_id: uuid.UUID) -> C
 
 def answer_within_reach(request: Request, answer_id: uuid.UUID) -> Answer:
     """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
-    return _found(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
+    answer = _found(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
+    conversation = answer.conversation
+    if conversation.subject and not own_conversations(request).filter(pk=conversation.pk).exists():
+        rights.tell_of_look(conversation)
+    return answer
 
 
 def own_answer(request: Request, answer_id: uuid.UUID, *, or_permitted: bool = False) -> Answer:

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 
 from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
 from chat.models import Answer, Conversation, Feedback
+from chat.types import AnswerForm
 from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
@@ -52,6 +53,26 @@ class CitationSerializer(serializers.Serializer[Any]):
     start = serializers.IntegerField()
     end = serializers.IntegerField()
     support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
+    verbatim = serializers.BooleanField(help_text="The sentence stands in the source word for word.")
+
+
+class NearPlaceSerializer(serializers.Serializer[Any]):
+    """What comes near a question that the documents do not answer: ``quote`` is the document's text there."""
+
+    document = CitedDocumentSerializer()
+    section = serializers.CharField()
+    page = serializers.IntegerField(allow_null=True)
+    quote = serializers.CharField()
+    start = serializers.IntegerField()
+    end = serializers.IntegerField()
+    chunk_id = serializers.IntegerField(allow_null=True)
+
+
+class QuestionChoiceSerializer(serializers.Serializer[Any]):
+    """A question that can be asked instead, and its short name."""
+
+    label = serializers.CharField()  # type: ignore[assignment]  # a field's own label has this name
+    question = serializers.CharField()
 
 
 class BestPassageSerializer(serializers.Serializer[Any]):
@@ -70,6 +91,7 @@ class StatementSerializer(serializers.Serializer[Any]):
     markers = serializers.ListField(child=serializers.IntegerField(), help_text="The sources it cites.")
     support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
     supported = serializers.BooleanField(allow_null=True, help_text="Whether the sources bear it out.")
+    verbatim = serializers.BooleanField(help_text="It stands in a source word for word.")
     reasons = serializers.ListField(
         child=serializers.CharField(),
         help_text="What speaks against it: `number`, `name`, `negation`, `words`, `uncited`, `elsewhere`.",
@@ -88,8 +110,16 @@ class UsageSerializer(serializers.Serializer[Any]):
 
 class AnswerSerializer(serializers.Serializer[Any]):
     answer = serializers.CharField()
+    form = serializers.ChoiceField(
+        choices=list(AnswerForm),
+        help_text="`answer`; `excerpts`: what the documents say about it, without a direct answer; or `refusal`.",
+    )
     refused = serializers.BooleanField(help_text="The documents do not answer the question.")
     citations = CitationSerializer(many=True)
+    near = NearPlaceSerializer(many=True, help_text="Of a refusal, at most three places that come near the question.")
+    choices = QuestionChoiceSerializer(
+        many=True, help_text="What a question that is misspelt or means several things may have meant."
+    )
     search_method = serializers.ChoiceField(choices=list(SearchMethod))
     answer_id = serializers.UUIDField()
     conversation = serializers.UUIDField()
@@ -100,7 +130,9 @@ class AnswerSerializer(serializers.Serializer[Any]):
     confidence = serializers.FloatField(
         allow_null=True, help_text="How likely the documents answer the question, from 0 to 1."
     )
-    completed_question = serializers.CharField(help_text="A follow-up as it was searched; empty: as it was asked.")
+    completed_question = serializers.CharField(
+        help_text="A follow-up, or a misspelt question, as it was searched; empty: as it was asked."
+    )
     usage = UsageSerializer()
     repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")
     repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")
@@ -144,14 +176,29 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
 
     class Meta:
         model = Conversation
-        fields = ["id", "title", "collection", "share_url", "created_at", "updated_at"]
-        read_only_fields = ["created_at", "updated_at"]
+        fields = [
+            "id",
+            "title",
+            "collection",
+            "share_url",
+            "share_scope",
+            "share_audience",
+            "created_at",
+            "updated_at",
+        ]
+        read_only_fields = ["share_scope", "share_audience", "created_at", "updated_at"]
 
     def get_share_url(self, conversation: Conversation) -> str | None:
         if conversation.share_token is None:
             return None
         request: Request = self.context["request"]
         return request.build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
+
+
+class ShareSerializer(serializers.Serializer[Any]):
+    scope = NameField(choices=Conversation.ShareScope.choices, default=Conversation.ShareScope.NOW)
+    audience = NameField(choices=Conversation.ShareAudience.choices, default=Conversation.ShareAudience.LINK)
+    answer = serializers.UUIDField(required=False, allow_null=True, help_text="With the scope `answer`: its id.")
 
 
 class ConversationWithAnswersSerializer(ConversationSerializer):

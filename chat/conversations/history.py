@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AnonymousUser
-
 from chat.conversations import rights
 from chat.models import Answer
 from retrieval.types import Turn
@@ -24,21 +22,37 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
     earlier = _answers_before(answer)
-    withheld = rights.withheld_from(answer.conversation.owner or AnonymousUser(), earlier)
+    withheld = rights.withheld_from(rights.asker_of(answer), earlier)
     return tuple(
         Turn(turn.question, "" if turn.refused or turn.pk in withheld else turn.text) for turn in reversed(earlier)
     )
 
 
 def collections_behind(answer: Answer) -> list[int]:
-    """The collections that the answer's text may rest on: those of its sources, and of what it may say again.
+    """The collections that the answer may rest on: those of what it quotes, and of what it may say again.
 
-    A question that was completed from earlier answers, or put to a model with them, may repeat what they said.
+    A question that was completed from earlier answers, or put to a model with them, may repeat what they said. A
+    question that is offered may name what any of the searched documents names.
     """
-    behind = set(rights.collections_of(answer.sources))
-    if answer.completed_question or answer.prompt_version is not None:
+    behind = set(rights.collections_of(answer.quoted_places))
+    if answer.choices:
+        behind |= _searched_collections(answer)
+    if may_retell(answer):
         behind |= collections_before(answer)
     return sorted(behind)
+
+
+def documents_behind(answer: Answer) -> list[int]:
+    """The documents that the answer may rest on: those that it quotes, and those of what it may say again."""
+    behind = set(rights.documents_of(answer.quoted_places))
+    if may_retell(answer):
+        behind |= documents_before(answer)
+    return sorted(behind)
+
+
+def may_retell(answer: Answer) -> bool:
+    """Whether the answer may say again what earlier ones of its conversation said."""
+    return bool(answer.completed_question) or answer.prompt_version is not None
 
 
 def collections_before(answer: Answer) -> frozenset[int]:
@@ -46,6 +60,20 @@ def collections_before(answer: Answer) -> frozenset[int]:
     if answer.history is not None:
         return frozenset()
     return frozenset(pk for turn in _answers_before(answer) if not turn.refused for pk in turn.source_collections)
+
+
+def documents_before(answer: Answer) -> frozenset[int]:
+    """The documents behind the answers that came before this one and count for it."""
+    if answer.history is not None:
+        return frozenset()
+    return frozenset(pk for turn in _answers_before(answer) if not turn.refused for pk in turn.source_documents)
+
+
+def _searched_collections(answer: Answer) -> frozenset[int]:
+    conversation = answer.conversation
+    if conversation.collection_id is not None:
+        return frozenset({conversation.collection_id})
+    return rights.readable_collections(rights.asker_of(answer))
 
 
 def _answers_before(answer: Answer) -> list[Answer]:

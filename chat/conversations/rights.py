@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.models import Answer
-from retrieval.access import is_staff_with
+from chat.models import Answer, Conversation
+from retrieval.access import is_staff_with, narrowing_key, readers_in
+from retrieval.key_limits import KeyLimits, set_limits
 from retrieval.models import Collection, Document
+from retrieval.models.narrowing import seen_by
+from retrieval.record import tell
+from retrieval.types import Reader
 
 # In the place of a collection that is not known any more. Nobody may read it.
 UNKNOWN_COLLECTION = 0
@@ -24,7 +31,7 @@ def withheld_message() -> str:
 
 
 def may_read_all(user: Any) -> bool:
-    """Whether ``user`` may read everybody's answers: staff with the permission to view answers."""
+    """Whether ``user`` may read everybody's answers, as far as their documents: staff with the permission for it."""
     return is_staff_with(user, "chat.view_answer")
 
 
@@ -33,34 +40,88 @@ def may_act_on_all(user: Any) -> bool:
     return is_staff_with(user, "chat.change_answer")
 
 
+def tell_of_look(conversation: Conversation) -> None:
+    """Say that somebody opened a conversation of another person, as the permission to view answers allows."""
+    tell("conversation.viewed", conversation)
+
+
+def asker_of(answer: Answer) -> Any:
+    """The user who asked, with the limits of the key that the question came with; nobody's user for a visitor."""
+    owner = answer.conversation.owner
+    if owner is None:
+        return AnonymousUser()
+    within = answer.asked_within
+    set_limits(owner, None if within is None else KeyLimits("", frozenset(), frozenset(within)))
+    return owner
+
+
 def readable_collections(user: Any) -> frozenset[int]:
     return frozenset(Collection.objects.readable_by(user).values_list("pk", flat=True))
 
 
-def collections_of(sources: Iterable[dict[str, Any]]) -> frozenset[int]:
-    """The collections that the sources (as saved with an answer) lie in now."""
-    documents = _documents(sources)
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a user may read at one moment.
+
+    ``collections`` are those that are open to the user, ``closed`` those that are not. Deleted ones are in neither.
+    ``reads_all`` is for those who may read other people's answers, and those that rest on deleted collections.
+    """
+
+    collections: frozenset[int]
+    closed: frozenset[int]
+    readers: tuple[Reader, ...]
+    reads_all: bool
+
+    def allow(self, collections: Iterable[int], documents: Iterable[int] = ()) -> bool:
+        """Whether all of these collections and documents may be read. Asks the database about documents alone."""
+        return self.allow_collections(collections) and not self.hide(documents)
+
+    def allow_collections(self, collections: Iterable[int]) -> bool:
+        if self.reads_all:
+            return self.closed.isdisjoint(collections)
+        return self.collections.issuperset(collections)
+
+    def hide(self, documents: Iterable[int]) -> frozenset[int]:
+        """Those of the documents that are there and may not be read, because they are narrowed or have been moved."""
+        behind = Document.objects.filter(pk__in=set(documents))
+        hidden = behind.exclude(collection__in=self.collections)
+        if self.readers:
+            hidden = hidden | behind.exclude(seen_by(self.readers))
+        return frozenset(hidden.values_list("pk", flat=True))
+
+
+def rights_of(user: Any) -> Rights:
+    readable = readable_collections(user)
+    others = Collection.objects.exclude(pk__in=readable)
+    return Rights(
+        readable, frozenset(others.values_list("pk", flat=True)), readers_in(readable, user), may_read_all(user)
+    )
+
+
+def collections_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
+    """The collections that the quoted places (as saved with an answer) lie in now."""
+    documents = documents_of(places)
     collections = dict(Document.objects.filter(pk__in=documents).values_list("pk", "collection"))
     return frozenset(collections.get(document, UNKNOWN_COLLECTION) for document in documents)
 
 
 def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Ids of those answers whose text rests on a collection that ``user`` may not read.
+    """Ids of those answers whose text rests on a collection or a document that ``user`` may not read.
 
-    A deleted collection is read by nobody but those who may read all answers. Two queries, however many answers.
+    A deleted collection is read by nobody but those who may read all answers. A few queries, however many answers.
     """
     listed = list(answers)
-    if not listed or may_read_all(user):
+    if not listed:
         return frozenset()
-    readable = readable_collections(user)
-    documents = {answer.pk: _documents(answer.sources) for answer in listed}
-    # By the documents too: one may have been moved to another collection since.
-    behind = Document.objects.filter(pk__in=frozenset().union(*documents.values()))
-    closed = set(behind.exclude(collection__in=readable).values_list("pk", flat=True))
+    rights = rights_of(user)
+    documents = {answer.pk: documents_behind(answer) for answer in listed}
+    hidden = rights.hide(frozenset().union(*documents.values()))
     return frozenset(
         answer.pk
         for answer in listed
-        if not readable.issuperset(answer.source_collections) or not closed.isdisjoint(documents[answer.pk])
+        if not rights.allow_collections(answer.source_collections)
+        or not hidden.isdisjoint(documents[answer.pk])
+        or (answer.choices and answer.narrowing_key != offers_key(answer.source_collections, user))
     )
 
 
@@ -68,5 +129,66 @@ def is_withheld(user: Any, answer: Answer) -> bool:
     return bool(withheld_from(user, [answer]))
 
 
-def _documents(sources: Iterable[dict[str, Any]]) -> frozenset[int]:
-    return frozenset(source["document"]["id"] for source in sources)
+def offers_key(collections: Iterable[int], user: Any) -> str:
+    """What ``user`` sees of the narrowed documents that questions which are offered may have their words from."""
+    behind = frozenset(collections)
+    return narrowing_key(behind, readers_in(behind, user))
+
+
+def documents_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
+    return frozenset(place["document"]["id"] for place in places)
+
+
+def documents_behind(answer: Answer) -> frozenset[int]:
+    return frozenset(answer.source_documents) | documents_of(answer.quoted_places)
+
+
+# Other people's answers -----------------------------------------------------------------------------------------------
+
+
+def is_closed_to(user: Any, path: str = "") -> Q | None:
+    """That the answer at ``path`` rests on something which ``user`` may not read now; None when none does.
+
+    For those who see other people's answers: of these, the question is not shown either.
+    """
+    rights = rights_of(user)
+    if not rights.closed and not rights.readers:
+        return None
+    hidden = Document.objects.filter(pk__in=[])
+    if rights.closed:
+        hidden = hidden | Document.objects.filter(collection__in=rights.closed)
+    if rights.readers:
+        hidden = hidden | Document.objects.exclude(seen_by(rights.readers))
+    condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
+    if rights.closed:
+        closed = sorted(rights.closed)
+        condition |= Q(**{f"{path}source_collections__overlap": closed})
+        condition |= Q(**{f"{path}conversation__collection__in": closed})
+    if rights.readers:
+        condition |= ~Q(**{f"{path}choices": []})
+    return condition
+
+
+def open_to(user: Any, answers: QuerySet[Answer]) -> QuerySet[Answer]:
+    """Those of anybody's answers that ``user``, who may see other people's, may read now."""
+    closed = is_closed_to(user)
+    return answers if closed is None else answers.exclude(closed)
+
+
+def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Those of anybody's conversations whose answers ``user`` may all read now."""
+    closed = is_closed_to(user)
+    if closed is None:
+        return conversations
+    closed_collections = rights_of(user).closed
+    return conversations.exclude(collection__in=closed_collections).exclude(
+        Exists(Answer.objects.filter(closed, conversation=OuterRef("pk")))
+    )
+
+
+class _IsAmong(Func):
+    """That a value is in an array."""
+
+    arg_joiner = " = ANY ("
+    template = "(%(expressions)s))"
+    output_field = BooleanField()

@@ -1,24 +1,41 @@
-"""Conversations that others may read: whoever has the link sees them, as far as they may read the documents."""
+"""Conversations that others may read: a link leads to what was chosen, as far as they may read the documents."""
 
 from __future__ import annotations
 
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from typing import Any
 
 from django.utils import timezone
 
 from chat.conversations import rights
-from chat.conversations.history import REMEMBERED_STATUSES, REMEMBERED_TURNS
+from chat.conversations.history import REMEMBERED_STATUSES, REMEMBERED_TURNS, may_retell
 from chat.models import Answer, Conversation
 from retrieval.models import Document
+from retrieval.models.collection import is_active
+
+SHARE_FIELDS = ("share_token", "shared_at", "share_scope", "share_audience", "shared_answer")
 
 
-def share(conversation: Conversation) -> uuid.UUID:
-    """The token in the conversation's link. A conversation that is shared already keeps the one it has."""
-    unshared = Conversation.objects.filter(pk=conversation.pk, share_token=None)
-    unshared.update(share_token=uuid.uuid4(), shared_at=timezone.now())
-    conversation.refresh_from_db(fields=["share_token", "shared_at"])
+def share(
+    conversation: Conversation,
+    scope: str = Conversation.ShareScope.NOW,
+    audience: str = Conversation.ShareAudience.LINK,
+    answer: Answer | None = None,
+) -> uuid.UUID:
+    """The token in the conversation's link, which leads to what is chosen now. A link that is there already is kept.
+
+    ``answer`` is the one that is shared with the scope ANSWER.
+    """
+    Conversation.objects.filter(pk=conversation.pk, share_token=None).update(share_token=uuid.uuid4())
+    Conversation.objects.filter(pk=conversation.pk).update(
+        shared_at=timezone.now(),
+        share_scope=scope,
+        share_audience=audience,
+        shared_answer=answer if scope == Conversation.ShareScope.ANSWER else None,
+    )
+    conversation.refresh_from_db(fields=SHARE_FIELDS)
     token = conversation.share_token
     assert token is not None
     return token
@@ -26,24 +43,43 @@ def share(conversation: Conversation) -> uuid.UUID:
 
 def stop_sharing(conversation: Conversation) -> None:
     """The link leads nowhere from now on, and will not again: sharing anew makes another one."""
-    conversation.share_token = conversation.shared_at = None
-    conversation.save(update_fields=["share_token", "shared_at"])
+    conversation.share_token = conversation.shared_at = conversation.shared_answer = None
+    conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 
 
-def shared_conversation(token: uuid.UUID) -> Conversation | None:
-    """The conversation that the link leads to; None when its owner has stopped sharing it, or never did."""
-    return Conversation.objects.select_related("collection").filter(share_token=token).first()
+def shared_conversation(token: uuid.UUID, user: Any) -> Conversation | None:
+    """The conversation that the link leads ``user`` to; None when its owner has stopped sharing it, or never did, or
+    shares it with others.
+    """
+    conversation = Conversation.objects.select_related("collection").filter(share_token=token).first()
+    if conversation is None:
+        return None
+    is_for_accounts = conversation.share_audience == Conversation.ShareAudience.SIGNED_IN
+    if is_for_accounts and not is_active(user):
+        return None
+    is_gone = conversation.share_scope == Conversation.ShareScope.ANSWER and conversation.shared_answer_id is None
+    return None if is_gone else conversation
+
+
+def is_shared(conversation: Conversation, answer: Answer) -> bool:
+    """Whether the link of the conversation leads to this answer of it."""
+    match conversation.share_scope:
+        case Conversation.ShareScope.FOLLOWING:
+            return True
+        case Conversation.ShareScope.ANSWER:
+            return answer.pk == conversation.shared_answer_id
+    return conversation.shared_at is not None and answer.created_at <= conversation.shared_at
 
 
 def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Ids of those answers that rest on a document which ``user`` may not read, or which is there no more.
 
-    All the sources of an answer count, not the cited ones alone: their passages are shown beside it, and a model has
-    read them. The answers before it in its conversation count too: a question that was completed from them, or put to a
-    model with them, may say again what they said. ``answers`` are whole conversations, oldest first.
+    All the sources and near places of an answer count, not the cited ones alone: their passages are shown with it, and
+    a model has read them. The answers before it in its conversation count too: a question that was completed from them,
+    or put to a model with them, may say again what they said. ``answers`` are whole conversations, oldest first.
     """
     listed = list(answers)
-    documents = {answer.pk: {source["document"]["id"] for source in answer.sources} for answer in listed}
+    documents = {answer.pk: rights.documents_of(answer.quoted_places) for answer in listed}
     closed = rights.withheld_from(user, listed)
     behind = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*documents.values()))
     readable = set(behind.values_list("pk", flat=True))
@@ -51,9 +87,8 @@ def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUI
     remembered: defaultdict[uuid.UUID, deque[Answer]] = defaultdict(lambda: deque(maxlen=REMEMBERED_TURNS))
     for answer in listed:
         before = remembered[answer.conversation_id]
-        may_retell = bool(answer.completed_question) or answer.prompt_version is not None
         # Of a refusal, its question alone is told.
-        retells = may_retell and any(turn.pk in withheld and not turn.refused for turn in before)
+        retells = may_retell(answer) and any(turn.pk in withheld and not turn.refused for turn in before)
         if retells or answer.pk in closed or not documents[answer.pk] <= readable:
             withheld.add(answer.pk)
         if answer.status in REMEMBERED_STATUSES:

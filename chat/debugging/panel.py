@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.conversations.rights import may_read_all
+from chat.conversations.rights import is_closed_to, may_read_all
 from chat.debugging.candidates import CandidateRow, Shown, candidate_rows, used_weights
 from chat.debugging.context import context_in_words
 from chat.debugging.diagram import Diagram, Step, narrow, wide
@@ -23,10 +23,9 @@ from chat.debugging.trace import AnswerTrace, read_trace
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import passage_url
-from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
-from retrieval.models import Chunk
+from retrieval.models import Chunk, Document
 from retrieval.search.passages import load_passages
 from retrieval.search.reranking import with_word_matches
 
@@ -72,7 +71,9 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     saved = read_trace(answer.trace)
     if saved is None:
         return None
+    shown = _shown(saved, viewer)
     trace = with_word_matches(saved if may_read_all(viewer) else saved.without_errors())
+    trace = _open_part(trace, shown)
     matches, not_counted = _lexical_matches(answer, trace, viewer)
     sentences = sentences_of(answer)
     steps = steps_of(answer, trace, sentences, matches)
@@ -86,7 +87,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         weights=used_weights(trace),
         context=context_in_words(trace.assembly),
         sentences=sentences,
-        rows=candidate_rows(trace, _shown(trace, viewer)),
+        rows=candidate_rows(trace, shown),
         lexical_matches=matches,
         not_counted=not_counted,
         profile_url=_profile_url(answer, viewer),
@@ -114,13 +115,15 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
 def _shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
     """The candidates' passages around what matched in them; closed those of collections that the viewer may not read.
 
-    One that is gone is missing.
+    One that is gone is missing, or closed, where the viewer may not read everything: nobody knows where it was.
     """
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
-    readable = set(filters_for(viewer).collections)
-    kept_in = dict(Chunk.objects.filter(pk__in=terms).values_list("pk", "collection"))
-    closed = [pk for pk, collection in kept_in.items() if collection not in readable]
-    passages = load_passages(kept_in.keys() - closed)
+    kept = set(Chunk.objects.filter(pk__in=terms).values_list("pk", flat=True))
+    readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
+    closed = kept - set(readable.values_list("pk", flat=True))
+    if is_closed_to(viewer) is not None:
+        closed |= terms.keys() - kept
+    passages = load_passages(kept - closed)
     spans = matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
     return dict.fromkeys(closed, Shown(is_closed=True)) | {
         pk: Shown(
@@ -130,6 +133,22 @@ def _shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
         )
         for pk, passage in passages.items()
     }
+
+
+def _open_part(trace: AnswerTrace, shown: Mapping[int, Shown]) -> AnswerTrace:
+    """The trace without the words of closed passages, and then without words that may be from one of them."""
+    closed = {pk for pk, passage in shown.items() if passage.is_closed}
+    if not closed:
+        return trace
+    return replace(
+        trace,
+        retrievers=tuple(replace(each, expansions={}) for each in trace.retrievers),
+        candidates=tuple(
+            replace(each, matched_terms=(), word_matches=None) if each.chunk_id in closed else each
+            for each in trace.candidates
+        ),
+        passages={pk: known for pk, known in trace.passages.items() if pk not in closed},
+    )
 
 
 def _profile_url(answer: Answer, viewer: Any) -> str:

@@ -16,5 +16,10 @@ def filters_of_both(answer: Answer, viewer: object) -> SearchFilters:
     Raises: InvalidQuery when the asker may no longer read the conversation's collection.
     """
     asked = filters_of(answer)
-    readable = set(filters_for(viewer).collections)
-    return replace(asked, collections=tuple(pk for pk in asked.collections if pk in readable))
+    seen = filters_for(viewer)
+    readable = set(seen.collections)
+    return replace(
+        asked,
+        collections=tuple(pk for pk in asked.collections if pk in readable),
+        readers=(*asked.readers, *seen.readers),
+    )

@@ -17,7 +17,8 @@ PASSAGE_CHARACTERS = 220
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence as it was checked. ``supported`` and ``support`` are None where it could not be measured.
+    """A sentence as it was checked. ``supported`` and ``support`` are None where it could not be measured, and
+    ``verbatim`` says that it stands in a source word for word.
 
     ``best_marker`` is the source that bears it out best, ``passage`` its words; ``href`` is empty without one.
     """
@@ -30,6 +31,7 @@ class Sentence:
     best_marker: int | None = None
     passage: str = ""
     href: str = ""
+    verbatim: bool = False
 
 
 def sentences_of(answer: Answer) -> tuple[Sentence, ...]:
@@ -62,4 +64,5 @@ def _sentence(text: str, statement: Mapping[str, Any], sources: Mapping[int, Map
         best_marker=best.get("marker"),
         passage=passage,
         href=href,
+        verbatim=statement.get("verbatim", False),
     )

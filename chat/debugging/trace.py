@@ -18,11 +18,12 @@ PREVIEW_CHARACTERS = 160
 
 @dataclass(frozen=True, slots=True)
 class KnownPassage:
-    """By what an engineer recognises a candidate whose passage may be gone by then."""
+    """By what an engineer recognises a candidate whose passage may be gone by then; ``document`` is its id."""
 
     title: str
     section: str
     preview: str
+    document: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,10 @@ def answer_trace(
         prompt=prompt,
         passages={
             each.chunk_id: KnownPassage(
-                each.document_title, each.section, " ".join(each.content.split())[:PREVIEW_CHARACTERS]
+                each.document_title,
+                each.section,
+                " ".join(each.content.split())[:PREVIEW_CHARACTERS],
+                each.document_id,
             )
             for each in passages
         },

@@ -90,7 +90,12 @@ class OpenAICompatibleGenerator:
         return self.compose(question, sources, (), PartialAnswer())
 
     async def compose(
-        self, question: str, sources: Sequence[Source], history: Sequence[Turn], partial: PartialAnswer
+        self,
+        question: str,
+        sources: Sequence[Source],
+        history: Sequence[Turn],
+        partial: PartialAnswer,
+        computed: str = "",
     ) -> AsyncGenerator[str, None]:
         limits = self._limits
         prompt = compose(
@@ -99,6 +104,7 @@ class OpenAICompatibleGenerator:
             today=timezone.localdate(),
             budget_tokens=max(1, limits.context_tokens - limits.answer_tokens),
             history=history,
+            computed=computed,
         )
         partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
         partial.usage = self._usage(prompt.tokens, 0, estimated=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chat.types import Source
     from retrieval.types import Turn
 
-PROMPT_VERSION = 3
+PROMPT_VERSION = 4
 # What the model is to say, alone, when the sources do not hold the answer.
 NO_ANSWER = "NO_ANSWER"
 # Of an earlier answer this much is told: it says what is being talked about, the sources say what is so.
@@ -79,11 +79,18 @@ class Prompt:
 
 
 def compose(
-    question: str, sources: Sequence[Source], *, today: date, budget_tokens: int, history: Sequence[Turn] = ()
+    question: str,
+    sources: Sequence[Source],
+    *,
+    today: date,
+    budget_tokens: int,
+    history: Sequence[Turn] = (),
+    computed: str = "",
 ) -> Prompt:
     """The prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
 
-    ``history`` are the conversation's earlier turns, oldest first. Where the budget does not hold all sources, those
+    ``history`` are the conversation's earlier turns, oldest first. ``computed`` is what the site computed over the rows
+    of a table, with the markers of the sources that hold them. Where the budget does not hold all sources, those
     that ranked lowest are left out; the best one stays, cut short if it must be.
     """
     fence, mark = _signs(question, sources, history)
@@ -96,8 +103,9 @@ def compose(
         language=f"{language}, the language of the question" if language else "the language of the question",
     )
     before = _conversation(history, fence, mark)
+    result = _computed(computed, fence, mark)
     asked = f"Question: {question}"
-    left = budget_tokens - sum(map(estimated_tokens, (system, before, asked)))
+    left = budget_tokens - sum(map(estimated_tokens, (system, before, result, asked)))
     quotations: dict[int, str] = {}
     for source in sorted(sources, key=lambda source: (-source.block.score, source.marker)):
         text = _quoted(source, fence, mark)
@@ -107,7 +115,7 @@ def compose(
             continue
         quotations[source.marker] = text
         left -= estimated_tokens(text)
-    parts = [before, *(quotations[source.marker] for source in sources if source.marker in quotations), asked]
+    parts = [before, *(quotations[source.marker] for source in sources if source.marker in quotations), result, asked]
     user = "\n\n".join(filter(None, parts))
     return Prompt(
         messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
@@ -146,6 +154,13 @@ def _conversation(history: Sequence[Turn], fence: str, mark: str) -> str:
             answer = _one_line(NUMBERS_IN_BRACKETS.sub("", turn.answer))[:REMEMBERED_CHARACTERS]
             lines.append(f"Answered: {mark_sentences(answer, mark)}")
     return "\n".join([*lines, f"{fence} END OF CONVERSATION"])
+
+
+def _computed(result: str, fence: str, mark: str) -> str:
+    if not result:
+        return ""
+    head = f"{fence} COMPUTED by this site over all rows of the table that the sources quote; its figures are right"
+    return f"{head}\n{mark_sentences(result, mark)}\n{fence} END OF COMPUTED"
 
 
 def _quoted(source: Source, fence: str, mark: str, largest_bytes: int | None = None) -> str:

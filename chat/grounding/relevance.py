@@ -1,10 +1,15 @@
-"""How well the blocks of the context bear on a question. PURE; the embedder is handed in.
+"""How well the units of the context bear on a question. PURE; the embedder is handed in.
 
-A block's score is the mean of two signals in [0, 1]: the cosine of its vector with the question's, and the share of the
-question's weight in words that it holds, in its own text or in the headings above it. Vectors understand other words
-for the same thing; words hold where the embedder's language ends, and for names and numbers. In Dutch a compound holds
-the words it is made of in part, and they hold it. Two rules correct the mean: what is said first under the very heading
-that is asked for gains, and what names another code than the question's loses.
+A unit's score is a mean of two signals in [0, 1]: how near each word of the question comes to a word of the unit (late
+interaction of token vectors, words weighted by how rare they are), and the share of the question's weight in words that
+the unit holds, in its own text or in the headings above it. Vectors understand other words for the same thing; words
+hold where the embedder's language ends, and for names and numbers. In Dutch a compound holds the words it is made of in
+part, and they hold it. Two rules correct the mean: what is said first under the very heading that is asked for gains,
+and what names another code than the question's loses. An embedder without token vectors is asked for the cosine of the
+unit's vector with the question's instead.
+
+Source: Khattab and Zaharia, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction over
+BERT", SIGIR 2020.
 """
 
 from __future__ import annotations
@@ -16,18 +21,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.grounding.blocks import QuotableBlock
-from chat.grounding.words import stem_weights, stems
+from chat.grounding.units import QuotableUnit, UnitKind
+from chat.grounding.words import stem_weight, stem_weights, stems
+from retrieval.text.blocks import BlockKind
 from retrieval.text.compounds import DUTCH, has_part
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from retrieval.dense.token_vectors import TokenEncoding
+    from retrieval.types import Vectors
 
-    EmbedAll = Callable[[Sequence[str]], npt.NDArray[np.float32] | None]
+    EncodeUnits = Callable[[Sequence[str]], Sequence[TokenEncoding] | None]
+    """One encoding a text, in order, without token vectors where the embedder has none; None when it cannot."""
 
-# Vectors are made for this many blocks at most, those that share most words with the question first.
-EMBEDDED_BLOCKS = 48
+# Vectors are made for this many units at most, those that share most words with the question first.
+ENCODED_UNITS = 48
+# The weight of the late interaction beside that of the words, fitted by choosing the sentence that holds the answer
+# (docs/quality.md).
+INTERACTION_WEIGHT = 0.6
+# What a unit loses for each point of score that its passage is behind the best one, up to LARGEST_GAP points.
+RANK_WEIGHT = 0.12
+LARGEST_GAP = 3.0
+# What a unit gains that begins with the code that is asked for, as the entry of a list of codes does.
+ENTRY_BONUS = 0.2
+LONGEST_CODE = 24
+# What is left of the score of an FAQ's answer whose question asks with none of the words of this one.
+OTHER_QUESTION_SHARE = 0.3
 # What a word of the question is worth in the heading right above a block, and in the titles further up.
 HEADING_SHARE = 0.8
 TITLE_SHARE = 0.5
@@ -35,58 +54,112 @@ TITLE_SHARE = 0.5
 OPENING_BONUS = 0.15
 # What is left of a block's score when the question names a code (a part number, an error) that the block does not.
 OTHER_CODE_SHARE = 0.5
+# The same for names in code (UserRateThrottle, read_only): the section of one often goes on without repeating it.
+OTHER_NAME_SHARE = 0.8
 # What a word of the question is worth in a compound of it; a part of a compound, by its share of the letters.
 COMPOUND_SHARE = 0.8
+# What a Dutch verb leaves behind where it is separated: "meenemen", "wat neemt u mee". Others are words of their own.
+PARTICLES = ("mee", "samen", "terug", "thuis")
 
+_HYPHENATED = re.compile(r"\b([^\W\d_]{2,})-([^\W\d_]{2,})\b")
 _RUN = re.compile(r"[\w-]+")
 _CODE = re.compile(r"(?<![^\W_])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
+_IDENTIFIER = re.compile(r"\b[^\W_]*[a-z][A-Z]\w*|\b[^\W_]+_\w+")
 _LETTER = re.compile(r"[A-Za-z]")
 _DIGIT = re.compile(r"\d")
 _PUNCTUATION = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredBlock:
-    """``score`` is the mean of ``similarity`` and ``coverage``, corrected by the rules above; all lie in [0, 1].
+class ScoredUnit:
+    """``score`` is made of ``coverage`` and ``interaction``, or ``similarity``, corrected by the rules above; all lie
+    in [0, 1].
 
-    ``vector`` has unit length, shape (dimension,); None for a block that was not embedded, whose similarity counts 0.
+    ``vector`` has unit length, shape (dimension,); None for a unit that was not encoded, whose similarity counts 0.
     """
 
-    block: QuotableBlock
+    unit: QuotableUnit
     score: float
     similarity: float
+    interaction: float
     coverage: float
-    vector: npt.NDArray[np.float32] | None
+    vector: Vectors | None
 
 
-def score_blocks(question: str, blocks: Sequence[QuotableBlock], embed: EmbedAll) -> list[ScoredBlock]:
-    """The blocks, best first; ties in the order given.
-
-    ``embed`` gives unit vectors, shape (texts, dimension), or None when it cannot: then words alone decide.
-    """
-    if not blocks:
+def score_units(question: str, units: Sequence[QuotableUnit], encode: EncodeUnits) -> list[ScoredUnit]:
+    """The units, best first; ties in the order given. When ``encode`` cannot, words alone decide."""
+    if not units:
         return []
-    coverages, heading_matches = _match_words(question, blocks)
+    coverages, heading_matches = _match_words(question, units)
     asked_codes = codes(question)
-    embedded = sorted(range(len(blocks)), key=lambda index: -coverages[index])[:EMBEDDED_BLOCKS]
-    vectors = embed([question, *(_text_to_embed(blocks[index]) for index in embedded)])
-    vector_of = {index: vectors[row] for row, index in enumerate(embedded, start=1)} if vectors is not None else {}
+    asked_names = identifiers(question)
+    is_whole = [unit.kind is UnitKind.WHOLE for unit in units]
+    encoded = sorted(range(len(units)), key=lambda index: (not is_whole[index], -coverages[index]))[:ENCODED_UNITS]
+    encodings = encode([question, *(_text_to_encode(units[index]) for index in encoded)])
+    encoding_of = dict(zip(encoded, encodings[1:], strict=True)) if encodings is not None else {}
+    interactions = _interactions(encodings[0], encoding_of, units) if encodings is not None else {}
+    best_source = max(unit.source.block.score for unit in units)
     scored = []
-    for index, (block, coverage, heading_match) in enumerate(zip(blocks, coverages, heading_matches, strict=True)):
-        vector = vector_of.get(index)
-        similarity = 0.0
-        if vectors is None:
+    for index, (unit, coverage, heading_match) in enumerate(zip(units, coverages, heading_matches, strict=True)):
+        similarity = interaction = 0.0
+        encoding = encoding_of.get(index)
+        if encodings is None:
             score = coverage
         else:
-            similarity = max(0.0, float(vectors[0] @ vector)) if vector is not None else 0.0
-            score = (similarity + coverage) / 2
-        if asked_codes and not asked_codes & codes(f"{block.heading} {block.table_head} {block.text}"):
-            score *= OTHER_CODE_SHARE
-        if block.opens:
+            if encoding is not None:
+                similarity = max(0.0, float(encodings[0].vector @ encoding.vector))
+            interaction = interactions.get(index, 0.0)
+            if interactions:
+                score = INTERACTION_WEIGHT * interaction + (1 - INTERACTION_WEIGHT) * coverage
+            else:
+                score = (similarity + coverage) / 2
+        if asked_codes:
+            if not asked_codes & codes(f"{unit.heading} {unit.table_head} {unit.text}"):
+                score *= OTHER_CODE_SHARE
+            elif asked_codes & codes(f"{unit.heading} {unit.text[:LONGEST_CODE]}"):
+                score += ENTRY_BONUS
+        if asked_names and not asked_names & identifiers(f"{unit.heading} {unit.table_head} {unit.text}"):
+            score *= OTHER_NAME_SHARE
+        if unit.block.kind is BlockKind.QUESTION and unit.block.lead_in is not None:
+            score *= OTHER_QUESTION_SHARE + (1 - OTHER_QUESTION_SHARE) * _share_asked(question, unit) ** 2
+        score -= RANK_WEIGHT * min(LARGEST_GAP, best_source - unit.source.block.score)
+        if unit.opens:
             # What opens a section is about its heading, even where it does not repeat it.
             score += heading_match * (OPENING_BONUS + max(0.0, 1.0 - coverage) / 2)
-        scored.append(ScoredBlock(block, min(1.0, score), similarity, coverage, vector))
+        vector = encoding.vector if encoding is not None else None
+        scored.append(ScoredUnit(unit, min(1.0, max(0.0, score)), similarity, interaction, coverage, vector))
     return sorted(scored, key=lambda each: -each.score)
+
+
+def _interactions(
+    question: TokenEncoding, encoding_of: Mapping[int, TokenEncoding], units: Sequence[QuotableUnit]
+) -> dict[int, float]:
+    """The weighted mean, over the question's tokens, of the similarity to the nearest token; empty without tokens."""
+    telling = question.tokens.telling() if len(question.tokens.pieces) else np.zeros(0, bool)
+    if not len(telling):
+        return {}
+    if not telling.any():
+        telling[:] = True
+    vectors = question.token_vectors[telling]
+    pieces = [piece.removeprefix("##") for piece, tells in zip(question.tokens.pieces, telling, strict=True) if tells]
+    texts = [unit.text.casefold() for unit in units]
+    weights = np.array([stem_weight(sum(piece in text for text in texts), len(texts)) for piece in pieces], np.float32)
+    weights /= weights.sum()
+    return {
+        index: max(0.0, float((vectors @ encoding.token_vectors.T).max(axis=1) @ weights))
+        for index, encoding in encoding_of.items()
+        if len(encoding.token_vectors)
+    }
+
+
+def _share_asked(question: str, unit: QuotableUnit) -> float:
+    """The share of the words of an FAQ's question that the question has too."""
+    start, end = unit.block.lead_in or (unit.start, unit.start)
+    offset = unit.source.block.start
+    words = stems(unit.source.block.content[max(0, start - offset) : max(0, end - offset)] or unit.heading)
+    asked = stems(question)
+    related = related_words(words, asked)
+    return sum(_share_held(word, set(asked), related) for word in words) / len(words) if words else 1.0
 
 
 def codes(text: str) -> set[str]:
@@ -96,6 +169,11 @@ def codes(text: str) -> set[str]:
     A text about E-201 does not answer a question about E-512, however alike the two look to an embedder.
     """
     return {_PUNCTUATION.sub("", code).lower() for run in _RUN.finditer(text) for code in _codes_in(run.group())}
+
+
+def identifiers(text: str) -> set[str]:
+    """Names in code, told by a capital letter inside or an underscore, lower-cased."""
+    return {match.group().lower() for match in _IDENTIFIER.finditer(text)}
 
 
 def _codes_in(run: str) -> Iterator[str]:
@@ -112,7 +190,7 @@ Related = Mapping[str, Mapping[str, float]]
 
 
 def related_words(wanted: Sequence[str], held: Iterable[str]) -> Related:
-    """Which of the stems ``held``, in Dutch texts, are compounds of a wanted one, or parts of it.
+    """Which of the stems ``held``, in Dutch texts, are compounds of a wanted one, or parts or particles of it.
 
     The texts are few: what begins or ends with a word is taken for a compound of it, whatever the rest is.
     """
@@ -121,25 +199,31 @@ def related_words(wanted: Sequence[str], held: Iterable[str]) -> Related:
     for word in wanted:
         shares = {other: COMPOUND_SHARE for other in others if has_part(other, word, DUTCH)}
         shares |= {other: COMPOUND_SHARE * len(other) / len(word) for other in others if has_part(word, other, DUTCH)}
+        shares |= {other: COMPOUND_SHARE for other in PARTICLES if other in others and _is_separable(word, other)}
         if shares:
             related[word] = shares
     return related
 
 
-def _match_words(question: str, blocks: Sequence[QuotableBlock]) -> tuple[list[float], list[float]]:
-    """Of each block: the share of the question's weight that it holds, and how far its heading is what is asked for."""
-    wanted = stems(question)
+def _is_separable(verb: str, particle: str) -> bool:
+    """Whether a stem may be that of a verb with this particle; "meer" and "meester" are not."""
+    return verb.startswith(particle) and len(verb) > len(particle) + 2 and verb[len(particle)] not in "rs"
+
+
+def _match_words(question: str, units: Sequence[QuotableUnit]) -> tuple[list[float], list[float]]:
+    """Of each unit: the share of the question's weight that it holds, and how far its heading is what is asked for."""
+    wanted = stems(_joined(question, units))
     texts = [
         (
-            set(stems(f"{block.table_head} {block.text}")),
-            set(stems(block.heading)),
-            set(stems(f"{block.source.block.best.document_title} {block.source.block.best.section}")),
+            set(stems(f"{unit.table_head} {unit.text}")),
+            set(stems(unit.heading)),
+            set(stems(f"{unit.source.block.best.document_title} {unit.source.block.best.section}")),
         )
-        for block in blocks
+        for unit in units
     ]
     weights = stem_weights(wanted, [own | heading for own, heading, _titles in texts])
-    dutch = _dutch_sources(question, blocks)
-    in_dutch = [block.source.marker in dutch for block in blocks]
+    dutch = _dutch_sources(question, units)
+    in_dutch = [unit.source.marker in dutch for unit in units]
     related = related_words(
         wanted,
         {stem for parts, is_dutch in zip(texts, in_dutch, strict=True) if is_dutch for part in parts for stem in part},
@@ -152,9 +236,19 @@ def _match_words(question: str, blocks: Sequence[QuotableBlock]) -> tuple[list[f
     return coverages, heading_matches
 
 
-def _dutch_sources(question: str, blocks: Sequence[QuotableBlock]) -> set[int]:
+def _joined(question: str, units: Sequence[QuotableUnit]) -> str:
+    """The question, a word with a hyphen written as one where the units write it so: auto-merge, automerge."""
+
+    def join(match: re.Match[str]) -> str:
+        word = match[1] + match[2]
+        return word if any(word.casefold() in f"{unit.heading} {unit.text}".casefold() for unit in units) else match[0]
+
+    return _HYPHENATED.sub(join, question)
+
+
+def _dutch_sources(question: str, units: Sequence[QuotableUnit]) -> set[int]:
     """The markers of the sources in Dutch. What is short, or a table, is told by the question beside it."""
-    contents = {block.source.marker: block.source.block.content for block in blocks}
+    contents = {unit.source.marker: unit.source.block.content for unit in units}
     return {marker for marker, content in contents.items() if detect_language(f"{question}\n{content}") == "nl"}
 
 
@@ -190,6 +284,6 @@ def _share_held(word: str, words: set[str], related: Related) -> float:
     return max((share for other, share in related.get(word, {}).items() if other in words), default=0.0)
 
 
-def _text_to_embed(block: QuotableBlock) -> str:
+def _text_to_encode(unit: QuotableUnit) -> str:
     """A row or an item says little without what stands above it."""
-    return " ".join(filter(None, [block.heading, block.table_head.split("\n", 1)[0], block.text]))
+    return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

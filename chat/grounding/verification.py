@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.blocks import quotable_blocks
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
 from chat.grounding.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support import Reason, SentenceSupport, Statement, SupportScorer
+from chat.grounding.units import quotable_units
 from chat.types import CheckedStatement, Source, Verified, VerifiedCitation
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
@@ -127,7 +127,7 @@ def _citations(
     else:
         value = _support_value(support, source.marker in comparable)
         closest = (
-            support.match.sentence if support and support.match else next(iter(quotable_blocks([source])), block.best)
+            support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
         )
         start, end = closest.start, closest.end
     for marker in mention.markers:
@@ -140,6 +140,7 @@ def _citations(
             marker_start=marker.start,
             marker_end=marker.end,
             support=value,
+            verbatim=mention.verbatim is not None,
         )
 
 
@@ -164,10 +165,10 @@ def _measure(
 
 
 def _evidence(source: Source) -> EvidencePassage:
-    """A source's blocks, with offsets of the document; headings are read with what stands under them."""
+    """A source's units, with offsets of the document; headings are read with what stands under them."""
     sentences = tuple(
-        EvidenceSentence(quoted(block.text), block.start, block.end, f"{block.heading} {block.table_head}".strip())
-        for block in quotable_blocks([source])
+        EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
+        for unit in quotable_units([source])
     )
     context = source.block
     title = " ".join([context.best.document_title, *dict.fromkeys(passage.section for passage in context.passages)])
@@ -200,6 +201,7 @@ def _checked(
         best_marker=match.passage.marker if match else None,
         best_start=match.sentence.start if match else None,
         best_end=match.sentence.end if match else None,
+        verbatim=support.features is None and support.supported,
     )
 
 

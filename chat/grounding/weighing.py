@@ -6,10 +6,14 @@ import functools
 import logging
 from collections.abc import Sequence
 
+import numpy as np
+
 from chat.grounding.answerability import CALIBRATED_FOR, Evidence, weigh
 from chat.types import Source
 from retrieval import conf
+from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.exceptions import RetrievalError
+from retrieval.protocols import TokenEmbedder
 
 logger = logging.getLogger(__name__)
 
@@ -32,5 +36,12 @@ def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _weigh_with_vectors(embedder: str, question: str, sources: tuple[Source, ...]) -> Evidence:
-    embed = conf.embedder().embed_documents
-    return weigh(question, sources, embed, calibrated=embedder.startswith(CALIBRATED_FOR))
+    return weigh(question, sources, _encode, calibrated=embedder.startswith(CALIBRATED_FOR))
+
+
+def _encode(texts: Sequence[str]) -> list[TokenEncoding]:
+    active = conf.embedder()
+    if isinstance(active, TokenEmbedder):
+        return active.encode(texts)
+    vectors = active.embed_documents(texts)
+    return [TokenEncoding(vector, Tokens((), ()), np.empty((0, len(vector)), np.float32)) for vector in vectors]

@@ -25,7 +25,10 @@ _STOP_WORDS = frozenset(
     wat we welke wie wij word worden wordt zal ze zij zijn zo zou
     """.split()  # noqa: SIM905
 )
-_ENDINGS = ("ingen", "ments", "ment", "ing", "ies", "ied", "ed", "en", "es", "er", "s", "e", "y", "t")
+_ENDINGS = (
+    "ations", "ation", "ating", "ated", "ates", "ate",
+    "ingen", "ments", "ings", "ers", "ment", "ing", "ies", "ied", "ed", "en", "es", "er", "s", "e", "y", "t",
+)  # fmt: skip
 
 
 def stems(text: str) -> list[str]:

@@ -1,5 +1,15 @@
 from chat.models.answer import Answer, Citation, StreamedEvent
-from chat.models.conversation import Conversation
+from chat.models.budget import QuestionBudget, QuestionCount
+from chat.models.conversation import Conversation, DeletedDocument
 from chat.models.feedback import Feedback
 
-__all__ = ["Answer", "Citation", "Conversation", "Feedback", "StreamedEvent"]
+__all__ = [
+    "Answer",
+    "Citation",
+    "Conversation",
+    "DeletedDocument",
+    "Feedback",
+    "QuestionBudget",
+    "QuestionCount",
+    "StreamedEvent",
+]

@@ -12,6 +12,7 @@ from django.dispatch import receiver
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.conversation import Conversation
+from chat.types import AnswerForm
 from retrieval.jobs.lease import Leased
 from retrieval.models import Chunk, Document, SearchProfileVersion
 
@@ -32,6 +33,11 @@ class Answer(Leased):
         STOPPED = "stopped", _("stopped")
         FAILED = "failed", _("failed")
 
+    class Form(models.TextChoices):
+        ANSWER = AnswerForm.ANSWER.value, _("an answer")
+        EXCERPTS = AnswerForm.EXCERPTS.value, _("what the documents say about it")
+        REFUSAL = AnswerForm.REFUSAL.value, _("a refusal")
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
@@ -45,9 +51,18 @@ class Answer(Leased):
     anew = models.BooleanField(
         _("asked anew"), default=False, help_text=_("Not to be answered with an earlier answer to the same question.")
     )
+    # The collections of the API key that the question came with, by id; None without such a key.
+    asked_within = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField(_("answer"), blank=True)
+    form = models.CharField(_("form"), max_length=8, choices=Form, default=Form.ANSWER)
     refused = models.BooleanField(_("no answer in the documents"), default=False)
+    near: models.JSONField[list[dict[str, Any]]] = models.JSONField(
+        _("near places"), default=list, blank=True, help_text=_("Of a refusal: what comes near the question.")
+    )
+    choices: models.JSONField[list[dict[str, str]]] = models.JSONField(
+        _("questions offered"), default=list, blank=True, help_text=_("What the question may have meant.")
+    )
     error = models.TextField(_("error"), blank=True)
     notice = models.TextField(_("notice"), blank=True, help_text=_("A fallback that the reader was told of."))
     search_method = models.CharField(_("search method"), max_length=12, blank=True)
@@ -77,6 +92,9 @@ class Answer(Leased):
     sources = models.JSONField(default=list, blank=True)
     # All that the text may rest on, by id, those that are deleted included: it is read by who may read all of them.
     source_collections = ArrayField(models.BigIntegerField(), default=list, blank=True, editable=False)
+    source_documents = ArrayField(models.BigIntegerField(), default=list, blank=True, editable=False)
+    # Of questions that are offered: what their asker saw of narrowed documents, one of which may have lent a word.
+    narrowing_key = models.CharField(max_length=64, blank=True, editable=False)
     trace = models.JSONField(default=dict, blank=True)
     timings_ms = models.JSONField(default=dict, blank=True)
 
@@ -111,6 +129,11 @@ class Answer(Leased):
         return self.question
 
     @property
+    def quoted_places(self) -> list[dict[str, Any]]:
+        """The sources and the near places: who may not read all their documents may not read the answer."""
+        return [*self.sources, *self.near]
+
+    @property
     def is_finished(self) -> bool:
         return self.status in (self.Status.COMPLETED, self.Status.STOPPED, self.Status.FAILED)
 
@@ -143,7 +166,8 @@ class Citation(models.Model):
     quote = models.TextField()
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
-    support = models.FloatField(null=True)
+    support = models.FloatField(_("support"), null=True)
+    verbatim = models.BooleanField(_("word for word"), default=False)
 
     class Meta:
         ordering = ["id"]

@@ -9,15 +9,32 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.key_limits import limits_of
 from retrieval.models import Collection
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: Any, visitor: str) -> ConversationQuerySet:
-        """The conversations of a signed-in user, or of an anonymous visitor's browser."""
+        """The conversations of a signed-in user, or of an anonymous visitor's browser.
+
+        Of a user who came with an API key that is limited to some collections, those that were begun with that key.
+        """
         if getattr(user, "is_authenticated", False):
-            return self.filter(owner=user)
+            own = self.filter(owner=user)
+            limits = limits_of(user)
+            return own if limits is None or limits.collections is None else own.filter(key=limits.key)
         return self.filter(owner=None, visitor=visitor) if visitor else self.none()
+
+
+class DeletedDocument(models.Model):
+    """A document that was deleted, until the traces of answers have forgotten it."""
+
+    document_id = models.BigIntegerField()
+    title = models.CharField(max_length=500, blank=True)
+    added_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.document_id)
 
 
 class Conversation(models.Model):
@@ -28,12 +45,34 @@ class Conversation(models.Model):
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="conversations"
     )
     visitor = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
+    # The public part of the API key that it was begun with.
+    key = models.CharField(max_length=16, blank=True, editable=False)
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, blank=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
+
+    class ShareScope(models.TextChoices):
+        """What of a conversation its link leads to."""
+
+        ANSWER = "answer", _("one answer")
+        NOW = "now", _("the conversation as it stands")
+        FOLLOWING = "following", _("the conversation with what follows")
+
+    class ShareAudience(models.TextChoices):
+        """Whom the link lets in."""
+
+        LINK = "link", _("anyone with the link")
+        SIGNED_IN = "signed_in", _("people who have signed in")
+
     # In the address for whoever was sent it; without one the conversation is its owner's alone.
     share_token = models.UUIDField(null=True, blank=True, unique=True, editable=False)
     shared_at = models.DateTimeField(_("shared"), null=True, blank=True)
+    share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW, editable=False)
+    share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK, editable=False)
+    # Of one answer: which. Once it is deleted, the link leads nowhere.
+    shared_answer = models.ForeignKey(
+        "chat.Answer", models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
     title = models.CharField(_("title"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)
     updated_at = models.DateTimeField(_("last question"), default=timezone.now)
@@ -50,6 +89,10 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
+
+    def list_questions(self) -> list[tuple[uuid.UUID, str]]:
+        """Its questions in the order of asking, by their answers' ids."""
+        return list(self.answers.order_by("created_at").values_list("pk", "question"))
 
     @property
     def subject(self) -> str:

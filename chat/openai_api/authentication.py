@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+from django.utils.module_loading import import_string
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from rest_framework.authentication import TokenAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
@@ -17,13 +19,11 @@ PLACEHOLDERS = frozenset(
 )
 
 
-class KeyAuthentication(TokenAuthentication):
-    """The user whose token is sent as `Authorization: Bearer KEY` (or `Token KEY`); nobody for a placeholder.
+class KeyAuthentication(BaseAuthentication):
+    """The user whose API key is sent as `Authorization: Bearer KEY` (or `Token KEY`); nobody for a placeholder.
 
     Raises: AuthenticationFailed for a key that is neither, and for another kind of credentials.
     """
-
-    keyword = "Bearer"
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         header = get_authorization_header(request).decode("latin-1").strip()
@@ -34,7 +34,16 @@ class KeyAuthentication(TokenAuthentication):
             raise AuthenticationFailed("Send the key as `Authorization: Bearer KEY`.")
         if not key.strip() or key.strip().lower() in PLACEHOLDERS:
             return None
-        return self.authenticate_credentials(key.strip())
+        credentials: tuple[Any, Any] = _site_authentication().authenticate_key(key.strip())
+        return credentials
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def _site_authentication() -> Any:
+    """How the rest of the API recognises keys."""
+    return import_string(settings.API_KEY_AUTHENTICATION)()
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

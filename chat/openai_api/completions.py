@@ -8,6 +8,7 @@ from typing import Any
 
 from chat.api.events import with_answer
 from chat.pages.cards import passage_url
+from chat.pages.plain_text import whole_text
 
 # English text has about this many characters a token, whatever the tokenizer.
 _CHARACTERS_PER_TOKEN = 4
@@ -31,7 +32,7 @@ class ChatCompletion:
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The completion with the answer (in the form of chat.payloads.completed)."""
-        message = {"role": "assistant", "content": answer["text"], "refusal": None, **self._cited(answer)}
+        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cited(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return {
             **self._envelope("chat.completion", [choice]),
@@ -55,7 +56,7 @@ class ChatCompletion:
         """What the model consumed; reckoned by the length of the texts, and marked so, when no model was asked."""
         counted = answer["usage"] or {
             "prompt_tokens": _tokens([self.question, *(source["content"] for source in sources)]),
-            "completion_tokens": _tokens([answer["text"]]),
+            "completion_tokens": _tokens([whole_text(answer)]),
             "estimated": True,
         }
         return {**counted, "total_tokens": counted["prompt_tokens"] + counted["completion_tokens"]}
@@ -64,9 +65,12 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
     def _beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Everything that `ask` returns, but for the usage, which OpenAI's has the name of; and the sources."""
-        known = {name: value for name, value in with_answer(answer).items() if name != "usage"}
-        return {**known, "sources": list(sources), "ignored": list(self.ignored)}
+        """Everything that `ask` returns, and the sources. Of what OpenAI's protocol has the names of, the usage is left
+        out, and the choices are called otherwise.
+        """
+        known = {name: value for name, value in with_answer(answer).items() if name not in ("usage", "choices")}
+        own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
+        return {**known, **own}
 
     def _cited(self, answer: Payload) -> dict[str, Any]:
         citations = answer["citations"]

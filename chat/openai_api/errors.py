@@ -16,6 +16,7 @@ from chat.openai_api.authentication import KeyAuthentication
 from chat.openai_api.serializers import OpenAIProblemSerializer
 from retrieval.api.errors import ApiView
 from retrieval.api.permissions import MayAsk
+from retrieval.key_limits import Scope, on_every_method
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class OpenAIView(ApiView):
     problem_serializer = OpenAIProblemSerializer
     authentication_classes = [KeyAuthentication]
     permission_classes = [MayAsk]
+    key_scopes = on_every_method(Scope.ASK)
     content_negotiation_class = WhateverIsAccepted
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:

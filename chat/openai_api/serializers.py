@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chat.api.serializers import AnswerSerializer, CitationSerializer
+from chat.api.serializers import AnswerSerializer, CitationSerializer, QuestionChoiceSerializer
 from chat.openai_api.messages import Message
 from chat.openai_api.parameters import refusals
 from retrieval.api.fields import FlagField, NameField, TextField
@@ -130,7 +130,8 @@ class CompletionSerializer(AnswerSerializer):
     object = serializers.ChoiceField(choices=["chat.completion"])
     created = serializers.IntegerField()
     model = serializers.CharField()
-    choices = ChoiceSerializer(many=True)
+    choices = ChoiceSerializer(many=True)  # type: ignore[assignment]  # OpenAI's, in place of `ask`'s
+    question_choices = QuestionChoiceSerializer(many=True, help_text="What `ask` calls `choices`.")
     usage = CompletionUsageSerializer()  # type: ignore[assignment]  # OpenAI's form, in place of `ask`'s
     sources = serializers.ListField(child=serializers.DictField(), help_text="What the markers refer to.")
     ignored = serializers.ListField(child=serializers.CharField(), help_text="What was sent and had no effect.")

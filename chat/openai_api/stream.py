@@ -11,6 +11,7 @@ from typing import Any
 from chat.api.events import give_back_connection
 from chat.openai_api.completions import ChatCompletion
 from chat.openai_api.errors import error
+from chat.pages.plain_text import whole_text
 from chat.streaming import readers, sse
 
 DONE = b"data: [DONE]\n\n"
@@ -60,7 +61,7 @@ async def chunks(
 
 def _unsaid(answer: Mapping[str, Any], streamed: str) -> str:
     """What the reader of the stream has not been told of the answer."""
-    text: str = answer["text"]
+    text = whole_text(answer)
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
     if text == streamed.strip():

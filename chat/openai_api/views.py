@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import NotFound, Throttled, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -95,6 +95,8 @@ def _begin_answer(request: Request, asked: AskedQuestion, collection: str, field
         raise ValidationError({"messages" if error.field == "question" else error.field: [str(error)]}) from error
     except asking.SiteBusy as error:
         raise Busy(str(error), error.retry_after_seconds) from error
+    except asking.BudgetSpent as error:
+        raise Throttled(error.retry_after_seconds, str(error)) from error
 
 
 def _continued_conversation(user: Any, asked: AskedQuestion, collection: str) -> uuid.UUID | None:

@@ -201,10 +201,13 @@ class LinkStream:
 def _broken(address: str) -> str:
     """An address that no program takes for one, behind its scheme."""
     address = address.replace("@", "[@]")
-    if not address.startswith(":"):
-        return f"[.]{address[1:]}"
     separator = _SEPARATOR.match(address, 1)
-    if separator is None:
-        return f": {address[1:]}"
-    host, slash, path = address[separator.end() :].partition("/")
-    return f": //{host.replace('.', '[.]')}{slash}{path}"
+    if not address.startswith(":"):
+        broken = f"[.]{address[1:].replace('://', ': //')}"
+    elif separator is None:
+        broken = f": {address[1:]}"
+    else:
+        host, slash, path = address[separator.end() :].partition("/")
+        broken = f": //{host.replace('.', '[.]')}{slash}{path}"
+    # A bracket behind the one that was put in would make a link of the two.
+    return re.sub(r"\](?=[(\[:])", "] ", broken)

@@ -50,6 +50,7 @@ class Cited(_Shown):
     quote: str
     support: float | None = None
     marker_start: int | None = None
+    verbatim: bool = False
 
     @property
     def preview(self) -> str:
@@ -63,6 +64,8 @@ class Cited(_Shown):
 
     @property
     def support_in_words(self) -> str:
+        if self.verbatim:
+            return _("Quoted word for word")
         if self.support is None:
             return ""
         return _("Supports the sentence: %(percent)d %%") % {"percent": round(100 * self.support)}
@@ -74,6 +77,29 @@ class SourceCard(_Shown):
 
     excerpt: str
     quotes: tuple[Cited, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NearCard:
+    """A place that comes near a question without an answer: its words, whole, and where they stand."""
+
+    href: str
+    title: str
+    where: str
+    quote: str
+
+
+def near_cards(places: Iterable[Mapping[str, Any]]) -> tuple[NearCard, ...]:
+    """Cards of the near places that are saved with a refusal."""
+    return tuple(
+        NearCard(
+            href=passage_url(near["document"]["id"], near["start"], near["end"]),
+            title=near["document"]["title"],
+            where=place(near["section"], near["page"]),
+            quote=near["quote"],
+        )
+        for near in places
+    )
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
@@ -127,4 +153,5 @@ def build_cited(citation: Citation) -> Cited:
         quote=citation.quote,
         support=citation.support,
         marker_start=citation.marker_start,
+        verbatim=citation.verbatim,
     )

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Conversation, Feedback
+from chat.models import Answer, Conversation, Feedback
 
 COMMENT_CHARACTERS = 2000
 
@@ -23,6 +23,26 @@ class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
         if not title:
             raise forms.ValidationError(_("Please type a title."))
         return title
+
+
+class ShareForm(forms.Form):
+    """What of a conversation is shared, and with whom."""
+
+    scope = forms.ChoiceField(choices=Conversation.ShareScope.choices)
+    audience = forms.ChoiceField(choices=Conversation.ShareAudience.choices)
+    answer = forms.ModelChoiceField(Answer.objects.none(), required=False)
+
+    def __init__(self, conversation: Conversation, *args: Any) -> None:
+        super().__init__(*args)
+        field = self.fields["answer"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = conversation.answers.all()
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if given.get("scope") == Conversation.ShareScope.ANSWER and not given.get("answer"):
+            raise forms.ValidationError(_("Choose the answer that is shared."))
+        return given
 
 
 class _Comment(forms.CharField):

@@ -29,6 +29,7 @@ from chat.output.addresses import canonical
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
 from chat.pages.record_paragraphs import record_paragraphs
+from chat.pages.set_off_value import set_off_value
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark, SourceLines
 from retrieval.viewer.safe_markdown import SafeRenderer, safe_markdown
@@ -63,7 +64,12 @@ def answer_html(
         return citation_html(cited) if cited else ""
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
-    env = {"markers": {cited.marker for cited in citations}, "link": link, "addresses": _permitted(addresses)}
+    env = {
+        "markers": {cited.marker for cited in citations},
+        "link": link,
+        "addresses": _permitted(addresses),
+        "is_beginning": True,
+    }
     html = markdown_marks.render(_MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
         html = _with_sign(html, number, doubt)
@@ -144,6 +150,7 @@ class StreamedMarkdown:
         self._titles = titles
         self._open = ""
         self._tail = ""
+        self._is_beginning = True
         # What tells where code is: in front of the next piece, and at the beginning of the last line.
         self._before = self._before_line = ""
         self._is_text = False
@@ -173,11 +180,13 @@ class StreamedMarkdown:
         env = {
             "markers": self._titles,
             "link": lambda marker, _at: _source_link(self._answer_id, marker, self._titles),
+            "is_beginning": self._is_beginning,
         }
         tokens = _MARKDOWN.parse(self._open, env)
         blocks = [(at, token.map[0]) for at, token in enumerate(tokens) if token.level == 0 and token.map]
         split, line = blocks[-1] if len(blocks) > 1 else (0, 0)
         self._open = "\n".join(self._open.split("\n")[line:])
+        self._is_beginning = self._is_beginning and not split
         finished, open_ = (
             mark_safe(_MARKDOWN.renderer.render(part, _MARKDOWN.options, env))  # noqa: S308
             for part in (tokens[:split], tokens[split:])
@@ -291,7 +300,7 @@ def _markdown() -> MarkdownIt:
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
-    return markdown.use(record_paragraphs)
+    return markdown.use(record_paragraphs).use(set_off_value)
 
 
 _MARKDOWN = _markdown()

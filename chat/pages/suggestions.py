@@ -7,7 +7,10 @@ from itertools import chain, zip_longest
 
 from django.core.cache import cache
 
+from retrieval.access import narrowing_key
 from retrieval.models import Chunk, Collection, Document
+from retrieval.models.narrowing import is_narrowed
+from retrieval.types import ANYBODY
 
 _KEPT_SECONDS = 300
 _DOCUMENTS_PER_COLLECTION = 8
@@ -31,13 +34,16 @@ def suggestions(user: object, count: int = 6) -> list[Suggestion]:
 
 
 def _cached_suggestions(collection: Collection) -> list[Suggestion]:
-    key = f"suggestions:{collection.pk}"
+    # Another key as soon as a document is narrowed.
+    key = f"suggestions:{collection.pk}:{narrowing_key([collection.pk], [ANYBODY])}"
     return cache.get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
 def _suggestions_of(collection: Collection) -> list[Suggestion]:
     """One question for each of a few documents, the most telling ones."""
-    documents = Document.objects.filter(collection=collection, status=Document.Status.READY).order_by("?")
+    # They are kept for all readers of the collection.
+    ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
+    documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
     best: dict[int, str] = {}
     for document_id, questions in chunks.exclude(canonical_questions=[]).values_list(

@@ -15,8 +15,9 @@ from django.utils.translation import ngettext
 from chat.grounding.citations import find_markers, remove_markers
 from chat.models import Answer, Feedback
 from chat.output.addresses import find_addresses
-from chat.pages.cards import Cited, SourceCard, build_cited, plain, source_cards
+from chat.pages.cards import Cited, NearCard, SourceCard, build_cited, near_cards, plain, source_cards
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, doubts
+from chat.types import Choice
 
 # Below this probability that the sources answer the question, the reader of an answer is told to check them.
 LOW_CONFIDENCE = 0.5
@@ -31,6 +32,7 @@ class ShownTurn:
     answer was first given, None when it was made for this question. ``unfolded`` opens the form that asks what was
     wrong; with a ``feedback_error``, ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a
     question that was turned away unread. ``addresses`` stand in a source that the answer names: it may link them.
+    ``near`` are places that come near a question without an answer, ``choices`` questions to ask instead.
     """
 
     id: uuid.UUID
@@ -38,7 +40,10 @@ class ShownTurn:
     question: str
     status: str
     text: str = ""
+    form: str = Answer.Form.ANSWER
     refused: bool = False
+    near: tuple[NearCard, ...] = ()
+    choices: tuple[Choice, ...] = ()
     error: str = ""
     notices: tuple[str, ...] = ()
     citations: tuple[Cited, ...] = ()
@@ -72,6 +77,11 @@ class ShownTurn:
         return self.status == Answer.Status.STOPPED
 
     @property
+    def is_excerpts(self) -> bool:
+        """Whether the answer is what the documents say about the subject, without a direct answer in it."""
+        return self.form == Answer.Form.EXCERPTS
+
+    @property
     def links(self) -> tuple[Cited, ...]:
         """What the answer's markers lead to: the citations; in a stopped answer, whose citations nobody checked, the
         sources as a whole."""
@@ -93,7 +103,8 @@ class ShownTurn:
     @property
     def is_loosely_supported(self) -> bool:
         """Whether the sources may not answer the question although an answer was found in them."""
-        return not self.refused and self.confidence is not None and self.confidence < LOW_CONFIDENCE
+        is_answer = not self.refused and not self.is_excerpts
+        return is_answer and self.confidence is not None and self.confidence < LOW_CONFIDENCE
 
     @property
     def doubt_summary(self) -> str:
@@ -125,7 +136,12 @@ class ShownTurn:
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.text))]))
+        heading = f"{excerpts_heading()}:" if self.is_excerpts else ""
+        return " ".join(filter(None, [self.doubt_summary, heading, plain(remove_markers(self.text))]))
+
+
+def excerpts_heading() -> str:
+    return _("What the documents say about this")
 
 
 def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
@@ -138,7 +154,10 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -
         question=answer.question,
         status=answer.status,
         text=answer.text,
+        form=answer.form,
         refused=answer.refused,
+        near=near_cards(answer.near) if answer.refused else (),
+        choices=tuple(Choice(**offered) for offered in answer.choices),
         error=answer.error,
         notices=notices(answer.degraded, answer.notice),
         citations=citations,
@@ -166,9 +185,9 @@ def _addresses(sources: Iterable[Mapping[str, Any]], named: Collection[int]) -> 
     return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
 
-def build_withheld_turn(answer: Answer) -> ShownTurn:
-    """The question alone: the answer quotes what the reader may not read."""
-    return ShownTurn(answer.pk, answer.conversation_id, answer.question, answer.status, is_withheld=True)
+def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
+    """The question alone, or ``question`` in its place: the answer quotes what the reader may not read."""
+    return ShownTurn(answer.pk, answer.conversation_id, question or answer.question, answer.status, is_withheld=True)
 
 
 def with_refused_feedback(turn: ShownTurn, error: str, *, reason: str, comment: str) -> ShownTurn:

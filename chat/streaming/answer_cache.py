@@ -25,17 +25,18 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
 from chat.protocols import ModelGenerator
+from retrieval.access import narrowing_key
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.search.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 2
+RULES_VERSION = 3
 STREAMED_CHARACTERS = 120
 _COPIED = (
-    *("text", "refused", "generator", "prompt_version", "search_method", "completed_question", "confidence"),
-    *("statements", "profile_version_id", "sources"),
+    *("text", "form", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
+    *("completed_question", "confidence", "statements", "profile_version_id", "sources"),
 )
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(
@@ -82,7 +83,9 @@ def build_key(
         "hybrid": settings.RETRIEVAL_HYBRID_ENABLED,
         "reranker": _configured(settings.RERANKERS.get(profile.settings.reranker, {})),
         "reformulator": _configured(settings.QUERY_REFORMULATOR),
+        # With what the asker may see.
         "filters": repr(filters),
+        "narrowing": narrowing_key(filters.collections, filters.readers),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "generator": generator.name,

@@ -6,41 +6,34 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 
 from chat.conversations import rights
-from chat.conversations.history import collections_before
+from chat.conversations.history import collections_before, documents_before
+from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.streaming.runs import RUNS, in_database
 from chat.streaming.streams import StreamEvent
+from retrieval.key_limits import KeyLimits, limits_of, set_limits
 
 # A right that is lost ends a stream after this long, and a little.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Reach:
-    """What a user may read now. ``is_everything`` is for those who may read all answers."""
-
-    collections: frozenset[int]
-    is_everything: bool = False
-
-
 # One look a second for each user, however many streams that user reads; visitors are all the same.
-_REACHES: dict[int | None, tuple[float, _Reach | None]] = {}
+_RIGHTS: dict[tuple[int | None, KeyLimits | None], tuple[float, Rights | None]] = {}
 
 
 async def follow(
     answer_id: uuid.UUID, user: Any, after: str = "", *, may_return: bool = True
 ) -> AsyncGenerator[StreamEvent, None]:
     """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence."""
-    reader = _Reader(answer_id, user.pk)
+    reader = _Reader(answer_id, user)
     if not await in_database(reader.may_begin)():
         yield _withheld()
         return
@@ -84,18 +77,20 @@ async def _next_of(events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
 
 def may_still_read(answer: Answer, user: Any) -> bool:
     """Whether ``user``, who began to wait for the answer some time ago, may read it now that it is written."""
-    reach = _reach_of(user.pk, fresh=True)
-    return reach is not None and (reach.is_everything or reach.collections.issuperset(answer.source_collections))
+    held = _rights_of(user.pk, limits_of(user), fresh=True)
+    return held is not None and held.allow(answer.source_collections, rights.documents_behind(answer))
 
 
 class _Reader:
     """A user on the way through one stream. Its methods read the database."""
 
-    def __init__(self, answer_id: uuid.UUID, user_pk: int | None) -> None:
+    def __init__(self, answer_id: uuid.UUID, user: Any) -> None:
         self._answer_id = answer_id
-        self._user_pk = user_pk
+        self._user_pk: int | None = user.pk
+        self._limits = limits_of(user)
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
+        self._documents: frozenset[int] = frozenset()
         # Who comes back in the middle does not hear what was searched, which may not be stored yet either.
         self.knows_sources = False
 
@@ -108,25 +103,30 @@ class _Reader:
         owner = answer.conversation.owner_id
         self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         self._behind = frozenset(answer.source_collections) | collections_before(answer)
+        self._documents = frozenset(answer.source_documents) | documents_before(answer)
         if answer.is_finished:
-            self._behind = frozenset(answer.source_collections) | rights.collections_of(answer.sources)
+            self._behind = frozenset(answer.source_collections) | rights.collections_of(answer.quoted_places)
+            self._documents = rights.documents_behind(answer)
             self.knows_sources = True
         elif (payload := _searched(answer)) is not None:
-            self._behind |= rights.collections_of(payload["sources"])
-            self.knows_sources = True
+            self._add(payload["sources"])
         return self.may_go_on(fresh=True)
 
     def searched(self, sources: list[dict[str, Any]]) -> bool:
         """Whether the reader may read these sources and all that came before."""
-        self._behind |= rights.collections_of(sources)
-        self.knows_sources = True
+        self._add(sources)
         return self.may_go_on()
 
+    def _add(self, sources: list[dict[str, Any]]) -> None:
+        self._behind |= rights.collections_of(sources)
+        self._documents |= rights.documents_of(sources)
+        self.knows_sources = True
+
     def may_go_on(self, *, fresh: bool = False) -> bool:
-        reach = _reach_of(self._user_pk, fresh=fresh)
-        if reach is None:
+        held = _rights_of(self._user_pk, self._limits, fresh=fresh)
+        if held is None or not (self._is_own or held.reads_all):
             return False
-        return reach.is_everything or (self._is_own and reach.collections.issuperset(self._behind))
+        return held.allow(self._behind, self._documents)
 
 
 def _searched(answer: Answer) -> dict[str, Any] | None:
@@ -138,26 +138,27 @@ def _searched(answer: Answer) -> dict[str, Any] | None:
     return next((event.payload for event in events if event.name == "searched"), None)
 
 
-def _reach_of(user_pk: int | None, *, fresh: bool) -> _Reach | None:
+def _rights_of(user_pk: int | None, limits: KeyLimits | None, *, fresh: bool) -> Rights | None:
     """What the user may read, as of half a second ago at most; None for one who was deactivated or deleted."""
     now = time.monotonic()
-    known = _REACHES.get(user_pk)
+    known = _RIGHTS.get((user_pk, limits))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:
         return known[1]
-    if len(_REACHES) >= _MOST_CACHED:
-        _REACHES.clear()
-    reach = _looked_up(user_pk)
-    _REACHES[user_pk] = (now, reach)
-    return reach
+    if len(_RIGHTS) >= _MOST_CACHED:
+        _RIGHTS.clear()
+    held = _looked_up(user_pk, limits)
+    _RIGHTS[user_pk, limits] = (now, held)
+    return held
 
 
-def _looked_up(user_pk: int | None) -> _Reach | None:
+def _looked_up(user_pk: int | None, limits: KeyLimits | None) -> Rights | None:
     if user_pk is None:
-        return _Reach(rights.readable_collections(AnonymousUser()))
+        return rights.rights_of(AnonymousUser())
     user = get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
     if user is None:
         return None
-    return _Reach(rights.readable_collections(user), rights.may_read_all(user))
+    set_limits(user, limits)
+    return rights.rights_of(user)
 
 
 def _withheld() -> StreamEvent:

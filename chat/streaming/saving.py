@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import payloads
-from chat.conversations.history import collections_behind
+from chat.conversations import rights
+from chat.conversations.history import collections_behind, documents_behind
 from chat.debugging.trace import PromptTrace, answer_trace
 from chat.injection.detection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
@@ -84,6 +86,10 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
                 citations = answer_cache.copy_to(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
         answer.source_collections = collections_behind(answer)
+        answer.source_documents = documents_behind(answer)
+        if answer.choices:
+            asker = answer.conversation.owner or AnonymousUser()
+            answer.narrowing_key = rights.offers_key(answer.source_collections, asker)
         answer.save()
         name = "failed" if isinstance(outcome, Failed) else "completed"
         payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
@@ -145,7 +151,10 @@ def _searched(answer: Answer, searched: Searched, draft: PartialAnswer) -> None:
 
 def _completed(answer: Answer, outcome: Completed, draft: PartialAnswer) -> list[Citation]:
     answer.text = outcome.text
+    answer.form = payloads.form(outcome).value
     answer.refused = outcome.refused
+    answer.near = [payloads.near_place(place) for place in outcome.near]
+    answer.choices = [payloads.choice(offered) for offered in outcome.choices]
     answer.generator = outcome.generator
     answer.notice = outcome.notice
     answer.statements = [payloads.statement(checked) for checked in outcome.statements]

@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from chat.models import Conversation, Feedback
+from chat.pages.cards import NearCard
 from chat.pages.rendering import answer_html
 from chat.pages.turns import ShownTurn
 
@@ -16,6 +17,11 @@ register = template.Library()
 @register.filter
 def answer_body(turn: ShownTurn) -> SafeString:
     return answer_html(turn.text, turn.links, turn.doubts, turn.addresses)
+
+
+@register.filter
+def near_body(place: NearCard) -> SafeString:
+    return answer_html(place.quote, ())
 
 
 @register.simple_tag

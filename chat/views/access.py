@@ -59,7 +59,10 @@ def stoppable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
 
 
 def readable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    return get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
+    answer = get_object_or_404(asking.answers_readable_by(request.user, known_visitor(request)), pk=answer_id)
+    if not is_own(request, answer.conversation):
+        rights.tell_of_look(answer.conversation)
+    return answer
 
 
 def known_visitor(request: HttpRequest) -> str:

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chat.budgets import budget_of
 from chat.conversations import rights
 from chat.conversations.listing import listing
 from chat.models import Answer, Conversation
@@ -85,6 +86,7 @@ def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
             int(asked_for[:6]) if asked_for.isdecimal() else 0,
         ),
         "shown": shown,
+        "budget": budget_of(request.user),
         "question_max_characters": settings.QUESTION_MAX_CHARACTERS,
         "htmx_config": json.dumps(_htmx_config()),
     }

@@ -47,6 +47,10 @@ def ask(request: HttpRequest) -> HttpResponse:
         response = _refuse(request, str(error), named, status=503)
         response["Retry-After"] = str(error.retry_after_seconds)
         return response
+    except asking.BudgetSpent as error:
+        response = _refuse(request, str(error), named, status=429)
+        response["Retry-After"] = str(error.retry_after_seconds)
+        return response
     except DiskFull as error:
         return _refuse(request, str(error), named, status=507)
     address = reverse("chat:conversation", args=[answer.conversation_id])

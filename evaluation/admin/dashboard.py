@@ -39,6 +39,7 @@ from evaluation.dashboard.scores import distributions
 from evaluation.models import Dashboard
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.models import Collection
+from retrieval.record import tell
 
 # Of each list the dashboard shows the beginning.
 SHOWN = 5
@@ -73,7 +74,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         ]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        scope = scope_of(request.GET)
+        scope = scope_of(request.GET, request.user)
         days, total = activity(scope)
         scores = distributions(scope)
         ungrounded = low_scores(scope, AnswerSelection("groundedness"))
@@ -113,7 +114,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
     def answers_view(self, request: HttpRequest) -> HttpResponse:
         """Bad answers of one kind, each with links to what can be corrected."""
-        scope, selection = scope_of(request.GET), selection_of(request.GET)
+        scope, selection = scope_of(request.GET, request.user), selection_of(request.GET)
         found: Any = low_scores(scope, selection) if selection.is_metric else rated_answers(scope, selection.kind)
         page = Paginator(found, ROWS_PER_PAGE).get_page(request.GET.get("p"))
         rows = score_rows(list(page)) if selection.is_metric else answer_rows(list(page))
@@ -122,24 +123,26 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self._page(request, "dashboard_answers", heading(selection), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
-        scope = scope_of(request.GET)
+        scope = scope_of(request.GET, request.user)
         context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
         return self._page(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
     def documents_view(self, request: HttpRequest) -> HttpResponse:
         if not request.user.has_perm("retrieval.view_document"):
             raise PermissionDenied
-        scope = scope_of(request.GET)
+        scope = scope_of(request.GET, request.user)
         page = Paginator(documents_never_cited(scope), DOCUMENTS_PER_PAGE).get_page(request.GET.get("p"))
         return self._page(request, "dashboard_documents", _("Documents never cited"), scope, {"page": page})
 
     def _page(
         self, request: HttpRequest, template: str, title: str, scope: Scope, context: dict[str, Any]
     ) -> HttpResponse:
+        if template != "dashboard_documents":
+            tell("conversation.listed")
         shared = {
             "scope": scope,
             "periods": PERIODS,
-            "collections": Collection.objects.in_service(),
+            "collections": Collection.objects.readable_by(request.user).in_service(),
             "zone": timezone.get_current_timezone_name(),
             "dashboard_address": scope.address(),
             "make_case_address": make_case_address(request.user),

@@ -26,6 +26,7 @@ from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, GatePolicy
 from evaluation.statistics.intervals import Interval
 from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
 
@@ -49,7 +50,8 @@ class _Back:
 
 
 @admin.register(GatePolicy)
-class GatePolicyAdmin(PageAdmin):
+class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
+    collection_path = "evaluation_set__collection"
     list_display = [
         "evaluation_set",
         "metric",
@@ -127,7 +129,8 @@ class GatePolicyAdmin(PageAdmin):
         """Raises: PermissionDenied, Http404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        return get_object_or_404(GatePolicy.objects.select_related("evaluation_set__collection"), pk=policy_id)
+        policies: QuerySet[GatePolicy] = self.get_queryset(request).select_related("evaluation_set__collection")
+        return get_object_or_404(policies, pk=policy_id)
 
     def _check_page(
         self,
@@ -175,11 +178,12 @@ class GatePolicyAdmin(PageAdmin):
 
 
 @admin.register(CorpusAlert)
-class CorpusAlertAdmin(ReadOnlyAdmin):
+class CorpusAlertAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
     """Alerts that the profile in force does worse since documents changed, until an admin acknowledges them."""
 
+    collection_path = "policy__evaluation_set__collection"
     list_display = ["policy", "change", "runs", "created_at", "acknowledged_at", "acknowledged_by"]
-    list_filter = ["policy", ("acknowledged_at", admin.EmptyFieldListFilter)]
+    list_filter = [("policy", OpenRowsFilter), ("acknowledged_at", admin.EmptyFieldListFilter)]
     list_select_related = ["policy__evaluation_set", "run", "baseline", "acknowledged_by"]
     list_display_links = None
     actions = ["acknowledge"]

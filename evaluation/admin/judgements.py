@@ -17,7 +17,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from chat.admin import AnswerAdmin, ReadOnlyInline
+from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
+from chat.conversations import rights
 from chat.models import Answer
 from evaluation import conf
 from evaluation.admin.base import job_badge, link
@@ -93,7 +94,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 @admin.register(Judgement)
-class JudgementAdmin(ReadOnlyAdmin):
+class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     """The judgements of answers: read-only, except that they can be requested again."""
 
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
@@ -122,6 +123,8 @@ class JudgementAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
         judgements: QuerySet[Judgement] = super().get_queryset(request)
+        if (closed := rights.is_closed_to(request.user, "answer__")) is not None:
+            judgements = judgements.exclude(closed)
         return judgements.defer("answer__trace", "answer__sources", "answer__text").prefetch_related(
             Prefetch("scores", Score.objects.defer("details", "reason"))
         )

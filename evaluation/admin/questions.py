@@ -23,8 +23,10 @@ from evaluation.models import EvaluationQuestion, ExpectedPassage
 from evaluation.models.sets import asked
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
+from evaluation.sets.expectations import clean_lines
 from evaluation.sets.resolution import resolve
 from retrieval.admin.base import badge
+from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
 from retrieval.search.pipeline import search
@@ -65,6 +67,27 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
             raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
 
 
+class LinesField(forms.CharField):
+    """A list of strings, one on each line. ``base_field`` is what an array's form field is made with."""
+
+    def __init__(self, *, base_field: forms.Field, **options: Any) -> None:
+        super().__init__(**options)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return clean_lines(str(super().to_python(value)).splitlines())
+
+
+class EvaluationQuestionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    class Meta:
+        model = EvaluationQuestion
+        fields = ("evaluation_set", "text", "expected_answer", "must", "must_not", "longest", "expects_refusal")
+        field_classes = {"must": LinesField, "must_not": LinesField}
+        widgets = {name: forms.Textarea(attrs={"rows": 3, "cols": 60}) for name in ("must", "must_not")}
+
+
 class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     class Meta:
         model = ExpectedPassage
@@ -103,14 +126,16 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
 
 
 @admin.register(EvaluationQuestion)
-class EvaluationQuestionAdmin(PageAdmin):
+class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
+    collection_path = "evaluation_set__collection"
     list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
-    list_filter = ["evaluation_set", "origin", IsDraft, "expects_refusal"]
+    list_filter = [("evaluation_set", OpenRowsFilter), "origin", IsDraft, "expects_refusal"]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["text", "expected_answer", "expected_passages__source"]
     autocomplete_fields = ["evaluation_set"]
-    fields = ["evaluation_set", "text", "expected_answer", "expects_refusal", "origin_shown"]
+    form = EvaluationQuestionForm
+    fields = [*EvaluationQuestionForm.Meta.fields, "origin_shown"]
     readonly_fields = ["origin_shown"]
     inlines = [ExpectedPassageInline]
     change_form_template = "admin/evaluation/evaluationquestion/change_form.html"
@@ -136,6 +161,8 @@ class EvaluationQuestionAdmin(PageAdmin):
         expected = [ngettext("%d passage", "%d passages", number) % number] if number else []
         if question.expected_answer:
             expected.append(_t("an answer"))
+        if question.must:
+            expected.append(_t("words of an answer"))
         return ", ".join(expected) or badge("pending", _t("draft"))
 
     @admin.display(description=_("origin"))
@@ -162,7 +189,8 @@ class EvaluationQuestionAdmin(PageAdmin):
         found: list[int] = []
         problem = ""
         if query:
-            filters = SearchFilters(collections=(question.evaluation_set.collection_id,))
+            # Whoever sees the set sees all documents of its collection.
+            filters = SearchFilters(collections=(question.evaluation_set.collection_id,), readers=())
             try:
                 result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
@@ -199,7 +227,7 @@ class EvaluationQuestionAdmin(PageAdmin):
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
         """The passage named by ``chunk`` as one that the question should find."""
-        question = get_object_or_404(EvaluationQuestion.objects.select_related("evaluation_set"), pk=question_id)
+        question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.select_related("document").filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import time_format
@@ -41,6 +41,8 @@ MOST_RUNS = 40
 MOST_LINES = 6
 # Of the questions that got better, and of those that got worse, so many are shown.
 MOST_PAIRS = 100
+# From here on an answer has all that is expected of it, though it may be too long.
+RIGHT_EXPECTATIONS = 0.5
 
 # Of a difference: a loss beyond chance, neither, a gain beyond chance.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
@@ -228,20 +230,25 @@ class JudgedRow:
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """The run's results, the worst first; of an answers run, ``wrong_only`` leaves those that say something else."""
+    """The run's results, the worst first; of an answers run, ``wrong_only`` leaves those that say something else, or
+    not enough."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
     if wrong_only:
-        results = results.filter(agreement__lt=THRESHOLD)
-    return results.order_by(F("agreement").asc(nulls_last=True), F("cited").asc(nulls_last=True), "pk")
+        results = results.filter(Q(agreement__lt=THRESHOLD) | Q(expectations__lt=RIGHT_EXPECTATIONS))
+    by_measure = (F(name).asc(nulls_last=True) for name in ("agreement", "expectations", "cited"))
+    return results.order_by(*by_measure, "pk")
 
 
 def verdict_badge(result: AnswerResult) -> SafeString:
     """Right or wrong, and how, in a word."""
-    if result.agreement is None:
+    verdicts = [] if result.agreement is None else [is_right(result.agreement)]
+    if result.expectations is not None:
+        verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
+    if not verdicts:
         return badge("pending", _t("not measured"))
-    if is_right(result.agreement):
+    if all(verdicts):
         return badge("ready", _t("right"))
     if result.expects_refusal:
         return badge("failed", _t("wrong: answered"))

@@ -34,6 +34,7 @@ from evaluation.runs import queue
 from evaluation.runs.measures import MEASURES
 from evaluation.runs.results import compare
 from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 
 RESULTS_PER_PAGE = 50
 # Runs of the same set that a run can be compared with by a click.
@@ -47,7 +48,8 @@ class OfDraft(ConditionFilter):
 
 
 @admin.register(EvaluationRun)
-class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin):
+class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
+    collection_path = "evaluation_set__collection"
     list_display = [
         "name",
         "evaluation_set",
@@ -60,7 +62,14 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin):
         "questions",
         "created_at",
     ]
-    list_filter = ["evaluation_set", "kind", "status", "trigger", "profile_name", OfDraft]
+    list_filter = [
+        ("evaluation_set", OpenRowsFilter),
+        "kind",
+        "status",
+        "trigger",
+        "profile_name",
+        OfDraft,
+    ]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["profile_name", "evaluation_set__name"]
@@ -159,7 +168,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin):
     def compare_view(self, request: HttpRequest, run_id: int, baseline_id: int) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        runs = EvaluationRun.objects.select_related("evaluation_set__collection", "draft__working_copy")
+        runs = self.get_queryset(request).select_related("evaluation_set__collection", "draft__working_copy")
         run, baseline = (get_object_or_404(runs, pk=pk) for pk in (run_id, baseline_id))
         if not _are_comparable(run, baseline):
             raise Http404

@@ -19,6 +19,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from retrieval.admin.playground import PUBLISHED, ProfileChoice
+from retrieval.admin.rights import WholeCollectionAdmin
 from retrieval.models import Draft
 from retrieval.search.profiles import NamedProfile, active_profile
 
@@ -45,7 +46,7 @@ class RunForm(forms.Form):
         self.has_draft = field.queryset.exists()
 
 
-class RunsOfSets(PageAdmin):
+class RunsOfSets(PageAdmin, WholeCollectionAdmin):
     """The part of the sets' admin that runs them."""
 
     actions = ["run_search", "run_answers"]
@@ -121,7 +122,7 @@ class RunsOfSets(PageAdmin):
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         """A run of the set with the profile chosen, on the documents chosen."""
-        evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
+        evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
         run = None
         if form.is_valid():

@@ -22,6 +22,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from chat.conversations import rights
 from chat.models import Answer
 from evaluation.admin.base import link
 from evaluation.admin.run_presentation import STYLES
@@ -32,7 +33,9 @@ from evaluation.models.sets import asked
 from evaluation.sets import building, importing
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_archive
 from retrieval.admin.collections import CollectionAdmin
+from retrieval.admin.rights import CollectionFilter
 from retrieval.models import Collection
+from retrieval.record import tell
 
 _FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
     "csv": ("text/csv; charset=utf-8", importing.as_csv),
@@ -49,7 +52,7 @@ MOST_QUESTIONS = 5000
 
 
 class CanonicalForm(forms.Form):
-    collection = forms.ModelChoiceField(Collection.objects.in_service(), label=_("Collection"))
+    collection = forms.ModelChoiceField(Collection.objects.none(), label=_("Collection"))
     number = forms.IntegerField(label=_("Questions"), min_value=1, max_value=MOST_QUESTIONS, initial=100)
     seed = forms.IntegerField(
         label=_("Seed"), min_value=0, max_value=10**6, initial=0, help_text=_("The same seed draws the same questions.")
@@ -65,7 +68,7 @@ class ImportForm(forms.Form):
     """An archive, or its two files one by one; ``contents`` are theirs by name."""
 
     collection = forms.ModelChoiceField(
-        Collection.objects.in_service(),
+        Collection.objects.none(),
         label=_("Collection"),
         help_text=_("The judged documents are named by their source and must be in it."),
     )
@@ -77,7 +80,10 @@ class ImportForm(forms.Form):
     queries = forms.FileField(
         label=QUERIES,
         required=False,
-        help_text=_('A query may hold an expected "answer", or "expects_refusal": true.'),
+        help_text=_(
+            'A query may hold an expected "answer", lists of what an answer "must" and "must_not" hold and its '
+            '"max_chars", or "expects_refusal": true.'
+        ),
     )
     qrels = forms.FileField(
         label=JUDGEMENTS[0], required=False, help_text=_("Not needed where the queries say what is expected.")
@@ -115,7 +121,7 @@ class ImportForm(forms.Form):
 @admin.register(EvaluationSet)
 class EvaluationSetAdmin(RunsOfSets):
     list_display = ["name", "collection", "questions", "drafts", "last_search", "last_answers", "created_at"]
-    list_filter = [("collection", admin.RelatedOnlyFieldListFilter)]
+    list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
@@ -142,7 +148,7 @@ class EvaluationSetAdmin(RunsOfSets):
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
     ) -> forms.ModelChoiceField[Any] | None:
         if db_field.name == "collection":
-            options["queryset"] = Collection.objects.in_service()
+            options["queryset"] = self.open_collections(request).in_service()
         return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_prepopulated_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> dict[str, Any]:
@@ -206,6 +212,9 @@ class EvaluationSetAdmin(RunsOfSets):
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
+        field = form.fields["collection"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = self.open_collections(request).in_service()
         if form.is_valid():
             try:
                 made = form.make_set(request.user)
@@ -224,7 +233,8 @@ class EvaluationSetAdmin(RunsOfSets):
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:
             raise Http404 from error
-        answer = get_object_or_404(Answer.objects.select_related("conversation__collection"), pk=answer_id)
+        answers = rights.open_to(request.user, Answer.objects.select_related("conversation__collection"))
+        answer = get_object_or_404(answers, pk=answer_id)
         collection = building.collection_asked(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
@@ -239,12 +249,13 @@ class EvaluationSetAdmin(RunsOfSets):
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
     def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:
-        evaluation_set = get_object_or_404(EvaluationSet, pk=set_id)
+        evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         if not self.has_view_permission(request, evaluation_set):
             raise PermissionDenied
         if form not in _FORMATS:
             raise Http404
         content_type, write = _FORMATS[form]
+        tell("evaluation_set.exported", evaluation_set, form=form)
         response = HttpResponse("".join(write(evaluation_set)), content_type=content_type)
         response["Content-Disposition"] = f'attachment; filename="{evaluation_set.slug}.{form}"'
         return response

@@ -11,13 +11,15 @@ from datetime import datetime
 
 from django.core.cache import cache
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.conversations.rights import rights_of
 from evaluation.dashboard.clusters import Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import Scope
 from retrieval import conf
+from retrieval.access import narrowing_key
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Document
 
@@ -52,10 +54,12 @@ def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 
-def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[list[Document]]:
+def nearest_documents(
+    answers: Sequence[Sequence[str]], in_service: QuerySet[Document], most: int = 3
+) -> list[list[Document]]:
     """For each group of answers the documents found most often for them, those found equally often by id.
 
-    Documents that are gone, or only in a draft, are left out.
+    Documents that are not ``in_service``, for the one who looks, are left out.
     """
     ids = sorted({pk for group in answers for pk in group})
     if not ids:
@@ -65,7 +69,6 @@ def nearest_documents(answers: Sequence[Sequence[str]], most: int = 3) -> list[l
         cursor.execute(_NEAREST_SQL, [ids])
         for pk, document in cursor.fetchall():
             found.setdefault(pk, set()).add(document)
-    in_service = Document.objects.filter(collection__draft=None)
     documents = in_service.in_bulk({document for ids in found.values() for document in ids})
     nearest = []
     for group in answers:
@@ -119,7 +122,13 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
     if not asked:
         return GapReport()
     name = conf.embedder().name
-    key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{total}:{asked[0].answer}:{name}"
+    # What is kept for one viewer may name what another may not read.
+    whose = ""
+    if scope.viewer is not None:
+        rights = rights_of(scope.viewer)
+        whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
+    newest = f"{total}:{asked[0].answer}"
+    key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
     key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
     kept: GapReport | None = cache.get(key)
     if kept is not None:
@@ -134,7 +143,7 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
         return GapReport(read=len(asked), total=total, error=str(error))
     grouped = gaps(asked, vectors, scope.since, scope.until)
     shown = grouped[:MOST_GAPS]
-    near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown])
+    near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(
         [FoundGap(gap, documents) for gap, documents in zip(shown, near, strict=True)],
         len(grouped),

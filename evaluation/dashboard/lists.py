@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from chat.conversations import rights
 from chat.models import Answer, Citation
 from evaluation.dashboard.scope import Scope
 from evaluation.models import Judgement, Score
@@ -66,6 +67,8 @@ def low_scores(scope: Scope, selection: AnswerSelection) -> QuerySet[Score]:
         scores = scores.filter(below, score__gte=selection.low)
     if scope.collection is not None:
         scores = scores.filter(judgement__answer__conversation__collection=scope.collection)
+    if scope.viewer is not None and (closed := rights.is_closed_to(scope.viewer, "judgement__answer__")) is not None:
+        scores = scores.exclude(closed)
     return (
         scores.select_related("judgement__answer__feedback")
         .defer("details", *(f"judgement__answer__{large}" for large in ("trace", "statements", "history")))
@@ -84,8 +87,8 @@ def _share(text: str) -> float | None:
 def documents_never_cited(scope: Scope) -> QuerySet[Document]:
     """The documents in service that can be searched and that no answer cites that is still kept, of any time: those
     that had the longest time to be cited first."""
-    documents = Document.objects.filter(chunk_count__gt=0, collection__draft=None).exclude(
-        Exists(Citation.objects.filter(document=OuterRef("pk")))
+    documents = (
+        scope.documents().filter(chunk_count__gt=0).exclude(Exists(Citation.objects.filter(document=OuterRef("pk"))))
     )
     if scope.collection is not None:
         documents = documents.filter(collection=scope.collection)

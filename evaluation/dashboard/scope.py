@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
+from chat.conversations import rights
 from chat.models import Answer
-from retrieval.models import Collection
+from retrieval.models import Collection, Document
 
 PERIODS = (7, 30, 90)
 DEFAULT_DAYS = 30
@@ -20,12 +22,16 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whole days in the site's time zone, the last of them today: ``since`` is its first moment, ``until`` is now."""
+    """Whole days in the site's time zone, the last of them today: ``since`` is its first moment, ``until`` is now.
+
+    ``viewer`` is whom answers and documents are shown to; None is for figures alone.
+    """
 
     days: int
     since: datetime
     until: datetime
     collection: Collection | None = None
+    viewer: Any = None
 
     @property
     def dates(self) -> tuple[date, ...]:
@@ -47,7 +53,16 @@ class Scope:
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(conversation__collection=self.collection)
-        return found.defer("trace", "statements", "history")
+        return self.open_answers(found).defer("trace", "statements", "history")
+
+    def open_answers(self, answers: QuerySet[Answer]) -> QuerySet[Answer]:
+        """Those that the viewer may read now."""
+        return answers if self.viewer is None else rights.open_to(self.viewer, answers)
+
+    def documents(self) -> QuerySet[Document]:
+        """The documents in service that the viewer may read now."""
+        readable = Document.objects.all() if self.viewer is None else Document.objects.readable_by(self.viewer)
+        return readable.filter(collection__draft=None)
 
     def answer_list(self, day: date | None = None, **lookups: object) -> str:
         """The admin's list of these answers, of one day where one is given."""
@@ -60,16 +75,19 @@ class Scope:
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
 
-def scope_of(asked: Mapping[str, str]) -> Scope:
-    """The scope of an address; 30 days and all collections where its parameters are missing or unknown."""
+def scope_of(asked: Mapping[str, str], viewer: Any) -> Scope:
+    """The scope of an address; 30 days and all collections where its parameters are missing or unknown, or name what
+    the viewer may not read.
+    """
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
-    return scope(days, Collection.objects.in_service().filter(slug=slug).first() if slug else None)
+    readable = Collection.objects.readable_by(viewer).in_service()
+    return scope(days, readable.filter(slug=slug).first() if slug else None, viewer)
 
 
-def scope(days: int = DEFAULT_DAYS, collection: Collection | None = None) -> Scope:
+def scope(days: int = DEFAULT_DAYS, collection: Collection | None = None, viewer: Any = None) -> Scope:
     now = timezone.now()
-    return Scope(days, start_of(timezone.localtime(now).date() - timedelta(days=days - 1)), now, collection)
+    return Scope(days, start_of(timezone.localtime(now).date() - timedelta(days=days - 1)), now, collection, viewer)
 
 
 def start_of(day: date) -> datetime:

@@ -96,6 +96,9 @@ def _compared(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject)
     run, baseline = (current_run(policy, side, asked) for side in (candidate, in_force))
     if run is not None and baseline is not None:
         comparison = compare(run, baseline, policy.metric)
+        if comparison.difference is None:
+            # Both were asked, but no question expects what the metric tells of.
+            return GateCheck(policy, candidate, in_force, Verdict.EMPTY, run, baseline, comparison)
         verdict = Verdict.WORSE if is_worse(policy, comparison) else Verdict.PASSED
         return GateCheck(policy, candidate, in_force, verdict, run, baseline, comparison)
     missing = [side for side, found in ((candidate, run), (in_force, baseline)) if found is None]

@@ -19,11 +19,12 @@ class GatePolicy(models.Model):
         RECALL = "recall@50", "recall@50"
         MRR = "mrr@10", "MRR@10"
         AGREEMENT = "agreement", _("agreement of the answers")
+        EXPECTATIONS = "expectations", _("expectations met by the answers")
 
     evaluation_set = models.OneToOneField(
         EvaluationSet, models.CASCADE, related_name="gate_policy", verbose_name=_("evaluation set")
     )
-    metric = models.CharField(_("metric"), max_length=10, choices=Metric, default=Metric.NDCG)
+    metric = models.CharField(_("metric"), max_length=12, choices=Metric, default=Metric.NDCG)
     largest_loss = models.FloatField(
         _("largest allowed loss"),
         default=0.0,

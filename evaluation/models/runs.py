@@ -5,6 +5,7 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from chat.models import Answer
 from evaluation.models.job import EvaluationJob, running_is_leased
 from evaluation.models.people import user_key
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
@@ -121,8 +122,10 @@ class AnswerResult(models.Model):
 
     The metrics lie in [0, 1], and are None where they say nothing (see `evaluation.runs.agreement`). ``generator``
     wrote the answer; ``is_fallback`` says that it stood in for the one that was to be measured, which ``notice``
-    explains. ``citations`` holds an object for each: marker, source, title, section, quote. ``judged`` holds, by
-    metric, a score with its reason or an error; ``judge_error`` says why the judge was not asked, or not to the end.
+    explains. ``citations`` holds an object for each: marker, source, title, section, quote. ``unmet`` has what is
+    ``missing``, what is ``forbidden`` and there, and how many characters it is ``too_long``, as far as there is any of
+    it. ``judged`` holds, by metric, a score with its reason or an error; ``judge_error`` says why the judge was not
+    asked, or not to the end.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
@@ -134,11 +137,14 @@ class AnswerResult(models.Model):
     expects_refusal = models.BooleanField(_("no answer expected"), default=False)
     answer = models.TextField(_("answer"), blank=True)
     refused = models.BooleanField(_("refused"))
+    form = models.CharField(_("form"), max_length=8, choices=Answer.Form, default=Answer.Form.ANSWER)
     citations: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("citations"), default=list)
     generator = models.CharField(_("answered by"), max_length=200, blank=True)
     is_fallback = models.BooleanField(default=False)
     notice = models.TextField(_("notice"), blank=True)
     agreement = models.FloatField(_("agreement"), null=True)
+    expectations = models.FloatField(_("expectations met"), null=True)
+    unmet: models.JSONField[dict[str, Any]] = models.JSONField(_("expectations not met"), default=dict)
     cited = models.FloatField(_("cited"), null=True)
     groundedness = models.FloatField(_("groundedness"), null=True)
     refusal = models.FloatField(_("refusal"))

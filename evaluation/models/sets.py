@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
+from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -7,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from evaluation.models.people import user_key
+from evaluation.sets.expectations import Expectations
 from retrieval.models import Collection
 
 
@@ -41,12 +46,14 @@ class EvaluationSet(models.Model):
 def asked_by(kind: str, path: str = "") -> Q | Exists:
     """The condition that a run of this kind can ask the question at ``path``, by default the row itself.
 
-    A search run needs a passage to find, an answers run an expected answer, or that a refusal is expected.
+    A search run needs a passage to find, an answers run an expected answer, words that the answer must hold, or that a
+    refusal is expected.
     """
     if kind == RunKind.SEARCH:
         return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
     prefix = f"{path}__" if path else ""
-    return Q(**{f"{prefix}expected_answer__gt": ""}) | Q(**{f"{prefix}expects_refusal": True})
+    conditions = ("expected_answer__gt", ""), ("must__len__gt", 0), ("expects_refusal", True)
+    return reduce(or_, (Q(**{f"{prefix}{lookup}": value}) for lookup, value in conditions))
 
 
 def asked(path: str = "") -> Q:
@@ -85,6 +92,23 @@ class EvaluationQuestion(models.Model):
         default=False,
         help_text=_("The documents do not answer it: the right reply says so."),
     )
+    must = ArrayField(
+        models.TextField(),
+        verbose_name=_("must hold"),
+        default=list,
+        blank=True,
+        help_text=_("One on each line; of alternatives, with | between them, one is enough: 14 days|two weeks."),
+    )
+    must_not = ArrayField(
+        models.TextField(),
+        verbose_name=_("must not hold"),
+        default=list,
+        blank=True,
+        help_text=_("What no right answer says, one on each line."),
+    )
+    longest = models.PositiveIntegerField(
+        _("longest answer"), null=True, blank=True, help_text=_("In characters; left empty, any length will do.")
+    )
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.MANUAL)
     external_id = models.CharField(_("identifier where it comes from"), max_length=1000, blank=True, editable=False)
     answer = models.ForeignKey(
@@ -121,9 +145,13 @@ class EvaluationQuestion(models.Model):
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def expectations(self) -> Expectations:
+        return Expectations(tuple(self.must), tuple(self.must_not), self.longest, self.expects_refusal)
+
     def clean(self) -> None:
         self.expected_answer = self.expected_answer.strip()
-        if self.expects_refusal and self.expected_answer:
+        if self.expects_refusal and (self.expected_answer or self.must or self.must_not):
             message = _("A question that the documents do not answer has no expected answer: empty one of the two.")
             raise ValidationError({"expects_refusal": message})
 

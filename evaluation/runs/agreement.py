@@ -44,10 +44,12 @@ def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll
     Where a refusal is expected: 1 for one, else 0. Where an answer is: 0 for a refusal; 1 when the reply holds the
     words of the expected answer one after another (:func:`holds_answer`); else the mean over the expected answer's
     sentences of the probability that the reply bears them out, the reply being the only passage. None for an expected
-    answer in another language than the reply, unless its words are held.
+    answer in another language than the reply, unless its words are held, and where no whole answer is expected.
     """
     if expected.refusal:
         return float(refused)
+    if not expected.answer:
+        return None
     return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))], encode)
 
 
@@ -57,9 +59,9 @@ def cited(
     """How far the quoted words that the reply cites say what was expected: as :func:`agreement`, of the quotations.
 
     Each is read with the title of its document and section. 0 for an answer that cites nothing, and for a refusal that
-    was not expected. None where a refusal is expected.
+    was not expected. None where no answer is expected.
     """
-    if expected.refusal:
+    if not expected.answer:
         return None
     if refused or not citations:
         return 0.0

@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync
 
 from chat import conf as chat_conf
 from chat.answering import answer
+from chat.payloads import form
 from chat.protocols import PartialAnswer
 from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
@@ -18,12 +19,13 @@ from evaluation.runs import agreement
 from evaluation.runs.agreement import Expected
 from evaluation.runs.judging import judge_of
 from evaluation.runs.measurement import NotMeasured, RunInput, Unmeasurable, require_whole
+from evaluation.sets.expectations import MOST_POINTS, grade
 from retrieval import conf as retrieval_conf
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.protocols import TokenEmbedder
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
-from retrieval.types import SearchFilters
+from retrieval.types import SearchFilters, Turn
 
 QUOTE_CHARACTERS = 500
 
@@ -40,11 +42,13 @@ class Reply:
     last_ms: float = 0.0
 
 
-async def reply_to(question: str, filters: SearchFilters, profile: NamedProfile | None = None) -> Reply:
-    """What a visitor would get who asks this first; nothing is saved."""
+async def reply_to(
+    question: str, filters: SearchFilters, profile: NamedProfile | None = None, history: Sequence[Turn] = ()
+) -> Reply:
+    """What a visitor would get who asks this after ``history``; nothing is saved."""
     reply = Reply()
     started = time.perf_counter()
-    async for event in answer(question, filters, draft=reply.draft, profile=profile):
+    async for event in answer(question, filters, draft=reply.draft, profile=profile, history=history):
         match event:
             case Searched():
                 reply.searched = event
@@ -83,6 +87,7 @@ class AnswerMeasurement:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)
         self._measure(result, reply.end)
+        self._grade(result, question, reply.end)
         # What stands in for the model says nothing about it: the run is not relied on, so no judge is paid for it.
         if self._judge is not None and not result.is_fallback:
             self._judge.judge(result, reply.searched.sources if reply.searched is not None else ())
@@ -106,6 +111,7 @@ class AnswerMeasurement:
             expects_refusal=question.expects_refusal,
             answer=end.text,
             refused=end.refused,
+            form=form(end).value,
             citations=[_citation(one) for one in end.citations],
             generator=end.generator,
             is_fallback=end.generator not in ("", self._generator),
@@ -131,6 +137,22 @@ class AnswerMeasurement:
             raise NotMeasured(f"The embedder does not answer: {error}") from error
         result.groundedness = agreement.groundedness(end.statements, refused=end.refused)
         result.refusal = agreement.refusal(refused=end.refused, expected=expected)
+
+    def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed) -> None:
+        """Counts what the question says of its answer beside an expected one."""
+        expected = question.expectations
+        if not expected.says_of_text:
+            return
+        sources = {passage.source for passage in question.expected_passages.all() if passage.grade > 0}
+        cites_expected = any(citation.passage.source in sources for citation in end.citations)
+        graded = grade(end.text, refused=end.refused, expected=expected, cites_expected=cites_expected)
+        result.expectations = graded.points / MOST_POINTS
+        unmet = {
+            "missing": list(graded.missing),
+            "forbidden": list(graded.forbidden),
+            "too_long": graded.length - expected.longest if expected.longest and graded.is_too_long else 0,
+        }
+        result.unmet = {name: what for name, what in unmet.items() if what}
 
 
 def _citation(citation: VerifiedCitation) -> dict[str, Any]:

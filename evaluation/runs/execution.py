@@ -130,7 +130,8 @@ def _task(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        filters=SearchFilters(collections=(collection,)),
+        # What they find is shown to those alone who see all documents of the collection.
+        filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )
 

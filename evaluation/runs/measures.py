@@ -40,6 +40,7 @@ MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     ),
     RunKind.ANSWERS: (
         RunMeasure("agreement", "agreement", _("agreement")),
+        RunMeasure("expectations", "expectations", _("expectations met")),
         RunMeasure("cited", "cited", _("cited")),
         RunMeasure("groundedness", "groundedness", _("groundedness")),
         RunMeasure("refusal", "refusal", _("answered or refused rightly")),
@@ -48,7 +49,8 @@ MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
 NOTHING_TO_MEASURE: Mapping[str, StrPromise] = {
     RunKind.SEARCH: _("No question of the set has an expected passage: a search run has nothing to measure."),
     RunKind.ANSWERS: _(
-        "No question of the set has an expected answer or expects a refusal: an answers run has nothing to measure."
+        "No question of the set has an expected answer, or words that an answer must hold, or expects a refusal: an "
+        "answers run has nothing to measure."
     ),
 }
 KIND_OF_MEASURE = {measure.key: RunKind(kind) for kind, measures in MEASURES.items() for measure in measures}

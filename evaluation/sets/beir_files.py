@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets.expectations import Expectations, clean_lines
 
 QUERIES = "queries.jsonl"
 # The first that is there counts: this project's names, then those that BEIR is published with.
@@ -27,6 +28,7 @@ JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 LARGEST_BYTES = 50 * 2**20
 LONGEST_ID = 1000
 LARGEST_GRADE = 1000
+LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 Lines = Iterable[tuple[str, str]]
@@ -47,16 +49,22 @@ class ImportedQuestion:
     id: str
     text: str
     expected_answer: str = ""
-    expects_refusal: bool = False
+    expected: Expectations = field(default_factory=Expectations)
     judged: list[Judged] = field(default_factory=list)
+
+    @property
+    def says_what_is_expected(self) -> bool:
+        """Whether an answers run can ask it."""
+        return bool(self.expected_answer or self.expected.must or self.expected.refusal)
 
 
 def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[ImportedQuestion]:
     """The queries with a document judged relevant, and those that expect a refusal, in the order of their file.
 
     ``files`` are contents by name or path; `queries.jsonl` is one of them, and ``judgements`` names the other, which is
-    else the first of JUDGEMENTS that is there. A query may hold an expected "answer", or "expects_refusal": true when
-    the documents do not answer it; where queries do, there need be no judgements, and then the queries that do are all.
+    else the first of JUDGEMENTS that is there. A query may hold an expected "answer", what an answer "must" hold or
+    "must_not", and its "max_chars", or "expects_refusal": true when the documents do not answer it; where queries do,
+    there need be no judgements, and then the queries that do are all.
     With judgements, queries without one are left out, and judgements without a query: files for a split share the
     queries of the whole. Raises: UnreadableTestSet, naming the file and the line.
     """
@@ -66,23 +74,23 @@ def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[Imp
     names = [judgements] if judgements else list(JUDGEMENTS)
     found = next((named for name in names if (named := _named(files, name)) is not None), None)
     questions = {question.id: question for question in _queries(*queries)}
-    says_itself = any(question.expected_answer or question.expects_refusal for question in questions.values())
+    says_itself = any(question.says_what_is_expected for question in questions.values())
     if found is None and (judgements or not says_itself):
         raise UnreadableTestSet(f"There are no judgements: none of {', '.join(names)} is among the files.")
     for query, judged in _judgements(*found) if found is not None else ():
         if query not in questions:
             continue
-        if questions[query].expects_refusal and judged.grade > 0:
+        if questions[query].expected.refusal and judged.grade > 0:
             raise UnreadableTestSet(
                 f"{judged.where}, judges a document relevant to {query!r}, which the documents are not to answer."
             )
         questions[query].judged.append(judged)
     if found is None:
-        return [one for one in questions.values() if one.expected_answer or one.expects_refusal]
+        return [one for one in questions.values() if one.says_what_is_expected]
     relevant = {one.id for one in questions.values() if any(judged.grade > 0 for judged in one.judged)}
     if not relevant:
         raise UnreadableTestSet(f"{found[0]} judges no document relevant to any query of {queries[0]}.")
-    return [one for one in questions.values() if one.id in relevant or one.expects_refusal]
+    return [one for one in questions.values() if one.id in relevant or one.expected.refusal]
 
 
 def read_archive(content: bytes) -> dict[str, bytes]:
@@ -177,9 +185,28 @@ def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
         if not isinstance(expects_refusal, bool):
             raise UnreadableTestSet(f'{where}: "expects_refusal" is neither true nor false.')
         answer = storable(answer).strip()
-        if answer and expects_refusal:
-            raise UnreadableTestSet(f'{where}, has an "answer" and expects a refusal: it is one or the other.')
-        yield ImportedQuestion(identifier, " ".join(storable(text).split()), answer, expects_refusal=expects_refusal)
+        expected = read_expectations(where, row, refusal=expects_refusal)
+        if expects_refusal and (answer or expected.must or expected.must_not):
+            raise UnreadableTestSet(f"{where}, expects an answer and a refusal: it is one or the other.")
+        yield ImportedQuestion(identifier, " ".join(storable(text).split()), answer, expected)
+
+
+def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> Expectations:
+    """What a JSON object says of a good answer: "must" and "must_not", lists of strings, and "max_chars".
+
+    Raises: UnreadableTestSet.
+    """
+    lists = {}
+    for name in ("must", "must_not"):
+        lines = row.get(name) or []
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise UnreadableTestSet(f'{where}: "{name}" is not a list of strings.')
+        lists[name] = tuple(clean_lines([storable(line) for line in lines]))
+    longest = row.get("max_chars")
+    is_length = isinstance(longest, int) and not isinstance(longest, bool) and 0 < longest <= LONGEST_ANSWER
+    if longest is not None and not is_length:
+        raise UnreadableTestSet(f'{where}: "max_chars" is not a whole number from 1 to {LONGEST_ANSWER}.')
+    return Expectations(**lists, longest=longest, refusal=refusal)
 
 
 def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:

@@ -20,7 +20,10 @@ from retrieval.models import Collection, Document
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-COLUMNS = ("id", "question", "expected_answer", "expects_refusal", "origin", "source", "grade", "quote")
+COLUMNS = (
+    *("id", "question", "expected_answer", "expects_refusal", "must", "must_not", "max_chars"),
+    *("origin", "source", "grade", "quote"),
+)
 
 
 def import_beir(
@@ -58,7 +61,10 @@ def import_beir(
                     evaluation_set=evaluation_set,
                     text=one.text,
                     expected_answer=one.expected_answer,
-                    expects_refusal=one.expects_refusal,
+                    expects_refusal=one.expected.refusal,
+                    must=list(one.expected.must),
+                    must_not=list(one.expected.must_not),
+                    longest=one.expected.longest,
                     origin=EvaluationQuestion.Origin.IMPORTED,
                     external_id=one.id,
                 )
@@ -92,6 +98,9 @@ def as_json_lines(evaluation_set: EvaluationSet) -> Iterator[str]:
             "question": question.text,
             "expected_answer": question.expected_answer,
             "expects_refusal": question.expects_refusal,
+            "must": question.must,
+            "must_not": question.must_not,
+            "max_chars": question.longest,
             "origin": question.origin,
             "expected": [
                 {"source": one.source, "grade": one.grade, "quote": one.quote}
@@ -102,7 +111,7 @@ def as_json_lines(evaluation_set: EvaluationSet) -> Iterator[str]:
 
 
 def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
-    """A heading, and a row for each expected passage; a draft has one row without any.
+    """A heading, and a row for each expected passage; a draft has one row without any. Lists have a line an element.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
@@ -110,7 +119,8 @@ def as_csv(evaluation_set: EvaluationSet) -> Iterator[str]:
     for question in _questions(evaluation_set):
         start = [
             question.external_id or str(question.pk), question.text, question.expected_answer,
-            "yes" if question.expects_refusal else "no", question.origin,
+            "yes" if question.expects_refusal else "no", "\n".join(question.must), "\n".join(question.must_not),
+            str(question.longest or ""), question.origin,
         ]  # fmt: skip
         passages = [[one.source, str(one.grade), one.quote] for one in question.expected_passages.all()]
         for row in passages or [["", "", ""]]:

@@ -29,7 +29,7 @@ def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEA
 
 def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
     if kind == RunKind.ANSWERS:
-        return [question.expected_answer, question.expects_refusal]
+        return [question.expected_answer, question.expects_refusal, question.must, question.must_not, question.longest]
     passages = question.expected_passages.all()
     return [sorted((one.source, one.quote, one.content_hash, one.grade) for one in passages)]
 

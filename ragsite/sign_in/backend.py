@@ -6,15 +6,17 @@ import math
 from typing import Any, NoReturn
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from rest_framework import status
-from rest_framework.exceptions import Throttled
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from ragsite.accounts.second_factor import is_password_enough
 from ragsite.sign_in import hashing, limits
 
 BUSY_SECONDS = 2
@@ -39,19 +41,22 @@ class LimitedBackend(ModelBackend):
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
+        username = _username_of(username)
         caller = limits.caller_of(request, username) if request is not None else None
         if caller is not None:
-            _refuse(request, limits.password_allowance(caller).wait_seconds, "failures")
-            _refuse(request, limits.account_wait(caller), "account")
+            refuse(request, limits.password_allowance(caller).wait_seconds, "failures")
+            refuse(request, limits.account_wait(caller), "account")
         is_clean = True
         try:
             with hashing.slot():
                 if caller is not None:
                     # Those who waited here for the hash before theirs may be over the limit by now.
                     allowance = limits.password_allowance(caller)
-                    _refuse(request, allowance.wait_seconds, "failures")
+                    refuse(request, allowance.wait_seconds, "failures")
                     is_clean = allowance.is_clean
                 user = super().authenticate(request, username=username, password=password)
+                if user is not None and not may_use_password(user):
+                    user = None
                 if caller is not None and user is None:
                     limits.count_failure(caller)
         except hashing.HashingBusy:
@@ -59,6 +64,9 @@ class LimitedBackend(ModelBackend):
             _raise_busy(request)
         if user is None:
             raise PermissionDenied
+        # allauth's pages go on to ask for the rest; a program, or the admin's page, cannot.
+        if not getattr(request, "stages_follow", False) and not is_password_enough(user):
+            _refuse_password_alone(request)
         if caller is not None and not is_clean:
             limits.count_success(caller)
         return user
@@ -79,7 +87,29 @@ def describe_wait(wait_seconds: int) -> str:
     return sentence % {"minutes": minutes}
 
 
-def _refuse(request: Any, wait_seconds: int, reason: str) -> None:
+def may_use_password(user: Any) -> bool:
+    """Without LOCAL_PASSWORDS superusers alone may, so that the site can be administered when the provider fails."""
+    return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
+
+
+def _username_of(name: str) -> str:
+    """The username of the account whose name or e-mail address this is, so that failures with both count as one."""
+    users = get_user_model()._default_manager
+    if "@" not in name or "\0" in name or users.filter(username=name).exists():
+        return name
+    found = users.filter(email__iexact=name).values_list("username", flat=True)[:2]
+    return found[0] if len(found) == 1 else name
+
+
+def _refuse_password_alone(request: Any) -> NoReturn:
+    sentence = _("This account needs more than a password: sign in at the site's own page.")
+    if isinstance(request, Request):
+        raise AuthenticationFailed(sentence)
+    raise ValidationError(sentence)
+
+
+def refuse(request: Any, wait_seconds: int, reason: str) -> None:
+    """Raises: Throttled or ValidationError when the caller must wait."""
     if not wait_seconds:
         return
     limits.REFUSALS.labels(reason=reason).inc()

@@ -103,6 +103,14 @@ def token_allowance(caller: Caller) -> Allowance:
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
+def code_wait(caller: Caller) -> int:
+    """Seconds until the next guess at a second factor. The account is refused, from wherever the guesses come: who
+    guesses here has signed in with the password, so that no stranger locks an owner out.
+    """
+    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
+    return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
+
+
 def account_wait(caller: Caller) -> int:
     """Seconds until the next try for an account that is attacked from many addresses; 0: this one is let through."""
     now = timezone.now()
@@ -132,9 +140,13 @@ def count_token_failure(caller: Caller) -> None:
 def count_success(caller: Caller, *, with_failures: bool = True) -> None:
     """Remember that the account or token was right at this address, and forget the account's failures here."""
     if with_failures:
-        SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
+        forget_failures(caller)
     known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
     SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
+
+
+def forget_failures(caller: Caller) -> None:
+    SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
 
 
 def forget_old() -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from rest_framework import status
-from rest_framework.authtoken.models import Token
 
 from ragsite.errors import problem
+from ragsite.models import ApiKey
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import describe_wait
 
@@ -73,7 +73,7 @@ def _count(
 ) -> None:
     if response.status_code == status.HTTP_401_UNAUTHORIZED:
         limits.count_token_failure(caller)
-    elif not allowance.is_clean and isinstance(getattr(request, "auth", None), Token):
+    elif not allowance.is_clean and isinstance(getattr(request, "auth", None), ApiKey):
         limits.count_success(caller, with_failures=False)
 
 

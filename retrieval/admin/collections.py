@@ -16,9 +16,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from retrieval.access import entrust
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
+from retrieval.admin.rights import CuratedAdmin, GrantInline, may_manage
 from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
@@ -37,13 +39,15 @@ class InServiceChangeList(ChangeList):
 
 
 @admin.register(Collection)
-class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    list_display = ["name", "slug", "text_search_configuration", "is_public", "documents", "passages"]
-    list_filter = ["is_public", "text_search_configuration"]
+class CollectionAdmin(CuratedAdmin):
+    collection_path = "pk"
+    list_display = ["name", "slug", "text_search_configuration", "visibility", "documents", "passages"]
+    list_filter = ["visibility", "text_search_configuration"]
     search_fields = ["name", "slug"]
     prepopulated_fields = {"slug": ["name"]}
-    fields = ("name", "slug", "description", "text_search_configuration", "is_public")
+    fields = ("name", "slug", "description", "text_search_configuration", "visibility")
     readonly_fields = ("documents", "passages", "mean_length", "created_at")
+    inlines = [GrantInline]
     change_form_template = "admin/retrieval/collection/change_form.html"
 
     class Media:
@@ -61,7 +65,7 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
         if obj is None:
             return list(self.readonly_fields)
         if draft_of(obj) is not None:
-            return [*self.readonly_fields, "slug", "text_search_configuration", "is_public"]
+            return [*self.readonly_fields, "slug", "text_search_configuration", "visibility"]
         if reason_not_to_change(obj):
             return [*self.readonly_fields, "text_search_configuration"]
         return list(self.readonly_fields)
@@ -73,9 +77,17 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InServiceChangeList
 
+    def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return may_manage(request, obj)
+
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
         """Not for a working copy, which goes with its draft."""
-        return super().has_delete_permission(request, obj) and (obj is None or draft_of(obj) is None)
+        may = super().has_delete_permission(request, obj)
+        return may and (obj is None or (may_manage(request, obj) and draft_of(obj) is None))
+
+    def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
+        """Without the grants of a working copy, which has those of its collection."""
+        return [] if obj is not None and draft_of(obj) is not None else list(self.inlines)
 
     def changeform_view(
         self,
@@ -121,6 +133,8 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
     def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
         with transaction.atomic():
             super().save_model(request, obj, form, change)
+            if not change:
+                entrust(obj, request.user)
             if not change or "text_search_configuration" not in form.changed_data:
                 return
             number = requeue_all(obj.documents.order_by("pk").select_for_update())
@@ -141,7 +155,8 @@ class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in
             str(Document._meta.verbose_name_plural): Document.objects.filter(collection__in=collections).count(),
             str(Chunk._meta.verbose_name_plural): Chunk.objects.filter(collection__in=collections).count(),
         }
-        missing = set() if self.has_delete_permission(request) else {str(Collection._meta.verbose_name)}
+        may = all(self.has_delete_permission(request, collection) for collection in collections)
+        missing = set() if may else {str(Collection._meta.verbose_name)}
         return [str(collection) for collection in collections], counts, missing, []
 
 

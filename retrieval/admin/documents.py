@@ -24,6 +24,7 @@ from django.utils.translation import ngettext
 
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
+from retrieval.admin.rights import CollectionFilter
 from retrieval.drafts.editing import changing, draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import submission
@@ -56,7 +57,13 @@ class HoldsInstructionsFilter(admin.SimpleListFilter):
 class DocumentAdmin(GuardedDeletionAdmin):
     list_display = ["name", "collection", "state", "problem", "passages", "size", "updated"]
     list_display_links = ["name"]
-    list_filter = ["status", HoldsInstructionsFilter, "collection", "language", "media_type"]
+    list_filter = [
+        "status",
+        HoldsInstructionsFilter,
+        ("collection", CollectionFilter),
+        "language",
+        "media_type",
+    ]
     list_select_related = ["collection"]
     list_per_page = 50
     search_fields = ["title", "source"]
@@ -204,12 +211,12 @@ class DocumentAdmin(GuardedDeletionAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method == "POST":
-            form = UploadForm(request.POST, request.FILES)
+            form = UploadForm(request.POST, request.FILES, user=request.user)
             if form.is_valid():
                 self._submit(request, form)
                 return HttpResponseRedirect(_where_they_are(request, form.cleaned_data["collection"]))
         else:
-            form = UploadForm(initial={"collection": request.GET.get("collection")})
+            form = UploadForm(initial={"collection": request.GET.get("collection")}, user=request.user)
         context = {
             **self.admin_site.each_context(request),
             "title": _t("Add documents"),
@@ -268,6 +275,9 @@ class DocumentAdmin(GuardedDeletionAdmin):
             *super().get_urls(),
         ]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
+        return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
+
     def status_view(self, request: HttpRequest) -> JsonResponse:
         """How far the documents named by ``ids`` are, by id; the list asks for it while some are being read."""
         if not self.has_view_permission(request):
@@ -281,7 +291,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
                     "error": _excerpt(document.error),
                     "updated": localize(localtime(document.updated_at)),
                 }
-                for document in Document.objects.filter(pk__in=ids[:MOST_IDS])
+                for document in self.get_queryset(request).filter(pk__in=ids[:MOST_IDS])
             }
         )
 
@@ -289,7 +299,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
         """The file as it was uploaded; as a download only, because a browser would run what an HTML file holds."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        return download(request, get_object_or_404(Document, pk=document_id))
+        return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))
 
 
 def _where_they_are(request: HttpRequest, collection: Collection) -> str:

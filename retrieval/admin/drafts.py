@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -21,16 +22,18 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.draft_page import draft_page, find_changes, render_badge, summarise
+from retrieval.admin.rights import CollectionFilter, WholeCollectionAdmin
 from retrieval.drafts import lifecycle
 from retrieval.drafts.lifecycle import DraftRefused
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Draft
+from retrieval.models.collection import CollectionQuerySet
 
 
 @admin.register(Draft)
-class DraftAdmin(ReadOnlyAdmin):
+class DraftAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
     list_display = ["name", "collection", "state", "copied", "changed", "begun", "published"]
-    list_filter = ["status", ("collection", admin.RelatedOnlyFieldListFilter)]
+    list_filter = ["status", ("collection", CollectionFilter)]
     list_select_related = ["collection", "working_copy", "created_by", "published_by"]
     list_per_page = 50
     change_form_template = "admin/retrieval/draft/change_form.html"
@@ -95,7 +98,7 @@ class DraftAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        collection = get_object_or_404(Collection, pk=collection_id)
+        collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
         try:
             draft = lifecycle.begin(collection, request.user)
         except DraftRefused as error:
@@ -108,7 +111,7 @@ class DraftAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = _get_posted_draft(request, pk)
+        draft = self._get_posted_draft(request, pk)
         if isinstance(draft, HttpResponse):
             return draft
         may_override = request.user.has_perm("retrieval.override_gate")
@@ -138,7 +141,7 @@ class DraftAdmin(ReadOnlyAdmin):
         return _redirect_to_page(draft)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = _get_posted_draft(request, pk)
+        draft = self._get_posted_draft(request, pk)
         if isinstance(draft, HttpResponse):
             return draft
         try:
@@ -149,6 +152,18 @@ class DraftAdmin(ReadOnlyAdmin):
             self.log_change(request, draft, _t("Discarded."))
             self.message_user(request, _t("Discarded: %s.") % draft, messages.SUCCESS)
         return _redirect_to_page(draft)
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return super().open_collections(request) & Collection.objects.curated_by(request.user)
+
+    def _get_posted_draft(self, request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
+        """The draft that a button was pressed for. Raises: PermissionDenied, Http404."""
+        if not _may_publish(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
+        return get_object_or_404(drafts, pk=pk)
 
 
 def may_begin(request: HttpRequest) -> bool:
@@ -164,15 +179,6 @@ def _describe_event(moment: datetime | None, user: AbstractBaseUser | None) -> s
 
 def _may_publish(request: HttpRequest) -> bool:
     return request.user.has_perm("retrieval.change_draft")
-
-
-def _get_posted_draft(request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
-    """The draft that a button was pressed for. Raises: PermissionDenied, Http404."""
-    if not _may_publish(request):
-        raise PermissionDenied
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    return get_object_or_404(Draft.objects.select_related("collection"), pk=pk)
 
 
 def _redirect_to_page(draft: Draft) -> HttpResponseRedirect:

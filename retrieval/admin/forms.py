@@ -45,7 +45,7 @@ class FilesField(forms.FileField):
 
 
 class UploadForm(forms.Form):
-    collection = forms.ModelChoiceField(Collection.objects.all(), label=_("Collection"))
+    collection = forms.ModelChoiceField(Collection.objects.none(), label=_("Collection"))
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)())
     language = forms.CharField(
         label=_("Language"),
@@ -59,6 +59,10 @@ class UploadForm(forms.Form):
         required=False,
         help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
     )
+
+    def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["collection"].queryset = Collection.objects.curated_by(user)  # type: ignore[attr-defined]
 
     def clean_metadata(self) -> dict[str, object] | None:
         return _clean_metadata(self.cleaned_data["metadata"])

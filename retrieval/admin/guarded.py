@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.admin.rights import CuratedAdmin
 from retrieval.drafts.editing import changing, draft_of, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document, Draft
@@ -34,7 +35,7 @@ class ChangeRights:
     counterpart: str = ""
 
 
-class GuardedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class GuardedAdmin(CuratedAdmin):
     """Documents, or what is made of them."""
 
     def may_change(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.formats import number_format
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.access import seen_whole_by
 from retrieval.admin.base import ReadOnlyAdmin, badge
-from retrieval.models import IndexCheck
+from retrieval.models import Collection, IndexCheck
 from retrieval.reconciliation.checks import DESCRIPTIONS, Kind
 
 
@@ -23,6 +25,11 @@ class IndexCheckAdmin(ReadOnlyAdmin):
 
     class Media:
         css = {"all": ["retrieval/admin.css"]}
+
+    def has_view_permission(self, request: HttpRequest, obj: IndexCheck | None = None) -> bool:
+        """Examples are words and names of any document."""
+        is_whole = not Collection.objects.exclude(pk__in=seen_whole_by(request.user)).exists()
+        return super().has_view_permission(request, obj) and is_whole
 
     @admin.display(description=_("result"))
     def state(self, check: IndexCheck) -> SafeString:

@@ -14,9 +14,10 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.guarded import GuardedAdmin
+from retrieval.admin.rights import CollectionFilter
 from retrieval.drafts.editing import changing
 from retrieval.ingest.writing import rewrite_questions
-from retrieval.models import Chunk
+from retrieval.models import Chunk, Document
 
 MOST_QUESTIONS = 5
 LONGEST_QUESTION = 200
@@ -78,7 +79,7 @@ class ChunkAdmin(GuardedAdmin):
     change_form_template = "admin/retrieval/chunk/change_form.html"
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
     list_display_links = ["ordinal", "beginning"]
-    list_filter = ["collection", "questions_edited"]
+    list_filter = [("collection", CollectionFilter), "questions_edited"]
     list_select_related = ["document"]
     list_per_page = 50
     show_full_result_count = False
@@ -113,7 +114,8 @@ class ChunkAdmin(GuardedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
         # What the search reads is large and of no use to people.
-        return super().get_queryset(request).defer("search_vector", "bm25")
+        seen = super().get_queryset(request).filter(document__in=Document.objects.readable_by(request.user))
+        return seen.defer("search_vector", "bm25")
 
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
         """The questions alone are written, with all that search derives from them."""

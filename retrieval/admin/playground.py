@@ -67,7 +67,7 @@ class PlaygroundForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     collection = forms.ModelChoiceField(
-        Collection.objects.all(), to_field_name="slug", required=False, empty_label=_("all"), label=_("Collection")
+        Collection.objects.none(), to_field_name="slug", required=False, empty_label=_("all"), label=_("Collection")
     )
     a = ProfileChoice(label=_("Profile A"))
     b = ProfileChoice(label=_("Profile B"))
@@ -79,6 +79,10 @@ class PlaygroundForm(forms.Form):
         widget=forms.NumberInput(attrs={"placeholder": _("as the profile says")}),
     )
 
+    def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
+
 
 @never_cache
 def playground(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
@@ -86,9 +90,9 @@ def playground(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     asked = "question" in request.GET
     defaults = {"a": PUBLISHED, "b": _newest() or BUILT_IN}
     if asked:
-        form = PlaygroundForm({**defaults, **request.GET.dict()})
+        form = PlaygroundForm({**defaults, **request.GET.dict()}, user=request.user)
     else:
-        form = PlaygroundForm(initial={**defaults, **request.GET.dict()})
+        form = PlaygroundForm(initial={**defaults, **request.GET.dict()}, user=request.user)
     page = {**context, "title": _t("Playground"), "form": form, "asked": asked, "has_view_permission": True}
     if asked and form.is_valid():
         wanted = form.cleaned_data

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, OperationalError
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from retrieval.api.parsers import BodyTooLarge
+from retrieval.api.permissions import check_scopes
 from retrieval.exceptions import SearchUnavailable
+from retrieval.key_limits import ScopesByMethod
 from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
@@ -42,12 +45,22 @@ class InsufficientStorage(APIException):
 
 
 class ApiView(APIView):
-    """A view that speaks UTF-8 and whose every refusal is JSON, those of Django below it included."""
+    """A view that speaks UTF-8 and whose every refusal is JSON, those of Django below it included.
+
+    ``key_scopes`` says which scopes let an API key call it. A method without any is called with the scope `admin` only.
+    """
+
+    key_scopes: ClassVar[ScopesByMethod] = {}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # The charset a caller declares may be one, such as hex, that Django accepts and cannot decode a form with.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
+
+    def check_permissions(self, request: Request) -> None:
+        # First the user's rights, so that a key without an account's right learns what its user would learn.
+        super().check_permissions(request)
+        check_scopes(request, self.key_scopes)
 
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(_for_the_caller(exc))

@@ -3,11 +3,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.conf import settings
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from retrieval.access import is_staff_with
+from retrieval.key_limits import Scope, ScopesByMethod, limits_of
 
 
 class MayAsk(BasePermission):
@@ -42,6 +44,17 @@ class MayAskStaffMayWrite(StaffWithPermission):
         if request.method in SAFE_METHODS:
             return MayAsk().has_permission(request, view)
         return super().has_permission(request, view)
+
+
+def check_scopes(request: Request, sufficient: ScopesByMethod) -> None:
+    """Raises: PermissionDenied for a key without a scope that the call takes. People need no scopes."""
+    limits = limits_of(request.user)
+    if limits is None or Scope.ADMIN in limits.scopes:
+        return
+    scopes = sufficient.get(request.method or "", ())
+    if limits.scopes.isdisjoint(scopes):
+        needed = " or ".join(str(scope) for scope in (scopes or (Scope.ADMIN,)))
+        raise PermissionDenied(f"This key may not do this: it takes the scope {needed}.")
 
 
 def permission_to(action: str, model: Any) -> str:

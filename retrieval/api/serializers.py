@@ -208,6 +208,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 class CollectionSerializer(serializers.ModelSerializer[Collection]):
+    is_public = FlagField(required=False, help_text="Visitors may ask it. Sent without `visibility`: false is staff.")
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")
 
@@ -221,6 +222,12 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
     # Its refusal does not repeat what was sent, which may be half a character that no response can hold.
     serializer_choice_field = NameField
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """``visibility`` says it all."""
+        if "visibility" in attrs:
+            attrs.pop("is_public", None)
+        return attrs
+
     class Meta:
         model = Collection
         fields = [
@@ -228,6 +235,7 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "name",
             "description",
             "text_search_configuration",
+            "visibility",
             "is_public",
             "documents",
             "passages",

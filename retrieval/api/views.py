@@ -14,7 +14,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from retrieval.access import filters_for, is_staff_with
+from retrieval.access import entrust, filters_for, is_staff_with
 from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
@@ -34,6 +34,7 @@ from retrieval.dataclass_json import to_json
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.ingest.uploads import submit_upload
+from retrieval.key_limits import Scope, on_every_method, reading_and_writing
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
 from retrieval.search.pipeline import search
@@ -46,6 +47,7 @@ class SearchView(ApiView):
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
     throttle_scope = "search"
+    key_scopes = on_every_method(Scope.SEARCH)
 
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
@@ -110,11 +112,14 @@ class DocumentViewSet(
     lookup_value_converter = "int"
     serializer_class = DocumentSerializer
     permission_classes = [StaffWithPermission]
+    key_scopes = reading_and_writing((Scope.SEARCH, Scope.DOCUMENTS_WRITE), (Scope.DOCUMENTS_WRITE,))
     parser_classes = [MultiPartParser]
     pagination_class = Pagination
 
     def get_queryset(self) -> QuerySet[Document]:
-        queryset = super().get_queryset()
+        user = self.request.user
+        curated = Collection.objects.curated_by(user)
+        queryset = super().get_queryset().filter(pk__in=Document.objects.readable_by(user), collection__in=curated)
         if self.action != "list":
             return queryset
         wanted = _DocumentFilters(data=self.request.query_params)
@@ -136,7 +141,7 @@ class DocumentViewSet(
         wanted = UploadSerializer(data=_without_files(request))
         wanted.is_valid(raise_exception=True)
         fields = wanted.validated_data
-        collection = Collection.objects.filter(slug=fields["collection"]).first()
+        collection = Collection.objects.curated_by(request.user).filter(slug=fields["collection"]).first()
         if collection is None:
             raise ValidationError({"collection": ["There is no collection with this short name."]})
         files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
@@ -204,24 +209,32 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]
     permission_classes = [MayAskStaffMayWrite]
+    key_scopes = reading_and_writing((Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE), (Scope.ADMIN,))
     pagination_class = Pagination
     queryset = Collection.objects.all()
 
     def get_queryset(self) -> QuerySet[Collection]:
-        return with_totals(Collection.objects.readable_by(self.request.user).in_service())
+        user = self.request.user
+        return with_totals(Collection.objects.readable_by(user).in_service(), user)
 
     def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
         try:
             collection = serializer.save()
         except IntegrityError:
             raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
-        serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk)).get()
+        entrust(collection, self.request.user)
+        serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
 
 
-def with_totals(collections: QuerySet[Collection]) -> QuerySet[Collection]:
-    """``collections`` with ``document_total`` and ``passage_total``, without joining one count into the other."""
-    documents = Document.objects.filter(collection=OuterRef("pk")).order_by().values("collection")
-    passages = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")
+def with_totals(collections: QuerySet[Collection], user: object) -> QuerySet[Collection]:
+    """``collections`` with ``document_total`` and ``passage_total`` of what ``user`` may read; one count is not joined
+    into the other.
+    """
+    readable = Document.objects.readable_by(user)
+    documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
+    passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")
+    if filters_for(user).readers:
+        passages = documents.values(total=models.Sum("chunk_count"))
     number = models.IntegerField()
     return collections.annotate(
         document_total=Coalesce(Subquery(documents.values(total=models.Count("pk")), output_field=number), 0),

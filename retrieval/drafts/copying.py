@@ -15,6 +15,7 @@ from retrieval.ingest.submission import forget_file
 from retrieval.ingest.writing import count_lexemes, delete_chunks, lock_statistics
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
+from retrieval.tables.writing import copy_tables
 
 # A copy stays where it is, and is ingested, if it has to be, by a job of its own.
 _OWN = {"id", "collection", "source", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
@@ -49,6 +50,7 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
         of_same_recipe = _copy_texts(counterparts)
         _copy_chunks(counterparts, of_same_recipe, collection)
+        copy_tables(counterparts)
         for document in known.values():
             forget_file(document.file.storage, previous[document.source])
 
@@ -99,7 +101,8 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], coll
         cursor.execute(
             """
             UPDATE retrieval_chunk AS own
-            SET ordinal = other.ordinal, start = other.start, "end" = other."end", page = other.page
+            SET ordinal = other.ordinal, start = other.start, "end" = other."end", page = other.page,
+                blocks = other.blocks
             FROM unnest(%(kept)s::bigint[], %(kept_others)s::bigint[]) AS pair(own_id, other_id)
             JOIN retrieval_chunk AS other ON other.id = pair.other_id
             WHERE own.id = pair.own_id
@@ -109,9 +112,9 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], coll
         cursor.execute(
             """
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, search_vector, bm25, length)
+                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
             SELECT pair.own, %(collection)s, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, search_vector,
+                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector,
                 retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s), length
             FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
             JOIN retrieval_chunk AS chunk ON chunk.document_id = pair.other

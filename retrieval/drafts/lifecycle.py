@@ -27,7 +27,7 @@ from retrieval.ingest.writing import lock_statistics, reweigh, settle
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue_on_commit
 from retrieval.jobs.lease import acquire
-from retrieval.models import Collection, CollectionStatistics, Document, Draft
+from retrieval.models import Collection, CollectionStatistics, Document, Draft, Visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -77,7 +77,8 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
             name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
-            is_public=False,
+            # Its rights are those of the collection, as long as it is a draft of it.
+            visibility=Visibility.GRANTED,
         )
         draft.save(update_fields=["working_copy"])
         enqueue_on_commit(Draft, [draft.pk])

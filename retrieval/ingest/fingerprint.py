@@ -9,6 +9,7 @@ from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.ingest import chunking
 from retrieval.ingest.questions import NAME as RULES
 from retrieval.models import Document, DocumentText, Embedder
+from retrieval.text.blocks import BLOCKS_VERSION
 from retrieval.text.terms import ANALYSIS_VERSION
 
 
@@ -16,6 +17,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
     """Fingerprint of all that shapes a passage beside its own text: passages of another recipe are made anew."""
     parts = (
         chunking.CHUNKER_VERSION,
+        BLOCKS_VERSION,
         ANALYSIS_VERSION,
         TOKEN_VECTORS_VERSION,
         embedder.name,

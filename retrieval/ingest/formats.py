@@ -150,6 +150,11 @@ def view_of(media_type: str) -> View:
     return known.view if known else View.TEXT
 
 
+def is_code(media_type: str) -> bool:
+    """Whether the text is source code or data, none of whose lines is prose."""
+    return view_of(media_type) is View.CODE or media_type in (JSON, JSON_LINES)
+
+
 def list_supported() -> str:
     """The labels of the formats that are read, as part of a sentence."""
     *labels, last = dict.fromkeys(known.label for known in read_formats())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
@@ -21,7 +22,7 @@ from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, LeaseLost, RetrievalError
-from retrieval.ingest import chunking, turns
+from retrieval.ingest import chunking, formats, turns
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.fingerprint import compute_fingerprint
@@ -34,6 +35,11 @@ from retrieval.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.models import ChunkEmbedding, Document, DocumentText
 from retrieval.resilience import disk
 from retrieval.sandbox import JobCancelled
+from retrieval.tables.reading import read_tables
+from retrieval.tables.writing import replace_tables
+from retrieval.text.blocks import find_blocks
+from retrieval.text.blocks.procedures import find_procedures
+from retrieval.text.blocks.rows import Row, rows_touching
 from retrieval.text.instructions import find_instructions, to_rows
 from retrieval.text.language import detect_language
 
@@ -155,6 +161,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     encoding_of = dict(zip(fresh, _encode(document, texts, progress), strict=True))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     questions = conf.question_generator()
+    block_rows = _find_block_rows(extracted, [(piece.start, piece.end) for piece in pieces])
     chunks = [
         NewChunk(
             start=piece.start,
@@ -169,9 +176,11 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
             if index in encoding_of
             else (),
             encoding=encoding_of.get(index),
+            blocks=block_rows[index],
         )
         for index, piece in enumerate(pieces)
     ]
+    tables = read_tables(extracted)
     instructions = find_instructions(extracted.text)
     INSTRUCTED_DOCUMENTS.inc(bool(instructions))
     with transaction.atomic():
@@ -179,6 +188,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         current.title, current.extracted_title = title, extracted_title
         current.language, current.media_type = language, extracted.media_type
         replace_chunks(current, chunks, embedder_row, keep=keep)
+        replace_tables(current, tables)
         DocumentText.objects.update_or_create(
             document=current,
             defaults={
@@ -211,6 +221,21 @@ def _extract(document: Document, turn: ReadingTurn) -> ExtractedText:
         return extract_in_sandbox(data, document.source, limits=limits, within=within, still_wanted=turn.is_wanted)
     except JobCancelled as error:
         raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
+
+
+def _find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
+    """The rows of the blocks and procedures that hold some of each range of the text."""
+    is_code = formats.is_code(extracted.media_type)
+    blocks = find_blocks(
+        extracted.text,
+        [(section.start, section.title) for section in extracted.sections],
+        page_starts=[page.start for page in extracted.pages],
+        is_code=is_code,
+    )
+    sections = [(section.start, section.level, section.title) for section in extracted.sections]
+    procedures = [] if is_code else find_procedures(extracted.text, sections)
+    pairs = zip(rows_touching(blocks, ranges), rows_touching(procedures, ranges), strict=True)
+    return [of_blocks + of_procedures for of_blocks, of_procedures in pairs]
 
 
 def _encode(document: Document, texts: list[str], progress: Progress | None) -> list[PassageEncoding]:

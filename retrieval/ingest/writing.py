@@ -22,10 +22,13 @@ from retrieval.dense.encoding import PassageEncoding
 from retrieval.lexical import fields
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
+from retrieval.text.blocks.rows import Row
 from retrieval.text.terms import expand_identifiers
 
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1
+# What changes of a chunk that stays while its document changes around it.
+_PLACE = ("start", "end", "page", "blocks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class NewChunk:
     questions: tuple[str, ...]
     encoding: PassageEncoding | None
     questions_edited: bool = False
+    blocks: Sequence[Row] = ()
 
 
 def lock_statistics(collection_id: int) -> CollectionStatistics:
@@ -70,15 +74,15 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     added: list[tuple[int, NewChunk]] = []
     for ordinal, new in enumerate(chunks):
         if old[new.content_hash]:
-            kept = Chunk(pk=old[new.content_hash].pop(0), ordinal=ordinal, start=new.start, end=new.end, page=new.page)
-            moved.append(kept)
+            places = {name: getattr(new, name) for name in _PLACE}
+            moved.append(Chunk(pk=old[new.content_hash].pop(0), ordinal=ordinal, **places))
         elif new.content_hash in written:
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
     kept_ids = [chunk.pk for chunk in moved]
     delete_chunks(statistics, list(document.chunks.exclude(pk__in=kept_ids).values_list("pk", flat=True)))
-    Chunk.objects.bulk_update(moved, ["ordinal", "start", "end", "page"], batch_size=500)
+    Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
     if not statistics.chunks and added:
         statistics.reference_length = _mean_length(document, added)
         statistics.weighting = weighting()
@@ -180,7 +184,10 @@ def settle() -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT gin_clean_pending_list('chunk_search_vector')")
-        cursor.execute("ANALYZE retrieval_chunk, retrieval_chunkembedding, retrieval_lexeme")
+        cursor.execute("SELECT gin_clean_pending_list('table_row_labels')")
+        cursor.execute(
+            "ANALYZE retrieval_chunk, retrieval_chunkembedding, retrieval_lexeme, retrieval_table, retrieval_tablerow"
+        )
 
 
 _VECTORS = """
@@ -244,6 +251,7 @@ def _add(
         "paths": [json.dumps(new.heading_path) for _, new in added],
         "asked": [json.dumps(new.questions) for _, new in added],
         "edited": [new.questions_edited for _, new in added],
+        "blocks": [json.dumps(new.blocks) for _, new in added],
     }
     with connection.cursor() as cursor:
         cursor.execute(
@@ -251,16 +259,17 @@ def _add(
             f"""
             WITH fresh AS MATERIALIZED ({_VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, search_vector, bm25, length)
+                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
             SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
                 ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), content, content_hash, tokens,
-                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, search_vector,
+                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, blocks::jsonb, search_vector,
                 retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
                 retrieval_bm25_length(search_vector, %(boosts)s)
             FROM fresh
             JOIN unnest(%(ordinals)s::int[], %(starts)s::int[], %(ends)s::int[], %(pages)s::int[], %(hashes)s::text[],
-                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[], %(edited)s::bool[])
-                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked, edited)
+                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[], %(edited)s::bool[],
+                        %(blocks)s::text[])
+                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked, edited, blocks)
                  USING (ordinal)
             ORDER BY ordinal
             RETURNING id, ordinal, length

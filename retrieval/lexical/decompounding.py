@@ -16,6 +16,7 @@ from retrieval.lexical.fuzzy import WORD_KINDS, Expansion, document_frequencies
 from retrieval.lexical.spelling import LONGEST_TERM
 from retrieval.text.compounds import BY_CONFIGURATION, SHORTEST_PART, Compounding, has_part, pieces_of, rests_of, split
 from retrieval.text.terms import inverse_document_frequency
+from retrieval.types import ANYBODY, Reader
 
 # What a compound is worth beside the word itself, and what a part is beside the compound.
 WORTH = 0.6
@@ -32,6 +33,7 @@ def compound_expansions(
     collections: Sequence[int],
     searched: Sequence[int],
     passages: int,
+    readers: Sequence[Reader] = (ANYBODY,),
 ) -> dict[str, tuple[Expansion, ...]]:
     """For each word of ``text``, as it was typed, its lexeme and the compounds of ``collections`` that it is part of,
     and for each part of a compound in ``text`` its lexeme: what is worth most first.
@@ -48,8 +50,8 @@ def compound_expansions(
     if language is None or not words:
         return {}
     expansions = {}
-    compounds = _compounds(words, language, collections, searched)
-    frequencies = document_frequencies({*words.values(), *itertools.chain(*compounds.values())}, searched)
+    compounds = _compounds(words, language, collections, searched, readers)
+    frequencies = document_frequencies({*words.values(), *itertools.chain(*compounds.values())}, searched, readers)
     for typed, lexeme in words.items():
         found = [each for each in compounds[typed] if each in frequencies and each not in said]
         if not found:
@@ -60,7 +62,7 @@ def compound_expansions(
         itself = (Expansion(lexeme, 0, own, inverse_document_frequency(own, passages)),) if own else ()
         others = (Expansion(each, 0, frequencies[each], worth) for each in found[:MOST_COMPOUNDS])
         expansions[typed] = (*itself, *others)
-    for piece, lexeme, frequency in _parts(words, said, language, configuration, searched):
+    for piece, lexeme, frequency in _parts(words, said, language, configuration, searched, readers):
         worth = WORTH * inverse_document_frequency(frequency, passages)
         expansions[piece] = (Expansion(lexeme, 0, frequency, worth),)
     return expansions
@@ -82,7 +84,11 @@ def _words(text: str, configuration: str) -> dict[str, str]:
 
 
 def _compounds(
-    words: Mapping[str, str], language: Compounding, collections: Sequence[int], searched: Sequence[int]
+    words: Mapping[str, str],
+    language: Compounding,
+    collections: Sequence[int],
+    searched: Sequence[int],
+    readers: Sequence[Reader],
 ) -> dict[str, list[str]]:
     """For each of the words, as they were typed, the lexemes of the collections that are compounds of it.
 
@@ -96,7 +102,7 @@ def _compounds(
         for form in forms[typed]
     }
     rests = {rest for (_, form), found in sharing.items() for each in found for rest in rests_of(each, form, language)}
-    known = document_frequencies(rests, searched)
+    known = document_frequencies(rests, searched, readers)
     compounds: dict[str, list[str]] = {typed: [] for typed in words}
     for (typed, form), found in sharing.items():
         compounds[typed] += [each for each in found if has_part(each, form, language, known)]
@@ -121,21 +127,51 @@ def _sharing_an_end(parts: Collection[str], collections: Sequence[int]) -> list[
         return [lexeme for (lexeme,) in cursor.fetchall()]
 
 
+def known_parts(
+    words: Collection[str],
+    configuration: str,
+    collections: Sequence[int],
+    readers: Sequence[Reader] = (ANYBODY,),
+) -> set[str]:
+    """Those of the words, in lower case, that are made of two or more words of the collections."""
+    language = BY_CONFIGURATION.get(configuration)
+    if language is None:
+        return set()
+    lexemes, frequencies = _pieces(words, language, configuration, collections, readers)
+    return {word for word in map(str.lower, words) if split(word, lexemes, frequencies, language)}
+
+
 def _parts(
-    words: Collection[str], said: Container[str], language: Compounding, configuration: str, searched: Sequence[int]
+    words: Collection[str],
+    said: Container[str],
+    language: Compounding,
+    configuration: str,
+    searched: Sequence[int],
+    readers: Sequence[Reader],
 ) -> list[tuple[str, str, int]]:
     """The parts of the compounds among ``words``, as they stand in them, with their lexemes and frequencies."""
     words = [word.lower() for word in words]
-    pieces = sorted({piece for word in words for piece in pieces_of(word, language)})
+    lexemes, frequencies = _pieces(words, language, configuration, searched, readers)
+    # Two compounds of the question may share a part.
+    parts = {lexemes[piece]: piece for word in words for piece in split(word, lexemes, frequencies, language)}
+    return [(piece, lexeme, frequencies[lexeme]) for lexeme, piece in parts.items() if lexeme not in said]
+
+
+def _pieces(
+    words: Collection[str],
+    language: Compounding,
+    configuration: str,
+    searched: Sequence[int],
+    readers: Sequence[Reader],
+) -> tuple[dict[str, str], dict[str, int]]:
+    """The lexemes of all that may be a part of the words, and the frequencies of those that are known."""
+    pieces = sorted({piece for word in words for piece in pieces_of(word.lower(), language)})
     if not pieces:
-        return []
+        return {}, {}
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT piece, (tsvector_to_array(to_tsvector(%s::regconfig, piece)))[1] FROM unnest(%s::text[]) AS piece",
             [configuration, pieces],
         )
         lexemes = {piece: lexeme for piece, lexeme in cursor.fetchall() if lexeme is not None}
-    frequencies = document_frequencies(lexemes.values(), searched)
-    # Two compounds of the question may share a part.
-    parts = {lexemes[piece]: piece for word in words for piece in split(word, lexemes, frequencies, language)}
-    return [(piece, lexeme, frequencies[lexeme]) for lexeme, piece in parts.items() if lexeme not in said]
+    return lexemes, document_frequencies(lexemes.values(), searched, readers)

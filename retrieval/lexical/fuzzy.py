@@ -24,9 +24,11 @@ import numpy as np
 from django.db import connection
 from django.db.models import Sum
 
+from retrieval.lexical.seen import keep_seen
 from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
 from retrieval.models import Lexeme
 from retrieval.text.terms import inverse_document_frequency
+from retrieval.types import ANYBODY, Reader
 
 MAX_EXPANSIONS = 50
 # The longest ending that a candidate may have lost to reduction and is tried with: "ness", "ment", "ings".
@@ -79,7 +81,13 @@ def unknown_terms(
 
 
 def expand(
-    typed: str, lexeme: str, configuration: str, collections: Sequence[int], searched: Sequence[int], passages: int
+    typed: str,
+    lexeme: str,
+    configuration: str,
+    collections: Sequence[int],
+    searched: Sequence[int],
+    passages: int,
+    readers: Sequence[Reader] = (ANYBODY,),
 ) -> tuple[Expansion, ...]:
     """The lexemes of ``collections`` that may have been meant by a word and its lexeme, nearest first.
 
@@ -93,7 +101,7 @@ def expand(
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
     near = _near(typed.lower(), lexeme, edits, configuration, collections)
-    frequencies = document_frequencies(near, searched)
+    frequencies = document_frequencies(near, searched, readers)
     kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
     kept = kept[:MAX_EXPANSIONS]
     if not kept:
@@ -109,7 +117,7 @@ def _near(
     endings = min(LONGEST_ENDING, len(typed) - 1)
     shortest = max(1, min(len(lexeme), len(typed) - endings) - edits)
     longest = max(len(lexeme), len(typed)) + edits
-    candidates = _beginning_alike(lexeme, shortest, longest, collections)
+    candidates = beginning_alike(lexeme, shortest, longest, collections)
     near = {}
     distances = edit_distances(lexeme, candidates)[0]
     for place in np.nonzero(distances <= edits)[0]:
@@ -142,16 +150,22 @@ def _real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> li
         return [forms[place - 1] for (place,) in cursor.fetchall()]
 
 
-def document_frequencies(lexemes: Container[str] | Mapping[str, object], collections: Sequence[int]) -> dict[str, int]:
-    """In how many passages of the collections together each lexeme occurs; those that do not are missing."""
-    return dict(
+def document_frequencies(
+    lexemes: Container[str] | Mapping[str, object], collections: Sequence[int], readers: Sequence[Reader]
+) -> dict[str, int]:
+    """In how many passages of the collections together each lexeme occurs; those that do not are missing, and those
+    that occur in no passage which the readers may see.
+    """
+    frequencies = dict(
         Lexeme.objects.filter(collection__in=collections, lexeme__in=list(lexemes), document_frequency__gt=0)
         .values_list("lexeme")
         .annotate(frequency=Sum("document_frequency"))
     )
+    seen = keep_seen(frequencies, collections, readers)
+    return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
 
 
-def _beginning_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
+def beginning_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
     """The collections' lexemes with the same first letter and such a length: one value, as many rows cost more."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -36,7 +36,7 @@ def count_matches(query: str, filters: SearchFilters, *, fuzzy: bool = True, tim
             restrict(Chunk.objects.filter(collection__in=one.collections), filters)
             .filter(MatchesTsQuery("search_vector", one.tsquery))
             .count()
-            for one in build_queries(query, filters.collections, fuzzy=fuzzy)
+            for one in build_queries(query, filters.collections, readers=filters.readers, fuzzy=fuzzy)
         )
 
 

@@ -18,6 +18,7 @@ from retrieval.lexical.syntax import parse
 from retrieval.lexical.tsquery import all_of, quote
 from retrieval.models import CollectionStatistics
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
+from retrieval.types import ANYBODY, Reader
 
 # A lexeme that more than this share of the passages hold scores, but does not make a passage a candidate by itself:
 # visiting half of the table would cost more than all the other lexemes together, and decide nothing.
@@ -101,13 +102,19 @@ class LexicalQuery:
 
 
 def build_queries(
-    question: str, collection_ids: Sequence[int], *, fuzzy: bool = True, compounds: bool = True
+    question: str,
+    collection_ids: Sequence[int],
+    *,
+    readers: Sequence[Reader] = (ANYBODY,),
+    fuzzy: bool = True,
+    compounds: bool = True,
 ) -> list[LexicalQuery]:
     """One query for each text-search configuration among the collections; none where no lexeme is known or meant.
 
     Frequencies are summed over all the collections searched, so that scores from different ones can be compared.
     With ``fuzzy``, words that none of them knows are expanded; with ``compounds``, words that are part of others, in
-    the languages that make such. Quoted words are meant as they are written. Raises: InvalidQuery.
+    the languages that make such. Quoted words are meant as they are written. Words that stand only in documents which
+    one of the ``readers`` may not see are unknown, and nothing is expanded to them. Raises: InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)
@@ -117,7 +124,9 @@ def build_queries(
     statistics = list(CollectionStatistics.objects.filter(pk__in=collection_ids).values_list("chunks", "weighting"))
     passages = sum(chunks for chunks, _ in statistics)
     largest_weight = 1 + max([settings.BM25_K1, *(stored_k1(weighting) for _, weighting in statistics)])
-    frequencies = document_frequencies({lexeme for found in lexemes.values() for lexeme in found}, collection_ids)
+    frequencies = document_frequencies(
+        {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
+    )
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
     if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
         unknown = unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
@@ -129,7 +138,7 @@ def build_queries(
             meant = tuple(
                 expansion
                 for lexeme in of_word.get(configuration, ())
-                for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages)
+                for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
             )
             if meant:
                 expansions[typed] = meant
@@ -143,6 +152,7 @@ def build_queries(
                 pks,
                 collection_ids,
                 passages,
+                readers,
             )
             for typed, meant in found.items():
                 expansions[typed] = (*expansions.get(typed, ()), *meant)

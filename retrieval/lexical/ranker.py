@@ -70,7 +70,13 @@ class Bm25Ranker:
     @cached_property
     def _queries(self) -> list[LexicalQuery]:
         tuned = self._plan.settings
-        return build_queries(self._question, self._filters.collections, fuzzy=tuned.fuzzy, compounds=tuned.compounds)
+        return build_queries(
+            self._question,
+            self._filters.collections,
+            readers=self._filters.readers,
+            fuzzy=tuned.fuzzy,
+            compounds=tuned.compounds,
+        )
 
 
 def _keep_to_the_index() -> None:

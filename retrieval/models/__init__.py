@@ -1,5 +1,5 @@
 from retrieval.models.chunk import Chunk
-from retrieval.models.collection import Collection, CollectionStatistics
+from retrieval.models.collection import Collection, CollectionGrant, CollectionStatistics, Visibility
 from retrieval.models.document import Document, DocumentText
 from retrieval.models.draft import Draft
 from retrieval.models.embedding import ChunkEmbedding, Embedder
@@ -7,11 +7,13 @@ from retrieval.models.index_check import IndexCheck
 from retrieval.models.lexeme import Lexeme
 from retrieval.models.profile import SearchProfile, SearchProfileVersion
 from retrieval.models.publication import Publication
+from retrieval.models.table import Table, TableRow
 
 __all__ = [
     "Chunk",
     "ChunkEmbedding",
     "Collection",
+    "CollectionGrant",
     "CollectionStatistics",
     "Document",
     "DocumentText",
@@ -22,4 +24,7 @@ __all__ = [
     "Publication",
     "SearchProfile",
     "SearchProfileVersion",
+    "Table",
+    "TableRow",
+    "Visibility",
 ]

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+from retrieval.key_limits import limits_of
 
 
 class TextSearchConfiguration(models.TextChoices):
@@ -22,16 +28,96 @@ class TextSearchConfiguration(models.TextChoices):
     FINNISH = "finnish", _("Finnish")
 
 
+class Visibility(models.TextChoices):
+    """Who may ask a collection without being named in a grant."""
+
+    PUBLIC = "public", _("everybody")
+    SIGNED_IN = "signed_in", _("everybody who has signed in")
+    STAFF = "staff", _("staff")
+    GRANTED = "granted", _("nobody but those who are named")
+
+
+def is_active(user: Any) -> bool:
+    """Whether this is somebody with an account that is not switched off."""
+    return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
+
+
+def groups_of(user: Any) -> models.QuerySet[Group]:
+    """The groups of an account; none of one that was never saved."""
+    groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
+    return groups
+
+
+def is_superuser(user: Any) -> bool:
+    return is_active(user) and bool(getattr(user, "is_superuser", False))
+
+
 class CollectionQuerySet(models.QuerySet["Collection"]):
+    """What users may do with collections, as it is at this moment. Superusers may do everything.
+
+    A draft's working copy has the rights of the collection that it is a draft of, for those who may curate that one.
+    """
+
     def readable_by(self, user: object) -> CollectionQuerySet:
-        """Collections whose passages may be shown to ``user``: public ones, and all of them to staff."""
-        if getattr(user, "is_staff", False) and getattr(user, "is_active", False):
-            return self
-        return self.filter(is_public=True)
+        """Collections whose passages may be shown to ``user``, but for documents that are narrowed to others.
+
+        Of a user who came with an API key that is limited to some collections, none but those.
+        """
+        within_key = self._within_key_of(user)
+        if is_superuser(user):
+            return within_key
+        seen = [Visibility.PUBLIC]
+        if is_active(user):
+            seen.append(Visibility.SIGNED_IN)
+            if getattr(user, "is_staff", False):
+                seen.append(Visibility.STAFF)
+        in_service = Q(draft=None) & (Q(visibility__in=seen) | _granted(user, *CollectionGrant.Role))
+        return within_key.filter(in_service | _open_to(user, *CURATING, path="draft__collection__"))
+
+    def curated_by(self, user: object) -> CollectionQuerySet:
+        """Collections whose documents ``user`` may change, as far as the model permissions go."""
+        return self._open_to(user, *CURATING)
+
+    def granted_to(self, user: object, *roles: str) -> CollectionQuerySet:
+        """Those in which a grant gives ``user`` one of the roles."""
+        granted = Q(draft=None) & _granted(user, *roles) | _granted(user, *roles, path="draft__collection__")
+        return self._within_key_of(user).filter(granted)
+
+    def managed_by(self, user: object) -> CollectionQuerySet:
+        """Collections whose settings and grants ``user`` may change, as far as the model permissions go."""
+        return self._open_to(user, CollectionGrant.Role.MANAGER)
+
+    def _open_to(self, user: object, *roles: str) -> CollectionQuerySet:
+        within_key = self._within_key_of(user)
+        if is_superuser(user):
+            return within_key
+        open_to = Q(draft=None) & _open_to(user, *roles) | _open_to(user, *roles, path="draft__collection__")
+        return within_key.filter(open_to)
+
+    def _within_key_of(self, user: object) -> CollectionQuerySet:
+        limits = limits_of(user)
+        return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
     def in_service(self) -> CollectionQuerySet:
         """Those that readers meet, and none that is a draft's working copy."""
         return self.filter(draft=None)
+
+
+def _granted(user: Any, *roles: str, path: str = "") -> Q:
+    """That ``user``, or a group of theirs, has one of the roles in the collection at ``path``."""
+    if not is_active(user):
+        return Q(pk__in=[])
+    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), role__in=roles)
+    return Q(**{f"{path}pk__in": held.values("collection")})
+
+
+def _open_to(user: Any, *roles: str, path: str = "") -> Q:
+    """That ``user`` has one of the roles in the collection at ``path``. Staff have them all where no grant is asked."""
+    granted = _granted(user, *roles, path=path)
+    if is_active(user) and getattr(user, "is_staff", False):
+        open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
+        return granted | Q(**{f"{path}visibility__in": open_to_staff})
+    return granted
 
 
 class Collection(models.Model):
@@ -47,7 +133,13 @@ class Collection(models.Model):
         default=TextSearchConfiguration.ENGLISH,
         help_text=_("How words are reduced for keyword search. Changing it re-indexes the collection's documents."),
     )
-    is_public = models.BooleanField(_("public"), default=True, help_text=_("Visitors who are not staff may ask it."))
+    visibility = models.CharField(
+        _("who may ask it"),
+        max_length=10,
+        choices=Visibility,
+        default=Visibility.PUBLIC,
+        help_text=_("Besides those to whom it is granted below."),
+    )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     objects = CollectionQuerySet.as_manager()
@@ -59,6 +151,61 @@ class Collection(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_public(self) -> bool:
+        """Whether visitors may ask it. Set, it opens the collection to everybody, or to staff alone."""
+        return self.visibility == Visibility.PUBLIC
+
+    @is_public.setter
+    def is_public(self, is_public: bool) -> None:
+        self.visibility = Visibility.PUBLIC if is_public else Visibility.STAFF
+
+
+class CollectionGrant(models.Model):
+    """A role of a user, or of the members of a group, in a collection. A role holds what those before it hold."""
+
+    class Role(models.TextChoices):
+        READER = "reader", _("reader: asks it")
+        CURATOR = "curator", _("curator: changes its documents")
+        MANAGER = "manager", _("manager: changes its settings, and who may do what")
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="grants", verbose_name=_("collection"))
+    group = models.ForeignKey(
+        Group, models.CASCADE, null=True, blank=True, related_name="collection_grants", verbose_name=_("group")
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="collection_grants",
+        verbose_name=_("user"),
+    )
+    role = models.CharField(_("role"), max_length=8, choices=Role, default=Role.READER)
+    created_at = models.DateTimeField(_("given"), auto_now_add=True)
+
+    class Meta:
+        ordering = ["collection_id", "group__name", "user__username", "pk"]
+        verbose_name = _("grant")
+        verbose_name_plural = _("grants")
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(group=None) ^ Q(user=None),
+                name="grant_to_a_group_or_a_user",
+                violation_error_message=_("Choose a group or a user, not both."),
+            ),
+            models.UniqueConstraint(
+                fields=["collection", "group"], condition=~Q(group=None), name="one_grant_per_group"
+            ),
+            models.UniqueConstraint(fields=["collection", "user"], condition=~Q(user=None), name="one_grant_per_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group or self.user}: {self.get_role_display()}"
+
+
+CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):

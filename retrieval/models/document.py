@@ -4,12 +4,14 @@ import uuid
 from pathlib import PurePath
 from typing import Any
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.jobs.job import Job
 from retrieval.models.collection import Collection
+from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
 
 
 def upload_path(document: Document, filename: str) -> str:
@@ -19,7 +21,12 @@ def upload_path(document: Document, filename: str) -> str:
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: object) -> DocumentQuerySet:
-        return self.filter(collection__in=Collection.objects.readable_by(user))
+        """Documents that ``user`` may read at this moment."""
+        return self.filter(seen_by(readers_for(user)), collection__in=Collection.objects.readable_by(user))
+
+    def narrowed(self) -> DocumentQuerySet:
+        """Those that only members of some groups see."""
+        return self.filter(is_narrowed())
 
 
 class Document(Job):
@@ -76,7 +83,11 @@ class Document(Job):
         verbose_name_plural = _("documents")
         constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]
         # Which documents have a file still, asked when one of them lets go of it.
-        indexes = [models.Index(fields=["file"], name="document_file")]
+        # And which ones are narrowed, asked before each search.
+        indexes = [
+            models.Index(fields=["file"], name="document_file"),
+            GinIndex(fields=["metadata"], name="document_metadata"),
+        ]
 
     def __str__(self) -> str:
         return self.title or self.source

@@ -174,7 +174,7 @@ class ProfileSettings:
         True,
         RANKING,
         _("Reformulate questions"),
-        _("Filler words are left out, and follow-up questions completed from the conversation."),
+        _("Filler words are left out, follow-up questions completed from the conversation, misspelt words corrected."),
         replay=_("Reformulation"),
         as_published=False,
     )

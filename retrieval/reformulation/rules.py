@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from retrieval.reformulation.fillers import without_fillers
-from retrieval.reformulation.followups import Topic, complete, topic_of
+from retrieval.reformulation.followups import complete
+from retrieval.reformulation.topics import Topic, topic_after
 from retrieval.types import Reformulation, Turn
 
 NAME = "rules"
@@ -22,10 +24,9 @@ class RuleBasedReformulator:
         for turn in history:
             asked = without_fillers(" ".join(turn.question.split()))
             completed = complete(asked, topic)
-            if completed is not None:
-                topic = completed.topic
-            else:
-                topic = topic_of(asked) or topic
+            topic = completed.topic if completed is not None else topic_after(topic, asked)
+            if topic is not None:
+                topic = replace(topic, answer=turn.answer)
         asked = without_fillers(question)
         rules = ["filler words off"] if asked != question.strip() else []
         completed = complete(asked, topic)

@@ -10,10 +10,13 @@ from retrieval.reformulation.words import Lexicon
 
 _TOKEN = re.compile(
     r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token, whatever it holds
+    r"|(?<!\S)--\w+(?:[-.=]\w+)*"
     r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
     r"|[^\w\s]"
 )
 _LONGEST_SUBJECT_WORDS = 10
+# "A for loop", "an if statement": the first word of the noun.
+_KEYWORDS = frozenset({"for", "if", "while", "with", "do", "else", "not", "and", "or", "as"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Token:
 
     @property
     def is_excluded(self) -> bool:
-        return self.text[0] == "-" and len(self.text) > 1
+        return self.text[0] == "-" and len(self.text) > 1 and self.text[1] != "-"
 
     @property
     def is_identifier(self) -> bool:
@@ -47,7 +50,12 @@ class Token:
         text = self.text
         if self.is_excluded or not self.is_word:
             return False
-        return self.is_protected or any(c.isdigit() or c in "_:" for c in text) or text[1:] != text[1:].lower()
+        return (
+            self.is_protected
+            or any(c.isdigit() or c in "_:" for c in text)
+            or text[:2] == "--"
+            or text[1:] != text[1:].lower()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +101,14 @@ def noun_phrases(tokens: Sequence[Token], lexicon: Lexicon) -> list[NounPhrase]:
         first = index
         if first and tokens[first - 1].lower in lexicon.determiners | lexicon.demonstratives:
             first -= 1
+        elif (
+            first > 1 and tokens[first - 2].lower in {"a", "an", "the", "een"} and tokens[first - 1].lower in _KEYWORDS
+        ):
+            first -= 2
         before = tokens[first - 1].lower if first else ""
         end = _without_predicate(tokens, first, last, before, lexicon)
-        if end > first:
+        is_predicate = end == first + 1 and before in lexicon.be and tokens[first].lower in lexicon.predicates
+        if end > first and not is_predicate:
             phrases.append(NounPhrase(first, end, before))
         index = last
     return phrases
@@ -113,6 +126,10 @@ def subject_of(question: str, lexicon: Lexicon) -> str:
     index = _main(tokens, phrases, lexicon)
     last = index
     # "the battery of the thermostat" is one phrase; of "the price of the pump", the pump is what is discussed.
+    if index == 0 and phrases[0].before in {"much", "hoeveel"}:
+        purpose = next((phrase for phrase in phrases if phrase.before in ("for", "voor")), None)
+        asked = _text(question, tokens, phrases[0])
+        return f"{asked} {purpose.before} {_text(question, tokens, purpose)}" if purpose else asked
     while last + 1 < len(phrases) and _joins(tokens, phrases[last], phrases[last + 1], lexicon):
         if lexicon.attributes.fullmatch(tokens[phrases[index].last - 1].text) and index == last:
             index += 1
@@ -121,15 +138,27 @@ def subject_of(question: str, lexicon: Lexicon) -> str:
     return question[words[0].start : words[-1].end]
 
 
+def _text(question: str, tokens: Sequence[Token], phrase: NounPhrase) -> str:
+    return question[tokens[phrase.first].start : tokens[phrase.last - 1].end]
+
+
 def _main(tokens: Sequence[Token], phrases: Sequence[NounPhrase], lexicon: Lexicon) -> int:
     """Index of the phrase that names the subject: one that holds an identifier, else the first that is not part of the
     question word ("how many *rooms*", "which *documents*")."""
     for index, phrase in enumerate(phrases):
         if any(token.is_identifier for token in tokens[phrase.first : phrase.last]):
             return index
+    if phrases[0].before in {"much", "hoeveel"} and _is_received(tokens, phrases[0].last, lexicon):
+        return 0
     asked = lexicon.question_words | {"many", "much", "veel"}
     free = [index for index, phrase in enumerate(phrases) if phrase.before not in asked]
     return free[0] if free else 0
+
+
+def _is_received(tokens: Sequence[Token], index: int, lexicon: Lexicon) -> bool:
+    """ "How much *subsidy do I get*": what is asked for is the subject, not who gets it."""
+    pronouns = {"i", "we", "you", "they", "ik", "wij", "je", "u"}
+    return any(token.lower in pronouns for token in tokens[index : index + 2 + (lexicon.name == "en")])
 
 
 def _joins(tokens: Sequence[Token], phrase: NounPhrase, following: NounPhrase, lexicon: Lexicon) -> bool:

@@ -1,22 +1,34 @@
 """The context of an answer, from the hits of a search.
 
-Hits that repeat another one word for word are dropped; each of the others is joined by its neighbours where the budget
-allows; passages that touch or overlap become one block, its overlap stripped by offsets; blocks of one document stand
-together, and documents and blocks are ordered by their best hit. What does not fit the budget is left out from the
-bottom of the ranking.
+Hits that repeat another one word for word are dropped; each of the others is joined by what holds its blocks whole, the
+best of them by their short sections too, and then by its neighbours, where the budget allows. Passages that touch or
+overlap become one block, its overlap stripped by offsets; blocks of one document stand together, and documents and
+blocks are ordered by their best hit. What does not fit the budget is left out from the bottom of the ranking.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
+from retrieval.search.surroundings import (
+    LoadNeighbours,
+    Place,
+    Surroundings,
+    find_cut_blocks,
+    find_cut_procedures,
+    find_cut_sections,
+    place_of,
+)
 from retrieval.search.trace import Hit
+from retrieval.text.blocks.procedures import Procedure
+from retrieval.text.blocks.types import Block
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
-Place = tuple[int, int]
-LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]
+# So many of the best hits are given with the whole section they stand in, where it is short.
+_WHOLE_SECTIONS = 3
 
 
 def assemble(
@@ -29,53 +41,43 @@ def assemble(
 ) -> AssembledContext:
     """At most ``blocks`` blocks of at most ``budget_tokens`` together; empty for no hits.
 
-    ``load_neighbours`` is asked once, for the passages up to ``expand`` places from a hit. The best hit is kept even if
-    it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for blocks
-    outside 1 to LARGEST_BLOCKS.
+    ``load_neighbours`` is asked for the passages that hold a hit's blocks whole, and those up to ``expand`` places from
+    it; then for those that hold the neighbours' blocks whole, where they are cut. With ``expand`` 0 the hits stay as
+    they are. The best hit is kept
+    even if it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for
+    blocks outside 1 to LARGEST_BLOCKS.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
     if not 1 <= blocks <= LARGEST_BLOCKS:
         raise ValueError(f"The number of blocks must lie between 1 and {LARGEST_BLOCKS}, not {blocks}.")
     unique = _without_repeats(hits)
-    chosen: dict[Place, Passage] = {}
-    score_of: dict[Place, float] = {}
-    tokens = 0
-    dropped = 0
-    for hit in unique:
-        passage = hit.passage
-        if len(score_of) >= blocks or (chosen and tokens + passage.token_count > budget_tokens):
-            dropped += 1
-            continue
-        chosen[_place(passage)] = passage
-        score_of[_place(passage)] = hit.score
-        tokens += passage.token_count
-    wanted = [
-        (document, ordinal + step)
-        for document, ordinal in score_of
-        for distance in range(1, expand + 1)
-        for step in (-distance, distance)
-        if ordinal + step >= 0
-    ]
-    neighbours = load_neighbours(place for place in wanted if place not in chosen) if wanted else {}
-    expanded = 0
-    for place in wanted:
-        neighbour = neighbours.get(place)
-        if neighbour is None or place in chosen or tokens + neighbour.token_count > budget_tokens:
-            continue
-        chosen[place] = neighbour
-        tokens += neighbour.token_count
-        expanded += 1
-    ordered = _ordered([_block(run, score_of) for run in _runs(chosen.values())])
-    characters = sum(len(passage.content) for passage in chosen.values())
+    chosen = _Chosen(budget_tokens, blocks)
+    surroundings = Surroundings(load_neighbours)
+    likely = [hit.passage for hit in unique[:blocks]] if expand else []
+    needs = [_find_needs(passage, number < _WHOLE_SECTIONS) for number, passage in enumerate(likely)]
+    surroundings.load(likely, [need for found in needs for need in found], expand)
+    for number, hit in enumerate(unique):
+        chosen.add_hit(hit)
+        if number + 1 == min(len(unique), _WHOLE_SECTIONS):
+            # The best hits are held whole before worse ones come in, which keep half of the budget.
+            for found in needs[:_WHOLE_SECTIONS]:
+                chosen.complete(found, surroundings, budget_tokens // 2)
+    for found in needs:
+        chosen.complete(found, surroundings, budget_tokens)
+    for passage in likely:
+        chosen.add_neighbours(passage, surroundings, expand)
+    chosen.complete_neighbours(surroundings)
+    ordered = _ordered([_block(run, chosen.score_of) for run in _runs(chosen.passages.values())])
+    characters = sum(len(passage.content) for passage in chosen.passages.values())
     return AssembledContext(
         blocks=tuple(ordered),
         statistics={
             "hits": len(hits),
             "repeats_dropped": len(hits) - len(unique),
-            "over_budget_dropped": dropped,
-            "neighbours_added": expanded,
-            "passages": len(chosen),
+            "over_budget_dropped": len(unique) - len(chosen.score_of),
+            "neighbours_added": len(chosen.passages) - len(chosen.score_of),
+            "passages": len(chosen.passages),
             "blocks": len(ordered),
             "documents": len({block.best.document_id for block in ordered}),
             "overlap_characters_stripped": max(0, characters - sum(len(block.content) for block in ordered)),
@@ -85,8 +87,85 @@ def assemble(
     )
 
 
-def _place(passage: Passage) -> Place:
-    return passage.document_id, passage.ordinal
+def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
+    """Passages that are cited without having been ranked; those of one document that follow one another are one block.
+
+    In reading order, the documents in the order given; their score is 0.
+    """
+    runs = _runs(passages)
+    return [_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
+
+
+Stretch = TypeVar("Stretch", Block, Procedure)
+
+_Need = tuple[Passage, int, int]
+
+
+def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
+    """The stretches of text that should be there whole around a hit, the most important first."""
+    ranges = find_cut_blocks(passage)
+    if whole_sections:
+        ranges += find_cut_sections(passage) + find_cut_procedures(passage)
+    return [(passage, start, end) for start, end in ranges]
+
+
+class _Chosen:
+    """The passages of the context, by their places; those that are hits have a score."""
+
+    def __init__(self, budget_tokens: int, blocks: int) -> None:
+        self.passages: dict[Place, Passage] = {}
+        self.score_of: dict[Place, float] = {}
+        self._budget_tokens = budget_tokens
+        self._blocks = blocks
+        self._tokens = 0
+
+    def add_hit(self, hit: Hit) -> None:
+        place = place_of(hit.passage)
+        if len(self.score_of) < self._blocks and (
+            not self.passages or place in self.passages or self._add([hit.passage], self._budget_tokens)
+        ):
+            if not self.passages:
+                self.passages[place] = hit.passage
+                self._tokens += hit.passage.token_count
+            self.score_of[place] = hit.score
+
+    def complete(self, needs: Sequence[_Need], surroundings: Surroundings, budget_tokens: int) -> None:
+        """Add what holds each of the stretches whole, or nothing of it."""
+        for passage, start, end in needs:
+            if place_of(passage) in self.score_of:
+                self._add(surroundings.around(passage, start, end) or [], budget_tokens)
+
+    def add_neighbours(self, passage: Passage, surroundings: Surroundings, expand: int) -> None:
+        """Add the passages up to ``expand`` places from a hit, without leaving a gap."""
+        document, ordinal = place_of(passage)
+        if (document, ordinal) not in self.score_of:
+            return
+        sides = {-1: True, 1: True}
+        for distance in range(1, expand + 1):
+            for side, is_open in sides.items():
+                place = document, ordinal + side * distance
+                neighbour = surroundings.at(place) if is_open else None
+                is_added = neighbour is not None and self._add([neighbour], self._budget_tokens)
+                sides[side] = place in self.passages or is_added
+
+    def complete_neighbours(self, surroundings: Surroundings) -> None:
+        """Add what holds the blocks of the neighbours whole: the end of a table says little without its head."""
+        neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
+        needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
+        if needs:
+            surroundings.load([], needs, 0)
+            for passage, start, end in needs:
+                self._add(surroundings.around(passage, start, end) or [], self._budget_tokens)
+
+    def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
+        """Add all of the passages, if there is room for those that are new."""
+        new = {place_of(passage): passage for passage in passages if place_of(passage) not in self.passages}
+        tokens = sum(passage.token_count for passage in new.values())
+        if self._tokens + tokens > budget_tokens:
+            return False
+        self.passages.update(new)
+        self._tokens += tokens
+        return True
 
 
 def _without_repeats(hits: Sequence[Hit]) -> list[Hit]:
@@ -132,17 +211,24 @@ def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBl
         content += gap + fresh
         tokens += passage.token_count * len(fresh) / max(1, len(passage.content))
         end = passage.end
-    hits = [passage for passage in run if _place(passage) in score_of]
-    best = max(hits, key=lambda passage: (score_of[_place(passage)], -passage.ordinal))
+    hits = [passage for passage in run if place_of(passage) in score_of]
+    best = max(hits, key=lambda passage: (score_of[place_of(passage)], -passage.ordinal))
     return ContextBlock(
         best=best,
         passages=tuple(run),
         content=content,
         start=start,
         end=end,
-        score=score_of[_place(best)],
+        score=score_of[place_of(best)],
         tokens=round(tokens),
+        blocks=_merge(passage.blocks for passage in run),
+        procedures=_merge(passage.procedures for passage in run),
     )
+
+
+def _merge(of_passages: Iterable[tuple[Stretch, ...]]) -> tuple[Stretch, ...]:
+    """What several passages hold some of, once each, in reading order."""
+    return tuple(sorted({each for found in of_passages for each in found}, key=lambda each: each.start))
 
 
 def _ordered(blocks: Sequence[ContextBlock]) -> list[ContextBlock]:

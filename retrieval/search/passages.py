@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from retrieval.models import Chunk
+from retrieval.text.blocks.rows import from_rows, procedures_from_rows
 from retrieval.types import Passage
 
 # A passage's fields, and where a chunk has them.
@@ -16,6 +17,7 @@ _FIELDS = {
     "document_url": "document__url",
     "source": "document__source",
     "collection": "collection__slug",
+    "blocks": "blocks",
     **{
         name: name
         for name in ("ordinal", "start", "end", "page", "heading_path", "content", "content_hash", "token_count")
@@ -47,4 +49,7 @@ def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], 
 
 def _passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
-    return Passage(**{**values, "heading_path": tuple(values["heading_path"])})
+    rows, start = values["blocks"], values["start"]
+    values["heading_path"] = tuple(values["heading_path"])
+    values["blocks"], values["procedures"] = from_rows(rows, start), procedures_from_rows(rows, start)
+    return Passage(**values)

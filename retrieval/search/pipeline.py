@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from retrieval import conf
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.syntax import parse
 from retrieval.metrics import SEARCH_SECONDS
@@ -26,6 +25,7 @@ from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import encodings_read, missing_scores, run_retrievers
+from retrieval.search.rewording import reworded
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
 from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
 
@@ -62,9 +62,10 @@ def search(
 ) -> SearchResult:
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
-    Where the profile says so, the question is reformulated first: filler words off, and completed from ``history``, the
-    conversation's earlier turns, oldest first. Not so when a ``method`` is asked for: that is searched as
-    published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
+    Where the profile says so, the question is reformulated first: filler words off, completed from ``history``, the
+    conversation's earlier turns, oldest first, and what is certainly misspelt put right. Not so when a ``method`` is
+    asked for: that is searched as published. ``profile`` replaces the one in force, and ``reranker`` names another than
+    its own.
     Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
     A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
     The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
@@ -82,7 +83,7 @@ def search(
         tuned = replace(tuned, reranker=reranker)
     reformulation = None
     if tuned.reformulate:
-        reformulation = conf.reformulator().reformulate(searched, history)
+        reformulation = reworded(searched, history, filters, corrects_spelling=tuned.fuzzy)
         searched = reformulation.query
         watch.lap("reformulate")
     wording = parse(searched).text

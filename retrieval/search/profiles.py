@@ -25,6 +25,7 @@ from retrieval.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.ranking.plans import SearchPlan
 from retrieval.ranking.profile import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
+from retrieval.record import tell
 from retrieval.types import SearchMethod
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ def withdraw() -> SearchProfileVersion | None:
         _take_turns()
         version = published_version()
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
+        if version is not None:
+            tell("profile_version.withdrawn", version)
     return version
 
 

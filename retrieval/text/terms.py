@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 # Changing how terms are made changes this number; what was indexed with another is indexed again.
 ANALYSIS_VERSION = 1
@@ -24,6 +24,7 @@ LONGEST_WHOLE = 64
 
 # Only from the beginning of a word: else a long run of letters is tried from each of them.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
+_CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
@@ -52,6 +53,14 @@ def spellings(phrase: str) -> list[str]:
         _HYPHEN.sub(" ", _rewrite(phrase, lambda _, parts: list(parts))),
     ]
     return list(dict.fromkeys(" ".join(way.split()) for way in ways))
+
+
+def identifiers(text: str) -> Iterator[tuple[str, str]]:
+    """The words of ``text`` that hold a digit: as one word in lower case, and as they are written."""
+    for match in _CODE.finditer(text):
+        whole = "".join(_PARTS.findall(match[0])).lower()
+        if any(character.isdigit() for character in whole):
+            yield whole, match[0]
 
 
 def lexeme_dimension(lexeme: str) -> int:

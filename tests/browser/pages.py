@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playwright.sync_api import Dialog, Locator, Page, expect
@@ -51,8 +52,9 @@ def marked_text(page: Page) -> str:
 
 
 def letters(text: str) -> str:
-    """The letters and digits alone: what a text and its rendering have in common."""
-    return "".join(filter(str.isalnum, text))
+    """The letters and digits alone: what a text and its rendering have in common. The language of a fence is not
+    shown."""
+    return "".join(filter(str.isalnum, re.sub(r"(?m)^(\s*(?:```|~~~))\w+$", r"\1", text)))
 
 
 def confirm(page: Page, *, accept: bool) -> list[str]:
@@ -88,3 +90,12 @@ def leave_no_trace_of(page: Page) -> dict[str, Any]:
 
 
 NO_TRACE: dict[str, Any] = {"ran": None, "scripts": 0, "images": 0, "handlers": 0, "links": []}
+
+
+def share(page: Page) -> str:
+    """Share the conversation that is shown; returns the link."""
+    page.locator("#share summary").click()
+    page.get_by_label("Anyone with the link").check()
+    page.get_by_role("button", name="Make a link").click()
+    expect(page.locator("#live")).to_have_text("Shared. Copy the link.")
+    return page.get_by_label("Link to this conversation").input_value()

@@ -107,7 +107,7 @@ def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
     look(page, "set-empty")
     page.select_option("#id_profile", "built-in")
     expect(page.get_by_role("button", name="Run answers")).to_have_count(0)
-    expect(page.locator("section .help")).to_contain_text("has an expected answer or expects a refusal")
+    expect(page.locator("section .help")).to_contain_text("has an expected answer, or words that an answer must hold")
     page.get_by_role("button", name=f"Run search ({NUMBER})").click()
     expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}", timeout=ARRIVE_MILLISECONDS)
     expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
@@ -146,7 +146,11 @@ def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable
         for one in demo["unanswerable"][:3]:
             EvaluationQuestion.objects.create(evaluation_set=made, text=one["question"], expects_refusal=True)
         EvaluationQuestion.objects.create(
-            evaluation_set=made, text="How much is the fish?", expected_answer="<b>Three</b> euros."
+            evaluation_set=made,
+            text="How much is the fish?",
+            expected_answer="<b>Three</b> euros.",
+            must=["<b>three</b> euros|3 euros"],
+            longest=80,
         )
         # It finds nothing, because no passage reaches its threshold.
         blind = version_of(ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=1000, reranker="none"), "blind")
@@ -164,6 +168,7 @@ def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable
         runs.append(page.url)
     expect(page.locator("figure#metrics")).to_contain_text("agreement")
     expect(page.locator("#results")).to_contain_text("<b>Three</b> euros.")
+    expect(page.locator("#results .ragsite-unmet")).to_contain_text("missing: <b>three</b> euros|3 euros")
     right = page.locator("#results .ragsite-status-ready").count()
     assert right > len(of_parts) / 2, "the demo's questions are about its documents"
     look(page, "answers-run")

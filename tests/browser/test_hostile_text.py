@@ -30,7 +30,8 @@ def hostile_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
     from retrieval.models import Collection, Document
 
     site = start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
-    text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\nA quokka weighs 3.2 kg. {ATTACKS} {LINKS}\n"
+    fact = f"A quokka weighs 3.2 kg. See {ATTACKS[:48]} there. More {ATTACKS} {LINKS}"
+    text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\n{fact}\n"
     with site.data():
         collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", is_public=True)
         submitted = submission.submit(

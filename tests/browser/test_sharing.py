@@ -7,17 +7,10 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
-from tests.browser.pages import answer_text, ask
+from tests.browser.pages import answer_text, ask, share
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
-
-
-def share(page: Page) -> str:
-    """The link."""
-    page.get_by_role("button", name="Share", exact=True).click()
-    expect(page.locator("#live")).to_have_text("The conversation is shared. Copy its link.")
-    return page.get_by_label("Link to this conversation").input_value()
 
 
 def test_a_shared_conversation_is_read_by_others(
@@ -26,7 +19,7 @@ def test_a_shared_conversation_is_read_by_others(
     mine = anywhere
     mine.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     mine.goto(site.url)
-    expect(mine.locator("#share button")).to_have_count(0)
+    expect(mine.locator("#share summary")).to_have_count(0)
     text = answer_text(ask(mine, SEAL_KIT))
     link = share(mine)
     assert link.startswith(f"{site.url}/s/")
@@ -55,7 +48,7 @@ def test_a_shared_conversation_is_read_by_others(
     mine.locator("#share summary").click()
     mine.get_by_role("button", name="Stop sharing").click()
     expect(mine.locator("#live")).to_have_text("The conversation is not shared any more.")
-    expect(mine.get_by_role("button", name="Share", exact=True)).to_be_focused()
+    expect(mine.locator("#share summary")).to_be_focused()
     complaints.expected.append("404")
     response = theirs.goto(link)
     assert response is not None
@@ -73,11 +66,11 @@ def test_what_a_reader_may_not_read_is_left_out(site: Site, visitor: Callable[..
     link = share(admins)
     theirs = visitor()
     with site.data():
-        Collection.objects.filter(slug="lingo").update(is_public=False)
+        Collection.objects.filter(slug="lingo").update(visibility="staff")
     try:
         theirs.goto(link)
         first, second = theirs.locator(".turn").all()
-        expect(second.locator(".question")).to_have_text(ADD_VAR)
+        expect(second.locator(".question")).to_have_text("A question about documents that you may not read")
         expect(first.locator("[data-answer-text]")).to_contain_text("SK-9920-W")
         expect(second).to_contain_text("This answer quotes documents that you may not read.")
         expect(second.locator(".source, .cite")).to_have_count(0)
@@ -85,7 +78,7 @@ def test_what_a_reader_may_not_read_is_left_out(site: Site, visitor: Callable[..
         expect(admins.locator("[data-answer-text]")).to_have_count(2)
     finally:
         with site.data():
-            Collection.objects.filter(slug="lingo").update(is_public=True)
+            Collection.objects.filter(slug="lingo").update(visibility="public")
 
 
 def test_sharing_works_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
@@ -93,9 +86,10 @@ def test_sharing_works_without_javascript(site: Site, visitor: Callable[..., Pag
     page.goto(site.url)
     page.fill("#question", SEAL_KIT)
     page.click(".send")
-    page.get_by_role("button", name="Share", exact=True).click()
+    page.locator("#share summary").click()
+    page.get_by_role("button", name="Make a link").click()
     page.locator("#share summary").click()
     page.get_by_role("link", name="See what others see").click()
     expect(page.locator(".turn [data-answer-text]")).to_contain_text("SK-9920-W")
     page.get_by_role("button", name="Stop sharing").click()
-    expect(page.get_by_role("button", name="Share", exact=True)).to_be_visible()
+    expect(page.locator("#share summary")).to_have_text("Share")

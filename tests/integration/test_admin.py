@@ -253,7 +253,14 @@ def test_a_passage_is_shown_and_its_text_cannot_be_changed(admin, document):
 def test_another_language_has_the_collections_documents_read_again(admin, collection, document):
     url = reverse("admin:retrieval_collection_change", args=[collection.pk])
     assert "1</a>" in admin.get(url).content.decode()
-    body = {"name": "Library", "slug": "library", "description": "", "is_public": "on"}
+    body = {
+        "name": "Library",
+        "slug": "library",
+        "description": "",
+        "visibility": "public",
+        "grants-TOTAL_FORMS": "0",
+        "grants-INITIAL_FORMS": "0",
+    }
     admin.post(url, {**body, "text_search_configuration": "english"})
     document.refresh_from_db()
     assert document.status == "ready"
@@ -294,6 +301,23 @@ def test_an_answer_is_shown_with_its_citations_and_cannot_be_changed(admin, answ
     assert "0.2500 (-)" in html
     assert "style=" not in html
     assert admin.post(url, {"text": "x"}).status_code == 403
+
+
+def test_a_refusal_is_shown_with_its_near_places_and_what_was_offered(admin, answer, document):
+    place = {"document": {"id": document.pk, "title": "Holidays", "url": ""}, "section": "Leave", "page": 2}
+    answer.form, answer.refused = Answer.Form.REFUSAL, True
+    answer.near = [{**place, "quote": "<i>25</i> days", "start": 1, "end": 8, "chunk_id": 1}]
+    answer.choices = [{"label": "leave", "question": "How much leave?"}]
+    answer.save()
+    html = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
+    assert "a refusal" in html
+    assert "&lt;i&gt;25&lt;/i&gt; days" in html
+    assert f"/documents/{document.pk}/?start=1&amp;end=8#passage" in html
+    assert "leave: How much leave?" in html
+    Citation.objects.update(verbatim=True, support=1.0)
+    html = admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
+    assert "word for word" in html
+    assert "1.00" not in html
 
 
 def test_answers_and_conversations_are_listed(admin, answer):

@@ -201,4 +201,4 @@ def test_readers_who_are_not_staff_can_sign_in_where_it_is_asked(client: Client,
 def test_a_wrong_password_is_refused_in_a_sentence(client: Client) -> None:
     response = client.post("/accounts/login/", {"username": "nobody", "password": "wrong"})
     assert response.status_code == 200
-    assert "Please enter a correct username and password" in response.content.decode()
+    assert "The name or the password is wrong" in response.content.decode()

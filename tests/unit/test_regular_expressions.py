@@ -22,6 +22,7 @@ from tests.support.patterns import Place, places
 
 # Patterns made of what is known only at run time, as the place makes them.
 COMPOSED: dict[str, tuple[str, ...]] = {
+    "evaluation/sets/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
     "chat/injection/detection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
         "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
     ),
@@ -31,13 +32,14 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     ),
     "retrieval/ingest/questions.py: re.search(f'\\\\b{re.escape(lowered)}\\\\b', text)": (r"\bpump\b",),
     "retrieval/ingest/questions.py: re.search(f'[a-z,] {re.escape(word)}\\\\b', text)": (r"[a-z,] Pump\b",),
-    "retrieval/reformulation/followups.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
+    "retrieval/reformulation/fragments.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
         r"(?i)(?<!\s)\s++in\s",
     ),
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
+    "chat/questions/wording.py: re.compile(text, re.IGNORECASE | re.VERBOSE)",
     "chat/generators/thinking.py: re.compile(tag.replace('<', '</'), re.IGNORECASE)",
     "chat/injection/rules.py: re.compile(pattern, flags)",
     "retrieval/text/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
@@ -50,6 +52,11 @@ SEEN_CHARACTERS = {
     "retrieval/ranking/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/ingest/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
     "retrieval/ingest/extraction/lines.py": 800,  # 4 * MAX_TITLE_CHARS
+    "chat/questions/expected.py": 1_000,  # READ_CHARACTERS
+    "chat/questions/kinds.py": 1_000,  # READ_CHARACTERS
+    "chat/questions/parts.py": 1_000,  # READ_CHARACTERS
+    "chat/questions/presence.py": 1_000,  # READ_CHARACTERS
+    "chat/questions/wording.py": 1_000,  # READ_CHARACTERS
     "retrieval/text/instruction_rules.py": 1_000,  # _LONGEST
 }
 # Read through a table: the reader of the source does not see that they are only matched.

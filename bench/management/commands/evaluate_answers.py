@@ -11,7 +11,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from bench.answers.runs import AnswerRun, document_name_in, load_folders, run
+from bench.answers.runs import AnswerRun, load_folders, run
 from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, read_question_file, spread
 from bench.arguments import positive
 from bench.beir import TestSet, read_test_set
@@ -27,12 +27,8 @@ SECTION = "answers"
 FIGURES = {
     "answered": "answerable questions that are answered",
     "answer_in_sources": "right answer among the sources found",
-    "citation_precision_quote": "citation precision: quoted words hold the answer",
-    "citation_precision_passage": "citation precision: cited passage holds the answer",
-    "citation_precision_document": "citation precision: right document",
-    "first_citation_quote": "first citation's words hold the answer",
-    "citation_recall_quote": "citation recall: quoted words",
-    "citation_recall_passage": "citation recall: cited passages",
+    "citation_precision": "citation precision: quoted words hold the answer",
+    "citation_recall": "citation recall: quoted words",
     "refusal_recall_off_topic": "refusal recall, off-topic",
     "refusal_precision_off_topic": "refusal precision, off-topic",
     "refusal_recall_adversarial": "refusal recall, adversarial",
@@ -91,20 +87,12 @@ class Command(PreparedCommand):
             for test_set, questions in sets:
                 collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=bar.show)
                 asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
-                runs.append(
-                    run(
-                        test_set.name,
-                        asked,
-                        [collection],
-                        document_name=lambda passage: passage.source,
-                        report=bar.show,
-                    )
-                )
+                runs.append(run(test_set.name, asked, [collection], report=bar.show))
                 self._tell(runs[-1], bar, quiet=options["json"])
             for file in files:
                 collections = load_folders(file, self.stderr)
                 asked = _asked(file.questions, foreign, options["limit"])
-                runs.append(run(file.name, asked, collections, document_name=document_name_in(file), report=bar.show))
+                runs.append(run(file.name, asked, collections, report=bar.show))
                 self._tell(runs[-1], bar, quiet=options["json"])
         except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from chat import answering, payloads
 from chat.asking import InvalidQuestion, checked
-from chat.types import AnswerToken, Completed, Failed, Searched
+from chat.types import AnswerForm, AnswerToken, Choice, Completed, Failed, Searched
 from retrieval.access import everything
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.types import SearchFilters
+from retrieval.types import Passage, SearchFilters
 
 
 @dataclass(slots=True)
@@ -67,25 +69,44 @@ class Command(PreparedCommand):
         if "".join(outcome.pieces).strip() != end.text:
             self.stdout.write(f"\n{end.text}" if outcome.pieces else end.text, ending="")
         self.stdout.write("\n")
+        if payloads.form(end) is AnswerForm.EXCERPTS:
+            self.stdout.write("\nThis is what the documents say about it, without a direct answer.")
         if end.notice:
             self.stdout.write(f"\n{end.notice}")
         for citation in end.citations:
-            passage = citation.passage
-            page = f", page {passage.page}" if passage.page else ""
-            place = " › ".join(filter(None, [passage.document_title, passage.section]))
-            self.stdout.write(f"\n[{citation.marker}] {place}{page}, characters {citation.start}-{citation.end}")
+            place = f"{_place(citation.passage)}, characters {citation.start}-{citation.end}"
+            self.stdout.write(f"\n[{citation.marker}] {place}")
             self.stdout.write(f"    “{' '.join(citation.quote.split())[:160]}”")
-        if end.refused and outcome.searched is not None:
+        for near in end.near:
+            self.stdout.write(f"\nNear: {_place(near.passage)}, characters {near.start}-{near.end}")
+            self.stdout.write(indent(near.quote, "    "))
+        self._print_choices(end.choices)
+        if end.refused and not end.near and outcome.searched is not None:
             self.stdout.write("\nNearest passages:")
             for source in outcome.searched.sources[:3]:
-                best = source.block.best
-                self.stdout.write(f"  - {' › '.join(filter(None, [best.document_title, best.section]))}")
+                self.stdout.write(f"  - {_place(source.block.best)}")
+
+    def _print_choices(self, choices: Sequence[Choice]) -> None:
+        if len(choices) == 1:
+            self.stdout.write(f"\nDid you mean: {choices[0].question}")
+        elif choices:
+            self.stdout.write("\nWhich one do you mean?")
+            for choice in choices:
+                self.stdout.write(f"  - {choice.label}: {choice.question}")
+
+
+def _place(passage: Passage) -> str:
+    page = f", page {passage.page}" if passage.page else ""
+    return " › ".join(filter(None, [passage.document_title, passage.section])) + page
 
 
 def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
     return {
         "answer": end.text,
+        "form": payloads.form(end),
         "refused": end.refused,
+        "near": [payloads.near_place(place) for place in end.near],
+        "choices": [payloads.choice(offered) for offered in end.choices],
         "citations": [
             {
                 "marker": citation.marker,
@@ -103,6 +124,7 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
                 "start": citation.start,
                 "end": citation.end,
                 "support": citation.support,
+                "verbatim": citation.verbatim,
             }
             for citation in end.citations
         ],

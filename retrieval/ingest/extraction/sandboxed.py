@@ -10,12 +10,22 @@ from retrieval import sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import extract, printable_name
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span
+from retrieval.ingest.extraction.types import (
+    ExtractedText,
+    ExtractionLimits,
+    Page,
+    Section,
+    Span,
+    TableGrid,
+    TableGridRow,
+)
 from retrieval.metrics import FILES_BEYOND_LIMITS
 
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
+# Of a larger table no cells are kept: its rows are passages all the same.
+_MOST_CELLS = 4_000_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
 _HEAD_BYTES = 64 << 20
@@ -98,11 +108,19 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[st
         "pages": [[page.number, page.start, page.end] for page in found.pages],
         "protected": [offset for span in found.protected for offset in (span.start, span.end)],
         "holds_records": found.holds_records,
+        "tables": [_flatten_grid(grid) for grid in found.tables if len(grid.rows) * len(grid.header) <= _MOST_CELLS],
         "metadata": dict(found.metadata),
         "encoding": found.encoding,
         "language_hint": found.language_hint,
     }
     return head, found.text.encode("utf-8")
+
+
+def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
+    offsets = [
+        offset for row in grid.rows for offset in (row.start, row.end, *(side for cell in row.cells for side in cell))
+    ]
+    return {"header": list(grid.header), "start": grid.start, "end": grid.end, "offsets": offsets}
 
 
 # What came back ------------------------------------------------------------------------------------------------------
@@ -135,10 +153,26 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         pages=tuple(pages),
         protected=tuple(spans),
         holds_records=bool(head["holds_records"]),
+        tables=tuple(_rebuild_grid(grid, len(text)) for grid in head["tables"]),
         metadata={_check_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
         encoding=_check_field(head["encoding"]),
         language_hint=_check_field(head["language_hint"])[:2],
     )
+
+
+def _rebuild_grid(grid: Any, length: int) -> TableGrid:
+    header = tuple(_check_field(name) for name in grid["header"])
+    offsets = [int(offset) for offset in [grid["start"], grid["end"], *grid["offsets"]]]
+    width = 2 + 2 * len(header)
+    if (len(offsets) - 2) % width or len(offsets) > 3 * _MOST_CELLS + width:
+        raise ValueError("a table")
+    if offsets and not 0 <= min(offsets) <= max(offsets) <= length:
+        raise ValueError("a cell")
+    rows = []
+    for at in range(2, len(offsets), width):
+        start, end, *sides = offsets[at : at + width]
+        rows.append(TableGridRow(start, end, tuple(zip(sides[::2], sides[1::2], strict=True))))
+    return TableGrid(offsets[0], offsets[1], header, tuple(rows))
 
 
 def _check_order(offsets: list[int], length: int, what: str) -> None:

@@ -9,7 +9,14 @@ from collections import Counter
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import decode
 from retrieval.ingest.extraction.lines import derive_title
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Span, too_much_text
+from retrieval.ingest.extraction.types import (
+    ExtractedText,
+    ExtractionLimits,
+    Span,
+    TableGrid,
+    TableGridRow,
+    too_much_text,
+)
 from retrieval.ingest.formats import TSV
 
 _DELIMITERS = ",;\t|"
@@ -36,10 +43,12 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     header, body = _split_header(rows)
     lines: list[str] = []
     spans: list[Span] = []
+    grid_rows: list[TableGridRow] = []
     length = 0
     for row in body:
-        line = _write_row(header, row)
+        line, cells = _write_row(header, row, length)
         spans.append(Span(length, length + len(line)))
+        grid_rows.append(TableGridRow(length, length + len(line), cells))
         lines.append(line)
         length += len(line) + 1
         if length > limits.max_text_chars:
@@ -50,6 +59,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         title=derive_title(filename),
         protected=tuple(spans),
         holds_records=True,
+        tables=(TableGrid(0, max(0, length - 1), tuple(header), tuple(grid_rows)),),
         metadata={"columns": ", ".join(header)},
         encoding=encoding,
     )
@@ -88,6 +98,18 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     return names + [f"column {at + 1}" for at in range(len(names), width)], rows[1:] if is_header else rows
 
 
-def _write_row(header: list[str], row: list[str]) -> str:
-    pairs = ((name, " ".join(cell.split())) for name, cell in zip(header, row, strict=False))
-    return "; ".join(f"{name}: {value}" for name, value in pairs if value)
+def _write_row(header: list[str], row: list[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The line that stands at ``offset``, and where each cell stands; an empty one is left out of the line."""
+    pieces: list[str] = []
+    cells: list[tuple[int, int]] = []
+    end = offset
+    for at, name in enumerate(header):
+        value = " ".join(row[at].split()) if at < len(row) else ""
+        if not value:
+            cells.append((end, end))
+            continue
+        lead = f"; {name}: " if pieces else f"{name}: "
+        pieces.append(lead + value)
+        cells.append((end + len(lead), end + len(lead) + len(value)))
+        end += len(lead) + len(value)
+    return "".join(pieces), tuple(cells)

@@ -40,6 +40,25 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class TableGridRow:
+    """``cells`` are the start and the end of each cell in the text, as many as the table has columns."""
+
+    start: int
+    end: int
+    cells: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableGrid:
+    """A table: the names of its columns, and the places of its cells."""
+
+    start: int
+    end: int
+    header: tuple[str, ...]
+    rows: tuple[TableGridRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractedText:
     """The text of a file as the source viewer shows it, and its structure.
 
@@ -47,6 +66,7 @@ class ExtractedText:
     Every offset, here and in all that is derived from it, counts characters of this text and never bytes of the file.
     ``sections``, ``pages`` and ``protected`` are in order of ``start``; protected spans do not overlap.
     ``holds_records`` says that each protected span stands for itself, as the rows of a catalogue do.
+    ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
     ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
     """
@@ -59,6 +79,7 @@ class ExtractedText:
     protected: tuple[Span, ...] = ()
     holds_records: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[TableGrid, ...] = ()
     encoding: str = ""
     language_hint: str = ""
 

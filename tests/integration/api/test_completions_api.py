@@ -12,7 +12,6 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import OperationalError, connections
 from django.test import AsyncClient
-from rest_framework.authtoken.models import Token as Key
 from rest_framework.test import APIClient
 from rest_framework.throttling import ScopedRateThrottle
 
@@ -22,6 +21,7 @@ from chat.openai_api.stream import WITHDRAWN
 from chat.streaming import heartbeat, streams
 from chat.types import AnswerToken, Completed, Failed, Usage
 from retrieval.models import Collection, Document
+from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -158,7 +158,7 @@ def test_a_key_that_is_a_placeholder_is_none(
 def test_a_key_is_its_users_however_it_is_sent(api: APIClient, collection: Collection, settings: Any) -> None:
     settings.CHAT_REQUIRES_LOGIN = True
     user = User.objects.create_user("reader")
-    key = Key.objects.create(user=user).key
+    key = key_of(user)
     for scheme in ("Bearer", "Token", "bearer"):
         assert api.get("/v1/models", HTTP_AUTHORIZATION=f"{scheme} {key}").status_code == 200
     user.is_active = False
@@ -248,7 +248,16 @@ async def test_space_around_the_answer_is_no_replacement(collection: Collection,
 async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    completed = {"text": "Twenty-five.", "notice": "", "citations": [], "usage": {}, "refused": False, "repeats": None}
+    completed = {
+        "text": "Twenty-five.",
+        "notice": "",
+        "citations": [],
+        "usage": {},
+        "refused": False,
+        "repeats": None,
+        "near": [],
+        "choices": [],
+    }
 
     async def interrupted(answer_id: Any, after: str = "", **_options: object) -> Any:
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):

@@ -5,12 +5,12 @@ import json
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
-from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import uploads
 from retrieval.models import Chunk, Document, Lexeme
+from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
 
@@ -207,7 +207,7 @@ def test_others_than_staff_are_refused(collection, ingest):
 
 
 def test_tokens_work_and_a_session_needs_a_csrf_token(collection, staff):
-    program = APIClient(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=staff).key}")
+    program = APIClient(HTTP_AUTHORIZATION=f"Token {key_of(staff)}")
     assert upload(program, file("a.md")).status_code == 202
     browser = APIClient(enforce_csrf_checks=True)
     browser.login(username="editor", password="a long password")

@@ -13,12 +13,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from openai import AsyncOpenAI, OpenAI
-from rest_framework.authtoken.models import Token
 
 from chat.models import Answer, Conversation
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection
 from tests.support.databases import create_database, database, url_of
+from tests.support.keys import key_of
 from tests.support.site import WebServer
 
 NAME = "openai_client"
@@ -44,7 +44,7 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
         users = {
             name: User.objects.create_user(name, is_staff=name == "editor") for name in ("reader", "other", "editor")
         }
-        return {name: Token.objects.create(user=user).key for name, user in users.items()}
+        return {name: key_of(user) for name, user in users.items()}
 
 
 def add(slug: str, source: str, text: str) -> None:

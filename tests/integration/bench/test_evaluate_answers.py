@@ -99,14 +99,11 @@ def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
     assert one["answered"]["mean"] == 1.0
     # "in April" is in no source; the other two answers are in theirs, and first.
     assert one["answer_in_sources"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
-    assert one["first_citation_quote"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
-    assert (
-        one["citation_recall_quote"]["mean"] == one["citation_recall_passage"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
-    )
-    assert 0 < one["citation_precision_quote"]["mean"] <= one["citation_precision_passage"]["mean"] <= 2 / 3 + 1e-4
+    assert one["citation_recall"]["mean"] == pytest.approx(2 / 3, abs=1e-4)
+    assert 0 < one["citation_precision"]["mean"] <= 2 / 3 + 1e-4
     assert one["refusal_recall_off_topic"]["mean"] == 1.0
     assert one["refusal_precision_off_topic"]["mean"] == 1.0
-    for name in ("answered", "citation_precision_quote", "refusal_recall_adversarial"):
+    for name in ("answered", "citation_precision", "refusal_recall_adversarial"):
         assert set(one[name]) == {"mean", "low", "high"}
     assert 0 < one["latency_ms"]["first_token"]["p50"] <= one["latency_ms"]["last_token"]["p95"]
     assert one["latency_ms"]["refusal"]["p50"] > 0
@@ -131,8 +128,7 @@ def test_a_file_of_questions_is_asked_of_the_folders_beside_it(tmp_path: Path) -
     (one,) = evaluate_json("--questions", path, "--off-topic", write_foreign(tmp_path / "foreign"))
     assert one["name"] == "demo"
     assert one["questions"] == {"answerable": 1, "adversarial": 1, "off_topic": 3}
-    assert one["citation_precision_document"]["mean"] == 1.0
-    assert one["citation_recall_quote"]["mean"] == 1.0
+    assert one["citation_recall"]["mean"] == 1.0
     collection = Collection.objects.get(slug="demo-questions-staff")
     assert not collection.is_public
     assert not Document.objects.filter(collection__slug="staff").exists()

@@ -135,11 +135,11 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
 
     Document.objects.filter(source="pump.md").update(title="Renamed")
     Chunk.objects.filter(document__source="pump.md").update(content="A secret that was added later.")
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     assert "secret" in client_of(staff).get(path).content.decode()
     # Whoever may not read the sources any more does not see how they were found either.
     assert client_of(visitor="browser-1").get(path).status_code == 404
-    Answer.objects.filter(pk=answer.pk).update(sources=[], source_collections=[])
+    Answer.objects.filter(pk=answer.pk).update(sources=[], source_collections=[], source_documents=[])
     closed = client_of(visitor="browser-1").get(path).content.decode()
     assert "secret" not in closed
     candidates = text_of(closed[closed.index('class="candidate-list"') : closed.index('class="replay"')])

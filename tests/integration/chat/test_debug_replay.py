@@ -206,7 +206,7 @@ def test_nothing_is_searched_that_asker_or_viewer_may_not_read(
     assert set(filters_of_both(of_admin, admin).collections) == {library.pk, closed.pk}
     assert filters_of_both(of_admin, everyone).collections == (library.pk,)
 
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     asker = Client()
     session = asker.session
     session[asking.VISITOR_KEY] = "browser-1"

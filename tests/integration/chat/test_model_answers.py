@@ -24,7 +24,6 @@ from chat.pages.turns import build_turn
 from chat.streaming import runs, streams
 from chat.templatetags.chat_rendering import answer_body
 from chat.types import Source, Verified
-from retrieval import conf as retrieval_conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
@@ -228,10 +227,10 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(
 def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedder gives the question's vector, and then no other."""
 
-    def down(self: object, texts: Sequence[str]) -> None:
+    def down(texts: Sequence[str]) -> None:
         raise EmbeddingFailed("The embedding server does not answer.")
 
-    monkeypatch.setattr(type(retrieval_conf.embedder()), "embed_documents", down)
+    monkeypatch.setattr(weighing, "_encode", down)
     weighing._weigh_with_vectors.cache_clear()
 
 

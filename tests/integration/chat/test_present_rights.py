@@ -11,7 +11,6 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.test import AsyncClient, Client
-from rest_framework.authtoken.models import Token
 from rest_framework.exceptions import PermissionDenied
 
 from chat import asking, conf
@@ -23,6 +22,7 @@ from chat.streaming import readers, streams
 from chat.streaming.runs import RUNS
 from chat.types import Source
 from retrieval.models import Collection, Document
+from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
 
@@ -98,7 +98,7 @@ def mine(owner: User) -> Client:
 
 
 def made_private(document: Document) -> None:
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
 
 
 def collection_deleted(document: Document) -> None:
@@ -184,14 +184,14 @@ def test_a_document_that_is_gone_withholds_nothing_from_the_asker(
 
 
 def test_the_right_that_comes_back_shows_the_text_again(answer: Answer, mine: Client) -> None:
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     assert SECRET not in mine.get(f"/c/{answer.conversation_id}/").content.decode()
-    Collection.objects.update(is_public=True)
+    Collection.objects.update(visibility="public")
     assert SECRET in mine.get(f"/c/{answer.conversation_id}/").content.decode()
 
 
 def test_whoever_is_staff_no_more_reads_as_others_do(answer: Answer, owner: User, mine: Client) -> None:
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     User.objects.filter(pk=owner.pk).update(is_staff=True)
     assert SECRET in mine.get(f"/c/{answer.conversation_id}/").content.decode()
     User.objects.filter(pk=owner.pk).update(is_staff=False)
@@ -199,7 +199,7 @@ def test_whoever_is_staff_no_more_reads_as_others_do(answer: Answer, owner: User
 
 
 def test_a_deactivated_user_reads_nothing(answer: Answer, owner: User, mine: Client) -> None:
-    key = Token.objects.create(user=owner).key
+    key = key_of(owner)
     User.objects.update(is_active=False)
     assert mine.get(f"/c/{answer.conversation_id}/").status_code == 404
     headers = {"Authorization": f"Token {key}"}
@@ -223,7 +223,7 @@ def test_staff_with_the_permission_read_all_and_others_only_their_own(
 def test_lost_words_are_not_found_by_searching_for_them(answer: Answer, owner: User, mine: Client) -> None:
     own = Conversation.objects.of(owner, "")
     assert mentioning(own, owner, "3450").count() == 1
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     assert mentioning(own, owner, "3450").count() == 0
     assert mentioning(own, owner, "heavy").count() == 1
     assert mine.get("/api/v1/conversations/?q=3450").json()["count"] == 0
@@ -232,7 +232,7 @@ def test_lost_words_are_not_found_by_searching_for_them(answer: Answer, owner: U
 def test_a_follow_up_is_not_told_what_the_asker_lost(answer: Answer, conversation: Conversation) -> None:
     second = Answer.objects.create(conversation=conversation, question="And how long?")
     assert SECRET in turns_before(second)[0].answer
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     [turn] = turns_before(second)
     assert (turn.question, turn.answer) == ("How heavy?", "")
 
@@ -246,7 +246,7 @@ def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
     second.source_collections = collections_behind(second)
     second.save()
     assert second.source_collections == sorted([answer.source_collections[0], other.pk])
-    Collection.objects.exclude(pk=other.pk).update(is_public=False)
+    Collection.objects.exclude(pk=other.pk).update(visibility="staff")
     assert mine.get(f"/api/v1/answers/{second.pk}/").json()["withheld"]
 
 
@@ -261,13 +261,13 @@ def test_an_answer_that_is_written_remembers_its_collections(collection: Collect
 
 
 def test_whoever_waited_for_an_answer_and_lost_the_right_meanwhile_is_refused(answer: Answer, owner: User) -> None:
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     assert not readers.may_still_read(answer, owner)
     assert readers.may_still_read(answer, User.objects.create_superuser("boss"))
 
 
 def test_feedback_on_a_lost_answer_shows_no_word_of_it(answer: Answer, mine: Client) -> None:
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     address = f"/answers/{answer.pk}/feedback/"
     refused = mine.post(address, {"verdict": "no", "reason": "nonsense", "has_details": "1"})
     assert SECRET not in refused.content.decode()
@@ -301,7 +301,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
             events.append(event)
             if event.name == "token":
                 if loss == "private":
-                    await Collection.objects.aupdate(is_public=False)
+                    await Collection.objects.aupdate(visibility="staff")
                 else:
                     await User.objects.aupdate(is_active=False)
     assert [event.name for event in events if event.name != "ping"] == ["searched", "token", "failed"]
@@ -345,7 +345,7 @@ def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(
     ingest(collection, "pump.md", PUMP)
     asked = asking.begin("How heavy is the MX-9920-W?", user=owner, visitor="")
     async_to_sync(streams.finish)(asked.pk)
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     with pytest.raises(PermissionDenied, match="no longer read"):
         finished(asked, owner)
 
@@ -410,7 +410,11 @@ def test_an_answer_of_a_program_without_an_account_is_not_rated_by_people_with_o
 
 def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document: Document) -> None:
     nobodys = answered(Conversation.objects.create(title="Weights"), document)
-    shared = Client().post(f"/api/v1/conversations/{nobodys.conversation_id}/share/").json()["share_url"]
+    shared = (
+        Client()
+        .post(f"/api/v1/conversations/{nobodys.conversation_id}/share/", content_type="application/json")
+        .json()["share_url"]
+    )
     page = Client().get(shared).content.decode()
     assert SECRET in page
     assert str(nobodys.pk) not in page

@@ -103,7 +103,7 @@ def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(
     assert "says open" in page
     assert "says mixed" not in page
     assert "Completed: mixed" not in page
-    assert page.count("mixed") == page.count(">mixed<")
+    assert "mixed" not in page
     assert page.count(WITHHELD) == 1
     staff = User.objects.create_user("staff", is_staff=True)
     assert "says mixed" in signed_in(staff).get(link).content.decode()
@@ -142,7 +142,9 @@ def test_only_the_owner_shares_and_stops(conversation: Conversation, owner: User
     conversation.refresh_from_db()
     assert conversation.share_token is None
     mine = signed_in(owner)
-    assert mine.post(f"/c/{conversation.pk}/share/").status_code == 302
+    assert mine.post(f"/c/{conversation.pk}/share/").status_code == 422
+    chosen = {"scope": "now", "audience": "link"}
+    assert mine.post(f"/c/{conversation.pk}/share/", chosen).status_code == 302
     for stranger in strangers:
         assert stranger.post(f"/c/{conversation.pk}/stop-sharing/").status_code == 404
     conversation.refresh_from_db()
@@ -219,3 +221,50 @@ def test_no_conversation_is_told_of_another(
     answered(conversation, "secret", private)
     answered(other, "elsewhere", document)
     assert withheld(conversation, other) == ["secret"]
+
+
+def test_later_questions_are_read_only_where_that_was_chosen(conversation: Conversation, document: Document) -> None:
+    answered(conversation, "first", document)
+    link = link_to(conversation)
+    later = answered(conversation, "later", document)
+    reader = Client()
+    assert "later" not in reader.get(link).content.decode()
+    sharing.share(conversation, Conversation.ShareScope.FOLLOWING)
+    assert "later" in reader.get(link).content.decode()
+    sharing.share(conversation, Conversation.ShareScope.ANSWER, answer=later)
+    page = reader.get(link).content.decode()
+    assert "says later" in page
+    assert "first" not in page
+    # Neither the title, which is that of the whole.
+    assert "Weights" not in page
+    later.delete()
+    assert reader.get(link).status_code == 404
+
+
+def test_a_link_for_accounts_lets_nobody_else_in(conversation: Conversation, document: Document) -> None:
+    answered(conversation, "one", document)
+    link = link_to(conversation)
+    sharing.share(conversation, audience=Conversation.ShareAudience.SIGNED_IN)
+    assert Client().get(link).status_code == 404
+    reader = User.objects.create_user("reader")
+    theirs = signed_in(reader)
+    assert "says one" in theirs.get(link).content.decode()
+    User.objects.filter(pk=reader.pk).update(is_active=False)
+    assert theirs.get(link).status_code == 404
+
+
+def test_an_answer_of_another_conversation_is_not_shared(
+    conversation: Conversation, document: Document, owner: User
+) -> None:
+    other = answered(Conversation.objects.create(title="Theirs"), "theirs", document)
+    chosen = {"scope": "answer", "audience": "link", "answer": str(other.pk)}
+    assert signed_in(owner).post(f"/c/{conversation.pk}/share/", chosen).status_code == 422
+    conversation.refresh_from_db()
+    assert conversation.share_token is None
+
+
+def test_the_list_of_conversations_says_which_are_shared(conversation: Conversation, owner: User) -> None:
+    mine = signed_in(owner)
+    assert "entry-shared" not in mine.get("/").content.decode()
+    link_to(conversation)
+    assert "entry-shared" in mine.get("/").content.decode()

@@ -200,6 +200,26 @@ def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library) -
     assert "a refusal" in admin.get(QUESTIONS_PAGE).content.decode()
 
 
+def test_what_an_answer_must_hold_is_said_a_line_each_and_what_is_missing_is_shown(admin, library) -> None:
+    question = set_of(library, questions={PUMP: "pump.md"}).questions.get()
+    address = f"{QUESTIONS_PAGE}{question.pk}/change/"
+    lines = {"must": " 3450 grams | 3450 g \r\n\r\n11 stages\r\na warranty", "must_not": "", "longest": "10"}
+    assert admin.post(address, sent(question, **lines)).status_code == 302
+    question.refresh_from_db()
+    assert (question.must, question.must_not) == (["3450 grams | 3450 g", "11 stages", "a warranty"], [])
+    page = admin.get(address).content.decode()
+    assert "3450 grams | 3450 g\n11 stages\na warranty</textarea>" in page
+    assert "1 passage, words of an answer" in admin.get(QUESTIONS_PAGE).content.decode()
+    run = measured(question.evaluation_set)
+    shown = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
+    assert "missing: 11 stages" in shown
+    assert "characters too long" in shown
+    assert "expectations met" in shown
+    assert "wrong" in verdict_badge(run.answer_results.get())
+    both = admin.post(address, sent(question, **lines, expects_refusal="on"))
+    assert "has no expected answer: empty one of the two" in both.content.decode()
+
+
 def test_drafts_are_what_no_run_asks(admin, answers) -> None:
     EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
     listed = {draft: admin.get(f"{QUESTIONS_PAGE}?draft={draft}").context["cl"].result_count for draft in ("yes", "no")}
@@ -213,15 +233,18 @@ def test_a_set_of_answers_goes_into_files_and_comes_from_them(library) -> None:
     queries = (
         b'{"_id": "q1", "text": "How heavy is it?", "answer": " 3450 grams "}\n'
         b'{"_id": "q2", "text": "Who won?", "expects_refusal": true}\n'
+        b'{"_id": "q3", "text": "And when?", "must": ["9 am|nine", "daily"], "must_not": ["never"], "max_chars": 80}\n'
     )
     made = importing.import_beir({"queries.jsonl": queries}, library, slug="mine")
-    first, second = map(json.loads, importing.as_json_lines(made))
+    first, second, third = map(json.loads, importing.as_json_lines(made))
     assert (first["expected_answer"], first["expects_refusal"]) == ("3450 grams", False)
     assert (second["expected_answer"], second["expects_refusal"]) == ("", True)
-    _, of_first, of_second = importing.as_csv(made)
-    assert "3450 grams,no,imported" in of_first
-    assert "Who won?,,yes,imported" in of_second
-    assert made.questions.measurable("answers").count() == 2
+    assert (third["must"], third["must_not"], third["max_chars"]) == (["9 am|nine", "daily"], ["never"], 80)
+    _, of_first, of_second, of_third = importing.as_csv(made)
+    assert "3450 grams,no,,,,imported" in of_first
+    assert "Who won?,,yes,,,,imported" in of_second
+    assert 'And when?,,no,"9 am|nine\ndaily",never,80,imported' in of_third
+    assert made.questions.measurable("answers").count() == 3
 
 
 # In the terminal -----------------------------------------------------------------------------------------------------

@@ -123,6 +123,30 @@ def test_each_question_is_answered_and_held_against_what_is_expected(answers) ->
     assert pump.first_token_milliseconds <= pump.milliseconds
 
 
+def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> None:
+    pump = answers.questions.get(text=PUMP)
+    answers.questions.exclude(pk=pump.pk).delete()
+    answers.questions.update(expected_answer="", must=["3450 grams|3450 g", "pump"], must_not=["valve"], longest=5000)
+    met = measured(answers)
+    (result,) = met.answer_results.all()
+    assert (result.form, result.agreement, result.cited) == ("answer", None, None)
+    assert (result.expectations, result.unmet) == (1.0, {})
+    assert interval_of(met, "expectations").mean == 1.0
+    assert interval_of(met, "agreement") is None
+
+    answers.questions.update(must=["3450 grams", "11 stages", "a warranty"], must_not=["grams"], longest=10)
+    unmet = measured(answers)
+    assert unmet.fingerprint != met.fingerprint
+    (result,) = unmet.answer_results.all()
+    assert result.expectations == 0.0
+    assert result.unmet["missing"] == ["11 stages", "a warranty"]
+    assert result.unmet["forbidden"] == ["grams"]
+    assert result.unmet["too_long"] > 0
+    # The document that it should cite is worth a point.
+    expect(pump, Chunk.objects.get(document__source="pump.md"))
+    assert measured(answers).answer_results.get().expectations == pytest.approx(1 / 3)
+
+
 def test_means_are_over_the_questions_that_a_metric_tells_of(answers) -> None:
     run = measured(answers)
     results = list(run.answer_results.all())
@@ -168,7 +192,7 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library) ->
     assert measured(answers).asked == 4
     empty = measured(set_of(library, "passages"))
     assert (empty.status, empty.attempts) == ("failed", 1)
-    assert "has an expected answer or expects a refusal" in empty.error
+    assert "has an expected answer, or words that an answer must hold, or expects a refusal" in empty.error
 
 
 def test_a_search_that_waits_is_no_run_of_answers(answers) -> None:
@@ -336,6 +360,22 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers) -> None:
     EvaluationQuestion.objects.create(evaluation_set=answers, text="Who won?", expects_refusal=True)
     assert gates.check(policy, version).verdict is Verdict.NOT_MEASURED
     assert [run.kind for run in gates.request_runs(policy, version)] == ["answers", "answers"]
+
+
+def test_a_gate_does_not_pass_what_no_question_expects(answers) -> None:
+    answers.questions.filter(expects_refusal=True).delete()
+    answers.questions.update(expected_answer="", must=["3450 grams"])
+    profiles.publish(version_of(BY_MEANING))
+    version = version_of(BLIND.settings)
+    policy = GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
+    for profile in (profiles.active_profile(), profiles.named(version)):
+        measured(answers, profile)
+    checked = gates.check(policy, version)
+    assert (checked.verdict, checked.objects) == (Verdict.EMPTY, True)
+    assert "agreement of the answers" in gates.reason_of(checked)
+    policy.metric = "expectations"
+    policy.save()
+    assert gates.check(policy, version).comparison.difference.mean < 0
 
 
 def test_only_runs_of_its_kind_alert_a_watched_set(answers, library, ingest) -> None:

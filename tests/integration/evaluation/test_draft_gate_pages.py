@@ -260,10 +260,10 @@ def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library
     assert building.collection_asked(without_sources) == library
 
 
-def test_the_dashboard_is_about_what_is_in_service(admin, library, working_copy) -> None:
+def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, working_copy) -> None:
     assert list(documents_never_cited(scope())) == list(library.documents.order_by("created_at", "pk"))
-    assert scope_of({"collection": working_copy.slug}).collection is None
-    assert scope_of({"collection": library.slug}).collection == library
+    assert scope_of({"collection": working_copy.slug}, admin_user).collection is None
+    assert scope_of({"collection": library.slug}, admin_user).collection == library
     shown = admin.get("/admin/evaluation/dashboard/")
     assert working_copy.slug not in html(shown)
     in_service, copied = library.documents.get(source="pump.md"), working_copy.documents.get(source="pump.md")
@@ -274,5 +274,5 @@ def test_the_dashboard_is_about_what_is_in_service(admin, library, working_copy)
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
     assert find_gaps(scope()).total == 2
-    near = nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]])
+    near = nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], scope().documents())
     assert near == [[in_service], []]

@@ -231,4 +231,4 @@ def test_a_set_is_written_with_its_passages(library) -> None:
     heading, row, last = list(importing.as_csv(evaluation_set))
     assert heading.startswith("id,question,expected_answer")
     assert "'=HYPERLINK(1)" in row
-    assert last.strip().endswith("A draft,,no,manual,,,")
+    assert last.strip().endswith("A draft,,no,,,,manual,,,")

@@ -359,7 +359,7 @@ def test_a_working_copy_stays_what_it_is(admin: Client, draft: Draft) -> None:
     html = html_of(admin.get(page_of(copy)))
     assert page_of(draft) in html
     assert "Begin a draft" not in html
-    body = {"name": "Renamed", "slug": "taken", "text_search_configuration": "dutch", "is_public": "on"}
+    body = {"name": "Renamed", "slug": "taken", "text_search_configuration": "dutch", "visibility": "public"}
     admin.post(page_of(copy), body)
     after = copy_of(draft)
     assert (after.name, after.slug) == ("Renamed", copy.slug)
@@ -373,7 +373,8 @@ def test_a_working_copy_stays_what_it_is(admin: Client, draft: Draft) -> None:
 def test_the_language_of_a_collection_stays_while_it_has_a_draft(
     admin: Client, library: Collection, draft: Draft
 ) -> None:
-    body = {"name": "Shelves", "slug": "library", "text_search_configuration": "dutch", "is_public": "on"}
+    body = {"name": "Shelves", "slug": "library", "text_search_configuration": "dutch", "visibility": "public"}
+    body |= {"grants-TOTAL_FORMS": "0", "grants-INITIAL_FORMS": "0"}
     assert "the language of the text, cannot be changed" in html_of(admin.get(page_of(library)))
     admin.post(page_of(library), body)
     library.refresh_from_db()

@@ -94,7 +94,8 @@ def contents(collection: Collection) -> list[tuple[Any, ...]]:
             """
             SELECT document.source, document.title, document.metadata::text, chunk.ordinal, chunk.content,
                 chunk.canonical_questions, chunk.questions_edited, chunk.heading_path, chunk.search_vector::text,
-                chunk.bm25::text, encoded.embedder_id, encoded.vector::text, encoded.token_signs, text.text
+                chunk.bm25::text, encoded.embedder_id, encoded.vector::text, encoded.token_signs, text.text,
+                chunk.blocks::text
             FROM retrieval_document AS document
             JOIN retrieval_documenttext AS text ON text.document_id = document.id
             JOIN retrieval_chunk AS chunk ON chunk.document_id = document.id AND chunk.collection_id = %s

@@ -32,6 +32,8 @@ from retrieval.models import (
     Embedder,
     Lexeme,
 )
+from retrieval.search.passages import load_passages
+from retrieval.text.blocks import BlockKind
 from retrieval.text.terms import lexeme_dimension
 
 pytestmark = pytest.mark.django_db
@@ -139,6 +141,30 @@ def test_a_new_version_keeps_unchanged_passages_and_their_ids(collection: Collec
     assert all(chunk.content == text[chunk.start : chunk.end] for chunk in Chunk.objects.all())
     assert not Chunk.objects.filter(content__contains="valve number 2 ").exists()
     assert_statistics_are_true(collection)
+
+
+def test_passages_know_the_blocks_they_hold_some_of(collection: Collection, ingest: Ingest) -> None:
+    steps = "".join(f"{n}. Turn valve number {n} until it closes, and then a little further.\n" for n in range(1, 60))
+    guide = "# Closing\n\n## Valves\n\nClose the valves in this order:\n\n" + steps + "\n## Notes\n\nWrite it down.\n"
+    ingest(collection, "valves.md", guide)
+    before = set(Chunk.objects.values_list("pk", flat=True))
+    # Moved: the passages stay, and with them their blocks.
+    document = ingest(
+        collection, "valves.md", guide.replace("## Valves", "## Foreword\n\nRead all of it.\n\n## Valves")
+    )
+    text = DocumentText.objects.get(document=document).text
+    chunks = list(Chunk.objects.all())
+    assert before & {chunk.pk for chunk in chunks}
+    passages = load_passages(chunk.pk for chunk in chunks)
+    procedures = {block for found in passages.values() for block in found.blocks if block.kind == BlockKind.STEPS}
+    (procedure,) = procedures
+    assert text[procedure.start : procedure.end] == "Close the valves in this order:\n\n" + steps.strip()
+    assert procedure.heading_start == text.index("## Valves")
+    assert procedure.section_end == text.index("## Notes")
+    assert sum(procedure in found.blocks for found in passages.values()) > 2
+    for found in passages.values():
+        assert all(block.start < found.end and block.end > found.start for block in found.blocks)
+    assert [text[block.start : block.end] for block in passages[chunks[-1].pk].blocks][-1] == "Write it down."
 
 
 def test_a_deleted_document_leaves_nothing_behind(collection: Collection, ingest: Ingest) -> None:

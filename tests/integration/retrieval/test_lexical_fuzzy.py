@@ -130,7 +130,7 @@ def test_at_most_fifty_stand_in_the_nearest_and_most_frequent_first(library: Col
     Lexeme.objects.filter(lexeme="zzjq").delete()
     Lexeme.objects.create(collection=library, lexeme="zzjqq", document_frequency=3)
     Lexeme.objects.create(collection=library, lexeme="zzjqw", document_frequency=2)
-    expansions = fuzzy.expand("zzjq", "zzjq", "simple", [library.pk], [library.pk], 10)
+    expansions = fuzzy.expand("zzjq", "zzjq", "simple", [library.pk], [library.pk], 10, readers=())
     assert [expansion.lexeme for expansion in expansions[:2]] == ["zzjqq", "zzjqw"]
     assert {expansion.edits for expansion in expansions} == {1}
     Lexeme.objects.bulk_create(
@@ -138,7 +138,7 @@ def test_at_most_fifty_stand_in_the_nearest_and_most_frequent_first(library: Col
         for first in letters
         for second in letters[:10]
     )
-    assert len(fuzzy.expand("yyyyyy", "yyyyyy", "simple", [library.pk], [library.pk], 10)) == MAX_EXPANSIONS
+    assert len(fuzzy.expand("yyyyyy", "yyyyyy", "simple", [library.pk], [library.pk], 10, readers=())) == MAX_EXPANSIONS
 
 
 def test_a_word_of_another_collections_language_is_not_misspelt(ingest: Ingest) -> None:

@@ -214,7 +214,7 @@ def test_nothing_of_a_closed_collection_is_shown(client: Client, manual: Documen
         reverse("retrieval:page_picture", args=[manual.pk, 1]),
     ]
     assert [client.get(address).status_code for address in addresses] == [200] * 4
-    Collection.objects.update(is_public=False)
+    Collection.objects.update(visibility="staff")
     assert [client.get(address).status_code for address in addresses] == [404] * 4
     settings.CHAT_REQUIRES_LOGIN = True  # type: ignore[attr-defined]
     assert [client.get(address).status_code for address in addresses] == [302] * 4

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
-from rest_framework.authtoken.models import Token
 
 from tests.support.hashers import CountingHasher
+from tests.support.keys import key_of
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def ada(db):
 
 @pytest.fixture
 def key(ada):
-    return Token.objects.create(user=ada).key
+    return key_of(ada)
 
 
 def basic(client: Client, name: str, password: str, address: str = "203.0.113.7", **extra):

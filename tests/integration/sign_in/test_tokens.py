@@ -24,7 +24,7 @@ def test_an_address_with_many_wrong_tokens_is_refused_before_the_lookup(client, 
         refused = token(client, key, path=path)
     assert refused.status_code == 429
     assert 0 < int(refused["Retry-After"]) <= 900
-    assert not [query for query in queries if "authtoken" in query["sql"]]
+    assert not [query for query in queries if "apikey" in query["sql"]]
     said = refused.json()["error"]["message"] if path.startswith("/v1/") else refused.json()["detail"]
     assert said == "Too many failed attempts to sign in. Please try again in 15 minutes."
 

@@ -29,17 +29,15 @@ def write_file(folder: Path, content: object, collection: str = "pay") -> Path:
 
 
 KNOWN = {"_id": "q1", "text": "When is pay paid?", "answers": ["the 25th"]}
-ASKED = {"question": "When?", "answer": "the 25th", "collection": "pay", "document": "pay/a.md", "language": "nl"}
+ASKED = {"question": "When?", "answer": "the 25th", "collection": "pay", "language": "nl"}
 
 
-def test_a_sets_questions_come_with_answers_documents_and_kind(tmp_path: Path) -> None:
+def test_a_sets_questions_come_with_answers_and_kind(tmp_path: Path) -> None:
     unanswerable = '{"_id": "u1", "text": "Who is paid?", "title": "Pay"}\n\n'
     folder = write_set(tmp_path / "set", [KNOWN, {"_id": "q2", "text": "Without an answer"}], unanswerable)
     test_set, (known, adversarial) = read_beir_questions(folder)
     assert test_set.name == "set"
-    assert (known.text, known.kind, known.answers, known.documents) == (
-        "When is pay paid?", QuestionKind.ANSWERABLE, ("the 25th",), {"d1"},
-    )  # fmt: skip
+    assert (known.text, known.kind, known.answers) == ("When is pay paid?", QuestionKind.ANSWERABLE, ("the 25th",))
     assert (adversarial.text, adversarial.kind) == ("Who is paid?", QuestionKind.ADVERSARIAL)
 
 
@@ -76,7 +74,7 @@ def test_a_question_file_names_its_folders_and_kinds(tmp_path: Path) -> None:
         QuestionKind.OFF_TOPIC,
         QuestionKind.ADVERSARIAL,
     ]
-    assert file.questions[0].documents == {"pay/a.md"}
+    assert file.questions[0].answers == ("the 25th",)
     (collection,) = file.collections
     assert (collection.slug, collection.folder, collection.language) == ("pay", tmp_path / "pay", "nl")
 

@@ -79,6 +79,7 @@ def test_what_stands_in_a_source_and_what_is_no_link_stays(text: str) -> None:
         ("https://g\u043e\u043ed.example/parts?id=7", "https: //g\u043e\u043ed[.]example/parts?id=7"),
         ("https://good\u3002example/parts?id=7", "https: //good\u3002example/parts?id=7"),
         ("https://good.example.evil.example/", "https: //good[.]example[.]evil[.]example/"),
+        ("www.(://)", "www[.] (: //)"),
     ],
 )
 def test_what_stands_in_no_source_is_broken(text: str, expected: str) -> None:

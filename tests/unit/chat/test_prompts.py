@@ -145,3 +145,13 @@ def test_tokens_are_reckoned_by_bytes() -> None:
     assert estimated_tokens("") == 0
     assert estimated_tokens("seven b") == 2
     assert estimated_tokens("日本語") > 2
+
+
+def test_what_was_computed_stands_between_the_sources_and_the_question() -> None:
+    sources = [source("sku: A-100; weight_g: 3450")]
+    prompt = compose(
+        "How heavy is it?", sources, today=TODAY, budget_tokens=8000, computed="**3450 g** - weight of A-100 [1]"
+    )
+    text = prompt.messages[1]["content"]
+    assert text.index("END OF SOURCE [1]") < text.index("COMPUTED by this site") < text.index("Question: ")
+    assert "**3450 g** - weight of A-100 [1]" in text

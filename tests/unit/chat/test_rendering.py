@@ -329,3 +329,45 @@ def test_a_long_block_costs_no_more_than_its_length_times_a_constant() -> None:
         shown = stream.feed(line)
         sent += len(shown.finished + shown.open + shown.tail) if isinstance(shown, Lines) else len(shown)
     assert sent < 40 * len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**3450 g** [1]\n\nThe MX-9920-W weighs 3450 g [1].",
+        "**3450 g** [1]\nThe MX-9920-W weighs 3450 g [1].",
+        "**3450 g**",
+    ],
+)
+def test_a_first_line_in_bold_is_set_off(text: str) -> None:
+    html = answer_html(text, [cited(1)])
+    assert html.startswith('<p><strong class="set-off">3450 g</strong>')
+    assert html.count("set-off") == 1
+    # What follows on the next line begins a line.
+    assert ("<br" in html) is ("\nThe" in text and "\n\nThe" not in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Note**: the pump weighs 3450 g.",
+        "The pump:\n\n**3450 g**",
+        "The **pump**",
+        "- **3450 g**",
+        "## **3450 g**",
+    ],
+)
+def test_other_bold_words_are_not(text: str) -> None:
+    assert "set-off" not in answer_html(text, [])
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_only_the_first_line_of_a_streamed_answer_is_set_off(size: int) -> None:
+    text = "**3450 g** [1]\n\nIt is heavy.\n\n**Beware**\n\nMore.\n"
+    stream = StreamedMarkdown("abc", {1: "One"})
+    finished = shown_open = ""
+    for at in range(0, len(text), size):
+        shown = stream.feed(text[at : at + size])
+        if isinstance(shown, Lines):
+            finished, shown_open = finished + shown.finished, shown.open
+    assert (finished + shown_open).count("set-off") == 1

@@ -11,6 +11,7 @@ import pytest
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets import beir_files
 from evaluation.sets.beir_files import read_archive, read_questions
+from evaluation.sets.expectations import Expectations
 
 QUERIES = b'{"_id": "q1", "text": "How heavy is\\n the pump?"}\n\n{"_id": 2, "text": "Who?", "answer": "Nobody."}\n'
 QRELS = b"query-id\tcorpus-id\tscore\nq1\tpump.md\t2\n2\thours.md\t1\nq1\tvalve.md\t0\nq9\tvalve.md\t1\n"
@@ -82,8 +83,8 @@ def test_a_file_that_is_missing_is_told() -> None:
 def test_queries_that_say_what_is_expected_need_no_judgements() -> None:
     refusal = b'{"_id": "q3", "text": "Who won?", "expects_refusal": true}\n'
     answered, refused = read_questions({"queries.jsonl": QUERIES + refusal})
-    assert (answered.text, answered.expected_answer, answered.expects_refusal) == ("Who?", "Nobody.", False)
-    assert (refused.text, refused.expected_answer, refused.expects_refusal) == ("Who won?", "", True)
+    assert (answered.text, answered.expected_answer, answered.expected.refusal) == ("Who?", "Nobody.", False)
+    assert (refused.text, refused.expected_answer, refused.expected.refusal) == ("Who won?", "", True)
     # With judgements, a query of another split is left out, whatever its answer; a refusal has no judgement to have.
     found = read_questions({"queries.jsonl": QUERIES + refusal, "qrels.tsv": b"q1\tpump.md\t1\n"})
     assert [one.id for one in found] == ["q1", "q3"]
@@ -93,13 +94,38 @@ def test_queries_that_say_what_is_expected_need_no_judgements() -> None:
     ("query", "message"),
     [
         (b'{"_id": "q3", "text": "x", "expects_refusal": "yes"}', 'line 4: "expects_refusal" is neither true nor'),
-        (b'{"_id": "q3", "text": "x", "expects_refusal": true, "answer": "y"}', "line 4, has an .answer. and expects"),
+        (
+            b'{"_id": "q3", "text": "x", "expects_refusal": true, "answer": "y"}',
+            "line 4, expects an answer and a refusal",
+        ),
+        (b'{"_id": "q3", "text": "x", "expects_refusal": true, "must": ["y"]}', "line 4, expects an answer and a ref"),
         (b'{"_id": "q3", "text": "x", "expects_refusal": true}', "qrels.tsv, line 1, judges a document relevant to"),
     ],
 )
 def test_a_refusal_is_expected_or_it_is_not(query: bytes, message: str) -> None:
     with pytest.raises(UnreadableTestSet, match=message):
         read_questions({"queries.jsonl": QUERIES + query, "qrels.tsv": b"q3\tpump.md\t1\n"})
+
+
+def test_a_query_says_what_its_answer_must_hold() -> None:
+    query = b'{"_id": "q3", "text": "When?", "must": [" 9\\n am|nine ", ""], "must_not": ["never"], "max_chars": 80}'
+    *_, asked = read_questions({"queries.jsonl": QUERIES + query})
+    assert asked.expected == Expectations(("9 am|nine",), ("never",), 80)
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ('"must": "nine"', '"must" is not a list of strings'),
+        ('"must_not": [9]', '"must_not" is not a list of strings'),
+        ('"max_chars": 0', '"max_chars" is not a whole number'),
+        ('"max_chars": true', '"max_chars" is not a whole number'),
+        ('"max_chars": "80"', '"max_chars" is not a whole number'),
+    ],
+)
+def test_bad_expectations_are_told_by_line(expected: str, message: str) -> None:
+    with pytest.raises(UnreadableTestSet, match=f"queries.jsonl, line 4: {message}"):
+        read_questions({"queries.jsonl": QUERIES + f'{{"_id": "q3", "text": "x", {expected}}}'.encode()})
 
 
 def test_an_archive_gives_its_files_without_the_corpus() -> None:

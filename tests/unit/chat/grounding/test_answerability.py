@@ -8,13 +8,20 @@ from chat.grounding.answerability import (
     ANSWERABLE,
     ANSWERABLE_BY_WORDS,
     ANSWERABLE_NOT_IN_ENGLISH,
+    CERTAIN,
+    CERTAIN_NOT_IN_ENGLISH,
     HOPELESS,
+    NEAR_BLOCK,
+    SHOWABLE,
+    SHOWABLE_BY_BLOCK,
     UNKNOWN_CODE,
     WEAKEST_BLOCK,
+    WEAKEST_BLOCK_NOT_IN_ENGLISH,
     Answerability,
     assess,
     weigh,
 )
+from chat.types import AnswerForm
 from tests.unit.chat.grounding.test_evidence import letters, source
 
 PUMPS = "The MX-9920-W is a wet-rotor pump. It weighs 3450 g.\n\nThe guarantee of a pump lasts three years."
@@ -95,7 +102,8 @@ def test_without_a_calibrated_embedder_words_alone_decide(trusted: bool) -> None
 def test_the_thresholds() -> None:
     assert Answerability(ANSWERABLE, {"best_block": WEAKEST_BLOCK}).is_answerable
     assert not Answerability(ANSWERABLE - 0.001, {"best_block": 1.0}).is_answerable
-    assert not Answerability(1.0, {"best_block": WEAKEST_BLOCK - 0.001}).is_answerable
+    assert not Answerability(CERTAIN - 0.001, {"best_block": WEAKEST_BLOCK - 0.001}).is_answerable
+    assert Answerability(CERTAIN, {"best_block": 0.0}).is_answerable
     assert Answerability(ANSWERABLE_BY_WORDS, {"best_block": 0.0}, by_words=True).is_answerable
     assert not Answerability(ANSWERABLE_BY_WORDS - 0.001, {"best_block": 1.0}, by_words=True).is_answerable
     assert Answerability(HOPELESS - 0.001, {}).is_hopeless
@@ -103,11 +111,47 @@ def test_the_thresholds() -> None:
     assert UNKNOWN_CODE >= HOPELESS  # a model may know that a code was misspelt
 
 
+def test_the_form_of_an_answer() -> None:
+    block = {"best_block": NEAR_BLOCK - 0.001}
+    assert Answerability(ANSWERABLE, block).form is AnswerForm.ANSWER
+    assert Answerability(SHOWABLE, block).form is AnswerForm.EXCERPTS
+    assert Answerability(SHOWABLE - 0.001, block).form is AnswerForm.REFUSAL
+    assert Answerability(ANSWERABLE_NOT_IN_ENGLISH - 0.001, block, in_english=False).form is AnswerForm.REFUSAL
+    # It is better said what is missing than shown what comes near; words alone tell too little.
+    assert Answerability(SHOWABLE, block, missing="amount").form is AnswerForm.REFUSAL
+    assert Answerability(ANSWERABLE_BY_WORDS - 0.001, block, by_words=True).form is AnswerForm.REFUSAL
+    assert Answerability(SHOWABLE, {"best_block": WEAKEST_BLOCK - 0.001}).form is AnswerForm.REFUSAL
+    near = {"best_block": NEAR_BLOCK}
+    assert Answerability(SHOWABLE_BY_BLOCK, near).form is AnswerForm.EXCERPTS
+    assert Answerability(SHOWABLE_BY_BLOCK - 0.001, near).form is AnswerForm.REFUSAL
+    assert Answerability(SHOWABLE_BY_BLOCK, near, in_english=False).form is AnswerForm.REFUSAL
+
+
+def test_what_a_question_asks_for_has_to_stand_beside_its_subject() -> None:
+    text = "The lockers of the hall are grey and stand beside the lift."
+    without = weigh("How much is a locker in the hall?", [source(text)], letters).answerability
+    priced = weigh("How much is a locker in the hall?", [source(f"{text} They cost €5.")], letters).answerability
+    assert without.missing == "amount"
+    assert not priced.missing
+    assert priced.probability > without.probability
+
+
+def test_a_code_that_is_only_replaced_is_unknown() -> None:
+    rows = "sku: AB-1234; name: Seal; price_eur: 14.90; replaces: AB-1200; notes: small"
+    assert weigh("How much is the AB-1200?", [source(rows)], letters).answerability.features["unknown_code"] == 1.0
+    assert weigh("How much is the AB-1234?", [source(rows)], letters).answerability.features["unknown_code"] == 0.0
+
+
 def test_the_bar_is_higher_where_the_embedder_did_not_learn_the_language() -> None:
     between = (ANSWERABLE + ANSWERABLE_NOT_IN_ENGLISH) / 2
-    assert Answerability(between, {"best_block": 1.0}).is_answerable
-    assert not Answerability(between, {"best_block": 1.0}, in_english=False).is_answerable
-    assert Answerability(ANSWERABLE_NOT_IN_ENGLISH, {"best_block": 1.0}, in_english=False).is_answerable
+    block = {"best_block": WEAKEST_BLOCK_NOT_IN_ENGLISH}
+    assert Answerability(between, block).is_answerable
+    assert not Answerability(between, block, in_english=False).is_answerable
+    assert Answerability(between, {"best_block": NEAR_BLOCK}, in_english=False).is_answerable
+    assert Answerability(ANSWERABLE_NOT_IN_ENGLISH, block, in_english=False).is_answerable
+    weaker = {"best_block": WEAKEST_BLOCK_NOT_IN_ENGLISH - 0.001}
+    assert not Answerability(ANSWERABLE_NOT_IN_ENGLISH, weaker, in_english=False).is_answerable
+    assert Answerability(CERTAIN_NOT_IN_ENGLISH, weaker, in_english=False).is_answerable
     # Words mean as much in any language.
     assert Answerability(ANSWERABLE_BY_WORDS, {"best_block": 1.0}, by_words=True, in_english=False).is_answerable
 
@@ -137,3 +181,15 @@ def test_a_question_without_telling_words_rests_on_similarity() -> None:
     features = weigh("What is it?", [source(PUMPS)], letters).answerability.features
     assert features["coverage"] == features["reach"] == 0.0
     assert features["similarity"] > 0
+
+
+@pytest.mark.parametrize("question", ["What is 17 times 23?", "3 + 4", "wat is 12 gedeeld door 4"])
+def test_a_sum_is_not_in_the_documents(question: str) -> None:
+    assert probability(question, "Room 17 has 23 seats, 12 of them in 4 rows, 3 by the wall.") <= UNKNOWN_CODE
+
+
+def test_a_rule_named_by_numbers_is_no_sum() -> None:
+    assert (
+        probability("What is the 5-3 rule of seats?", "The 5-3 rule of seats: five in front, three behind.")
+        > UNKNOWN_CODE
+    )

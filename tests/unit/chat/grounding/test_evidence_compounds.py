@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.blocks import quotable_blocks
-from chat.grounding.relevance import COMPOUND_SHARE, related_words, score_blocks
+from chat.grounding.relevance import COMPOUND_SHARE, related_words, score_units
+from chat.grounding.units import quotable_units
 from chat.types import Source
 from retrieval.types import ContextBlock, Passage
 
@@ -32,8 +32,8 @@ def source(marker: int, content: str) -> Source:
 
 def coverages(question: str, *texts: str) -> list[float]:
     sources = [source(marker, text) for marker, text in enumerate(texts, start=1)]
-    scored = score_blocks(question, quotable_blocks(sources), lambda _: None)
-    return [each.coverage for each in sorted(scored, key=lambda each: each.block.source.marker)]
+    scored = score_units(question, quotable_units(sources), lambda _: None)
+    return [each.coverage for each in sorted(scored, key=lambda each: each.unit.source.marker)]
 
 
 def test_a_compound_holds_a_word_in_part() -> None:
@@ -64,3 +64,10 @@ def test_related_words_of_each_wanted_one() -> None:
     }
     assert related_words([], ["bezoekur"]) == {}
     assert related_words(["bezoek"], []) == {}
+
+
+def test_a_separated_verb_leaves_its_particle() -> None:
+    assert related_words(["meenem", "meer", "terugbell"], ["mee", "terug", "brengt"]) == {
+        "meenem": {"mee": COMPOUND_SHARE},
+        "terugbell": {"terug": COMPOUND_SHARE},
+    }

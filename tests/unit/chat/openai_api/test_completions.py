@@ -17,7 +17,8 @@ def citation(at: int, start: int, document: int | None = 9) -> dict[str, Any]:
 
 
 def answer(text: str, *citations: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"text": text, "citations": list(citations), "refused": False, "usage": usage or {}, "repeats": None}
+    known = {"citations": list(citations), "refused": False, "usage": usage or {}, "repeats": None}
+    return {"text": text, "near": [], "choices": [], **known}
 
 
 def places(whole: dict[str, Any]) -> list[tuple[str, str]]:
@@ -77,3 +78,11 @@ def test_what_ask_returns_stands_beside_what_openai_returns() -> None:
     assert whole["ignored"] == ["temperature"]
     assert whole["usage"]["total_tokens"] == 14
     assert "text" not in whole
+
+
+def test_what_ask_calls_choices_has_another_name_beside_openais() -> None:
+    offered = [{"label": "MX-9920-W", "question": "How heavy is the MX-9920-W?"}]
+    whole = COMPLETION.whole({**answer("The documents do not answer this question."), "choices": offered}, SOURCES)
+    assert whole["question_choices"] == offered
+    (choice,) = whole["choices"]
+    assert choice["message"]["content"].endswith("\n\nDid you mean: How heavy is the MX-9920-W?")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Answer = tuple[int, dict[str, str], object]
 
-KEY = "sk-secret-0123456789"
+KEY = "sk-secret-012345wxyz"
 
 
 class EmbeddingServer(ThreadingHTTPServer):

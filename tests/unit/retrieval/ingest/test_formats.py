@@ -46,7 +46,7 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
     assert "<em>HERE</em>" in "".join(page["rendered_parts"])
     assert not page["is_code"]
 
-    field = UploadForm()["file"]
+    field = UploadForm(user=None)["file"]
     assert ".toy" in str(field)
     assert ".toy" in str(DocumentForm()["replacement"])
     assert str(field.help_text).startswith("TOY, Markdown, HTML")
@@ -56,7 +56,7 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
 
 def test_the_toy_format_is_unknown_without_its_registration() -> None:
     assert formats.detect(TOY_BYTES, "a.toy").media_type == formats.PLAIN
-    assert ".toy" not in str(UploadForm()["file"])
+    assert ".toy" not in str(UploadForm(user=None)["file"])
 
 
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.search.assembly import LARGEST_BLOCKS, Place, assemble
+from retrieval.search.assembly import LARGEST_BLOCKS, assemble
+from retrieval.search.surroundings import LARGEST_BLOCK_TOKENS, LoadNeighbours, Place
 from retrieval.search.trace import Hit
+from retrieval.text.blocks import Block, BlockKind
+from retrieval.text.blocks.procedures import Procedure
 from retrieval.types import Candidate, Passage
 
 TEXT = "".join(f"Sentence number {n} says what it says. " for n in range(400))
@@ -36,11 +40,30 @@ def passage(document: int, ordinal: int, *, tokens: int = 50, content_hash: str 
     )
 
 
+BLOCK = Block(7 * STEP + 20, 10 * STEP + 90, BlockKind.STEPS, 7 * STEP, 10 * STEP + 300)
+
+
+def with_blocks(document: int, ordinal: int, *blocks: Block, tokens: int = 50) -> Passage:
+    """The passage, with those of the blocks that hold some of it."""
+    bare = passage(document, ordinal, tokens=tokens)
+    return replace(bare, blocks=tuple(each for each in blocks if each.start < bare.end and each.end > bare.start))
+
+
+def neighbours_with(*blocks: Block, asked: list[set[Place]] | None = None, tokens: int = 50) -> LoadNeighbours:
+    def load(places: Iterable[Place]) -> Mapping[Place, Passage]:
+        wanted = set(places)
+        if asked is not None:
+            asked.append(wanted)
+        return {place: with_blocks(*place, *blocks, tokens=tokens) for place in wanted if place[1] <= 40}
+
+    return load
+
+
 def hits(*passages: Passage) -> list[Hit]:
     return [Hit(rank, found, Candidate(found.chunk_id, 1.0 / rank)) for rank, found in enumerate(passages, start=1)]
 
 
-def neighbours(last: int = 40) -> object:
+def neighbours(last: int = 40) -> LoadNeighbours:
     def load(places: Iterable[Place]) -> Mapping[Place, Passage]:
         return {place: passage(*place) for place in places if place[1] <= last}
 
@@ -138,3 +161,107 @@ def test_no_more_hits_than_blocks_asked_for() -> None:
     for blocks in (0, LARGEST_BLOCKS + 1):
         with pytest.raises(ValueError, match="between 1 and 8"):
             assemble(found, none, budget_tokens=4000, blocks=blocks)
+
+
+def test_a_procedure_that_is_cut_comes_whole() -> None:
+    asked: list[set[Place]] = []
+    context = assemble(hits(with_blocks(1, 7, BLOCK)), neighbours_with(BLOCK, asked=asked), budget_tokens=4000)
+    (block,) = context.blocks
+    assert block.start <= BLOCK.start < BLOCK.end <= block.end
+    assert block.content == TEXT[block.start : block.end]
+    assert block.blocks == (BLOCK,)
+    assert context.statistics["neighbours_added"] == len(block.passages) - 1
+    assert len(asked) <= 2
+
+
+def test_what_belongs_to_the_best_hits_comes_before_other_neighbours() -> None:
+    # Three passages more hold the procedure; for the neighbours of the second hit, and those around, no room is left.
+    found = hits(with_blocks(1, 7, BLOCK), passage(2, 7))
+    context = assemble(found, neighbours_with(BLOCK), budget_tokens=500)
+    whole = next(block for block in context.blocks if block.best.document_id == 1)
+    assert whole.end >= BLOCK.end
+    tight = assemble(found, neighbours_with(BLOCK), budget_tokens=150)
+    assert {block.best.document_id for block in tight.blocks} == {1, 2}
+    # What cannot be held whole is not begun.
+    assert tight.statistics["neighbours_added"] == 1
+
+
+def test_worse_hits_keep_room_beside_what_the_best_ones_need() -> None:
+    found = hits(*(with_blocks(document, 7, BLOCK) for document in range(1, 7)))
+    context = assemble(found, neighbours_with(BLOCK), budget_tokens=600)
+    assert {block.best.document_id for block in context.blocks} == set(range(1, 7))
+
+
+def test_a_block_longer_than_can_be_shown_is_not_completed() -> None:
+    tokens = LARGEST_BLOCK_TOKENS // 2
+    found = hits(with_blocks(1, 7, BLOCK, tokens=tokens))
+    context = assemble(found, neighbours_with(BLOCK, tokens=tokens), budget_tokens=8000, expand=1)
+    assert [each.ordinal for each in context.blocks[0].passages] == [6, 7, 8]
+
+
+def test_the_block_of_a_neighbour_is_not_left_cut() -> None:
+    after = next(number for number in range(40) if passage(1, number).start >= BLOCK.end)
+    context = assemble(hits(with_blocks(1, after, BLOCK)), neighbours_with(BLOCK), budget_tokens=8000, expand=1)
+    (block,) = context.blocks
+    assert block.start <= BLOCK.start
+
+
+def test_short_sections_of_the_best_hits_come_whole() -> None:
+    paragraph = Block(20 * STEP + 10, 20 * STEP + 90, BlockKind.PARAGRAPH, 17 * STEP + 60, 23 * STEP)
+    found = hits(*(with_blocks(document, 20, paragraph) for document in range(1, 5)))
+    context = assemble(found, neighbours_with(paragraph), budget_tokens=4000)
+    starts = {block.best.document_id: block.start for block in context.blocks}
+    assert [starts[document] <= 17 * STEP + 60 for document in range(1, 5)] == [True, True, True, False]
+
+
+def test_a_procedure_of_sections_comes_whole() -> None:
+    procedure = Procedure(7 * STEP, 11 * STEP, ((7 * STEP, 7 * STEP + 20), (9 * STEP, 9 * STEP + 20)), None)
+
+    def load(places: Iterable[Place]) -> Mapping[Place, Passage]:
+        return {place: replace(passage(*place), procedures=(procedure,)) for place in places}
+
+    context = assemble(hits(replace(passage(1, 8), procedures=(procedure,))), load, budget_tokens=4000)
+    (block,) = context.blocks
+    assert block.start <= procedure.start < procedure.end <= block.end
+    assert block.procedures == (procedure,)
+
+
+def test_without_neighbours_nothing_is_completed() -> None:
+    context = assemble(hits(with_blocks(1, 7, BLOCK)), neighbours_with(BLOCK), budget_tokens=4000, expand=0)
+    assert context.statistics["neighbours_added"] == 0
+
+
+block_ranges = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 1500)), max_size=8)
+
+
+@given(places, st.integers(50, 4000), st.integers(0, 3), block_ranges)
+def test_context_with_blocks_keeps_its_promises(
+    found: list[Place], budget: int, expand: int, ranges: list[tuple[int, int]]
+) -> None:
+    blocks = [
+        Block(start, start + length, BlockKind.LIST, max(0, start - 100), start + length + 300)
+        for start, length in ranges
+    ]
+    asked: list[set[Place]] = []
+    context = assemble(
+        hits(*(with_blocks(*place, *blocks) for place in found)),
+        neighbours_with(*blocks, asked=asked),
+        budget_tokens=budget,
+        expand=expand,
+    )
+    assert len(asked) <= 2
+    assert len(asked) < 2 or not asked[0] & asked[1]
+    assert sum(block.tokens for block in context.blocks) <= max(budget, 50)
+    covered: dict[int, set[int]] = {}
+    for block in context.blocks:
+        assert block.content == TEXT[block.start : block.end]
+        offsets = set(range(block.start, block.end))
+        assert not offsets & covered.setdefault(block.best.document_id, set())
+        covered[block.best.document_id] |= offsets
+        assert all(each.start < block.end and each.end > block.start for each in block.blocks)
+        assert [each.start for each in block.blocks] == sorted(each.start for each in block.blocks)
+    counted = context.statistics
+    assert counted["passages"] == sum(len(block.passages) for block in context.blocks)
+    assert counted["neighbours_added"] + counted["hits"] >= counted["passages"]
+    if found:
+        assert context.blocks[0].best.document_id == found[0][0]

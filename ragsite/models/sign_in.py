@@ -2,6 +2,10 @@ from __future__ import annotations
 
 from django.db import models
 
+from ragsite.accounts.models import ClaimedRights, Invitation
+
+__all__ = ["ClaimedRights", "Invitation", "SignInCount"]
+
 
 class SignInCount(models.Model):
     """How often signing in failed for one account, one address, or both; and where it succeeded.

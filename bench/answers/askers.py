@@ -1,0 +1,95 @@
+"""Who is asked graded questions: this site's own code, or a running site over HTTP."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import httpx2
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import AnonymousUser
+
+from bench.answers.graded import GradedQuestion, Reply
+from chat.conversations.history import REMEMBERED_TURNS
+from chat.payloads import completed_question, form
+from chat.types import Completed
+from evaluation.exceptions import EvaluationError
+from evaluation.runs.answering import reply_to
+from retrieval.access import filters_for
+from retrieval.types import Turn
+
+LONGEST_SECONDS = 300.0
+# A site that is asked too often says how long to wait; else so long.
+PAUSE_SECONDS = 5.0
+
+
+class OwnCodeAsker:
+    """Asks as a visitor of this site would be answered; nothing is saved."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, tuple[Turn, ...]] = {}
+
+    def __call__(self, question: GradedQuestion) -> Reply:
+        """Raises: InvalidQuery when a visitor may not read the collection, or there is none."""
+        history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
+        filters = filters_for(AnonymousUser(), question.collection)
+        reply = async_to_sync(reply_to)(question.text, filters, history=history)
+        end, seconds = reply.end, reply.last_ms / 1000
+        if not isinstance(end, Completed):
+            return Reply(seconds=seconds, error=end.message if end is not None else "The answer broke off.")
+        self._turns[question.id] = (*history, Turn(question.text, "" if end.refused else end.text))
+        return Reply(
+            text=end.text,
+            refused=end.refused,
+            form=form(end),
+            cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
+            completed_question=completed_question(reply.searched.trace) if reply.searched is not None else "",
+            seconds=seconds,
+        )
+
+
+class SiteAsker:
+    """Asks a running site over its API."""
+
+    def __init__(self, address: str, token: str = "") -> None:
+        self._address = f"{address.rstrip('/')}/api/v1/ask/"
+        self._headers = {"Authorization": f"Token {token}"} if token else {}
+        self._conversations: dict[str, str] = {}
+
+    def __call__(self, question: GradedQuestion) -> Reply:
+        """Raises: EvaluationError when no site answers there."""
+        body: dict[str, Any] = {"question": question.text, "anew": True}
+        if conversation := self._conversations.get(question.after):
+            body["conversation"] = conversation
+        elif question.collection:
+            body["collection"] = question.collection
+        started = time.perf_counter()
+        try:
+            response = self._post(body)
+            while response.status_code == httpx2.codes.TOO_MANY_REQUESTS:
+                wait = response.headers.get("Retry-After", "")
+                time.sleep(float(wait) if wait.isdigit() else PAUSE_SECONDS)
+                started = time.perf_counter()
+                response = self._post(body)
+            seconds = time.perf_counter() - started
+            if response.status_code != httpx2.codes.OK:
+                return Reply(seconds=seconds, error=f"{response.status_code} {response.text[:500]}")
+            answer = response.json()
+        except httpx2.ConnectError as error:
+            raise EvaluationError(f"No site answers at {self._address}: {error}") from error
+        except (httpx2.HTTPError, json.JSONDecodeError) as error:
+            return Reply(seconds=time.perf_counter() - started, error=f"{type(error).__name__}: {error}")
+        self._conversations[question.id] = answer["conversation"]
+        return Reply(
+            text=answer["answer"],
+            refused=answer["refused"],
+            form=answer.get("form", ""),
+            cited=tuple(sorted({citation["document"]["title"] for citation in answer["citations"]})),
+            completed_question=answer["completed_question"],
+            seconds=seconds,
+        )
+
+    def _post(self, body: dict[str, Any]) -> httpx2.Response:
+        # No proxy of the environment's: sites that are measured are near.
+        return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

@@ -1,0 +1,235 @@
+"""Questions with what a good answer holds, and the points of what was answered. PURE.
+
+A line of the file is a JSON object: ``id``, ``corpus`` (which names the collection, unless ``collection`` does; empty:
+all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.sets.expectations`),
+``after`` (the id of the question before it in the conversation) and ``key``, the right answer in a sentence with its
+files in brackets. Where the documents do not answer, ``must`` is ``["REFUSE"]``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bench.beir import read_objects
+from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets.beir_files import read_expectations
+from evaluation.sets.expectations import Expectations, Grade, grade
+from evaluation.statistics.intervals import Interval, Percentiles, mean_interval, percentiles
+
+REFUSE = ["REFUSE"]
+NEAR_MISS, OFF_TOPIC = "near_miss", "off_topic"
+_FILES = re.compile(r"\(([^()]+)\)\s*$")
+_NUMBER = re.compile(r"^\d{1,3}[\s_.-]+")
+_TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """A document that holds the right answer. ``titles`` are what a site may call it, as :func:`plain_title` has them.
+
+    Without the file itself there are none: then each title that has all words of its name will do.
+    """
+
+    name: str
+    titles: frozenset[str] = frozenset()
+
+    def is_called(self, title: str) -> bool:
+        plain = plain_title(title)
+        if self.titles:
+            return plain in self.titles
+        return set(plain_title(_stem(self.name)).split()) <= set(plain.split())
+
+
+@dataclass(frozen=True)
+class GradedQuestion:
+    """A question and what is expected of its answer. ``collection`` is empty where all of them are asked."""
+
+    id: str
+    corpus: str
+    collection: str
+    text: str
+    kind: str
+    expected: Expectations
+    after: str = ""
+    key: str = ""
+    files: tuple[KeyFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a question. ``cited`` are titles of documents; ``error`` says why there is no answer."""
+
+    text: str = ""
+    refused: bool = False
+    form: str = ""
+    cited: tuple[str, ...] = ()
+    completed_question: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class GradedReply:
+    question: GradedQuestion
+    reply: Reply
+    grade: Grade
+
+    @property
+    def points(self) -> int:
+        return self.grade.points
+
+    def as_json(self) -> dict[str, Any]:
+        question, reply = self.question, self.reply
+        return {
+            "id": question.id,
+            "corpus": question.corpus,
+            "kind": question.kind,
+            "question": question.text,
+            "score": self.points,
+            "form": reply.form,
+            "refused": reply.refused,
+            "chars": self.grade.length,
+            "max_chars": question.expected.longest,
+            "missing": self.grade.missing,
+            "forbidden": self.grade.forbidden,
+            "answer": reply.text,
+            "cited": reply.cited,
+            "completed_question": reply.completed_question,
+            "key": question.key,
+            "seconds": round(reply.seconds, 2),
+            "error": reply.error,
+        }
+
+
+@dataclass(frozen=True)
+class GradedRun:
+    """All replies to one file of questions. A share is None where there is nothing to take it of."""
+
+    replies: tuple[GradedReply, ...] = field(repr=False)
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.question.kind for each in self.replies))
+
+    @cached_property
+    def corpora(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
+
+    def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
+        """The mean of the points, of 3, of a kind, of a corpus, of both, or of all."""
+        return _mean(each.points for each in self.of(kind=kind, corpus=corpus))
+
+    def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
+        return [
+            each for each in self.replies if kind in ("", each.question.kind) and corpus in ("", each.question.corpus)
+        ]
+
+    def shares(self) -> dict[str, Interval | None]:
+        """By name, in the order in which they are shown."""
+        answerable = [each for each in self.replies if not each.question.expected.refusal]
+        return {
+            "zeros": _mean(each.points == 0 for each in self.replies),
+            "near_misses_refused": _mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
+            "off_topic_refused": _mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
+            "wrongly_refused": _mean(each.reply.refused for each in answerable),
+            "too_long": _mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
+            "failed": _mean(bool(each.reply.error) for each in self.replies),
+        }
+
+    def seconds(self) -> Percentiles | None:
+        waits = [each.reply.seconds for each in self.replies if not each.reply.error]
+        return percentiles(waits) if waits else None
+
+
+def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
+    """A reply that failed has no points."""
+    if reply.error:
+        return GradedReply(question, reply, Grade(0))
+    cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
+    points = grade(reply.text, refused=reply.refused, expected=question.expected, cites_expected=cites_expected)
+    return GradedReply(question, reply, points)
+
+
+def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
+    """The questions of a file, whose documents may lie beside it. Raises: UnreadableTestSet."""
+    questions: dict[str, GradedQuestion] = {}
+    for where, row in read_objects(path):
+        question = _question(where, row, path.parent)
+        if question.id in questions:
+            raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')
+        if question.after and question.after not in questions:
+            raise UnreadableTestSet(f'{where}: the question {question.after!r} of "after" is not above it.')
+        questions[question.id] = question
+    if not questions:
+        raise UnreadableTestSet(f"{path} holds no questions.")
+    return tuple(questions.values())
+
+
+def plain_title(title: str) -> str:
+    """The letters and digits of a title, small and without accents, a space between words."""
+    bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
+    return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
+
+
+def _question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
+    texts = {name: row.get(name, "") for name in ("id", "corpus", "question", "kind", "after", "key")}
+    texts["collection"] = row.get("collection", texts["corpus"])
+    for name, text in texts.items():
+        if not isinstance(text, str) or (name in ("id", "question", "kind") and not text.strip()):
+            raise UnreadableTestSet(f'{where}, has no "{name}", or one that is not a string.')
+    refusal = row.get("must") == REFUSE
+    expected = read_expectations(where, {**row, "must": []} if refusal else row, refusal=refusal)
+    if not refusal and not expected.must:
+        raise UnreadableTestSet(f'{where}, says nothing that the answer "must" hold.')
+    names = _FILES.search(texts["key"])
+    files = tuple(_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
+    return GradedQuestion(
+        texts["id"], texts["corpus"], texts["collection"], texts["question"], texts["kind"], expected,
+        texts["after"], texts["key"], files,
+    )  # fmt: skip
+
+
+def _key_file(folder: Path, name: str) -> KeyFile:
+    path = folder / name
+    if not path.is_file():
+        return KeyFile(name)
+    titles = {_stem(name), Path(name).name}
+    if path.suffix == ".md":
+        # The title of its head, if it has one, and its first heading.
+        found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
+        titles.update(next((title for title, _ in found if title), "").splitlines())
+        titles.update(next((heading for _, heading in found if heading), "").splitlines())
+    return KeyFile(name, frozenset(filter(None, map(plain_title, titles))))
+
+
+def _stem(name: str) -> str:
+    """The name of a file without its folder, its ending, and the number that orders it."""
+    return _NUMBER.sub("", Path(name).stem)
+
+
+def _is_complete(graded: GradedReply) -> bool:
+    return graded.grade.is_complete and not graded.reply.refused and not graded.reply.error
+
+
+def _mean(values: Iterable[float]) -> Interval | None:
+    listed: Sequence[float] = list(values)
+    return mean_interval(listed) if listed else None
+
+
+Ask = Callable[[GradedQuestion], Reply]
+"""Asks one question, in the conversation of the one that it comes after."""
+
+
+def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
+    """All questions asked, one after another; ``told`` hears of each with its number, from 1."""
+    replies = []
+    for number, question in enumerate(questions, start=1):
+        replies.append(grade_reply(question, ask(question)))
+        told(number, replies[-1])
+    return GradedRun(tuple(replies))

@@ -1,0 +1,132 @@
+"""How good answers are: each is held against what a good one holds, and gets 0 to 3 points."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from bench.answers.askers import OwnCodeAsker, SiteAsker
+from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
+from bench.reporting import replace_section, table, text_table
+from evaluation.exceptions import EvaluationError
+from evaluation.statistics.intervals import Interval, rounded
+from retrieval.exceptions import RetrievalError
+from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
+
+SECTION = "graded answers"
+SHARES = {
+    "zeros": "useless (no points)",
+    "near_misses_refused": "near misses refused",
+    "off_topic_refused": "off-topic refused",
+    "wrongly_refused": "answerable, but refused",
+    "too_long": "complete, but too long",
+    "failed": "failed",
+}
+
+
+class Command(PreparedCommand):
+    help = (
+        "Ask questions with what a good answer holds, grade what comes back from 0 to 3, and print the mean points by "
+        "kind of question and by corpus, with 95 % bootstrap intervals, and what was refused rightly and wrongly."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="JSON lines; bench/answers/graded.py says what a line holds.")
+        parser.add_argument("--url", default="", help="Of a running site; without it this site's own code answers.")
+        parser.add_argument("--token", default="", help="Of a running site that asks who is there.")
+        parser.add_argument("--corpus", default="", help="Only the questions of this corpus.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
+        parser.add_argument("--save", type=Path, metavar="FILE", help="Write each graded answer, a line each.")
+        parser.add_argument(
+            "--write", type=Path, metavar="FILE", help="Put the table into this Markdown page, between its marks."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bar = ProgressBar(self.stderr)
+        try:
+            questions = read_graded(options["file"])
+            asked = [question for question in questions if options["corpus"] in ("", question.corpus)]
+            if not asked:
+                raise EvaluationError(f"{options['file']} asks nothing of the corpus {options['corpus']!r}.")
+            with ExitStack() as stack:
+                save = stack.enter_context(options["save"].open("w", encoding="utf-8")) if options["save"] else None
+
+                def tell(number: int, graded: GradedReply) -> None:
+                    bar.show("asking", number, len(asked))
+                    if save is not None:
+                        save.write(json.dumps(graded.as_json(), ensure_ascii=False) + "\n")
+
+                asker = SiteAsker(options["url"], options["token"]) if options["url"] else OwnCodeAsker()
+                run = run_graded(asked, asker, tell)
+            if options["write"]:
+                replace_section(options["write"], SECTION, _as_markdown(run))
+        except (EvaluationError, RetrievalError) as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{options['save']} cannot be written: {error.strerror}.") from error
+        finally:
+            bar.clear()
+        self.stdout.write(json.dumps(_as_json(run)) if options["json"] else _as_text(run), ending="\n")
+
+
+def _points(run: GradedRun, kind: str, corpus: str = "") -> str:
+    """The mean and the number of questions; of all kinds or all corpora together with the interval."""
+    points = run.points(kind=kind, corpus=corpus)
+    if points is None:
+        return "-"
+    number = len(run.of(kind=kind, corpus=corpus))
+    return f"{points.mean:.2f} ({number})" if kind and corpus else f"{_interval(points)} ({number})"
+
+
+def _interval(figure: Interval) -> str:
+    return f"{figure.mean:.2f} [{figure.low:.2f} {figure.high:.2f}]"
+
+
+def _rows(run: GradedRun) -> list[list[str]]:
+    """A row for each kind of question, and one for all: the mean points in each corpus, and in all."""
+    kinds = [(kind, kind.replace("_", " ")) for kind in run.kinds]
+    return [
+        [label, *(_points(run, kind, corpus) for corpus in run.corpora), _points(run, kind)]
+        for kind, label in [*kinds, ("", "all")]
+    ]
+
+
+def _figures(run: GradedRun) -> list[list[str]]:
+    rows = [[SHARES[name], _interval(share)] for name, share in run.shares().items() if share is not None]
+    if seconds := run.seconds():
+        rows.append(["seconds, p50 / p95", f"{seconds.p50:.2f} / {seconds.p95:.2f}"])
+    return rows
+
+
+def _as_text(run: GradedRun) -> str:
+    points = text_table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
+    return points + text_table(["share of the questions", ""], _figures(run)).rstrip()
+
+
+def _as_markdown(run: GradedRun) -> str:
+    points = table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
+    return f"{points}\n\n{table(['share of the questions', ''], _figures(run))}"
+
+
+def _as_json(run: GradedRun) -> dict[str, Any]:
+    def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
+        interval = run.points(kind=kind, corpus=corpus)
+        return None if interval is None else {**rounded(interval), "questions": len(run.of(kind=kind, corpus=corpus))}
+
+    seconds = run.seconds()
+    return {
+        "points": points(),
+        "kinds": {kind: points(kind) for kind in run.kinds},
+        "corpora": {
+            corpus: {"all": points(corpus=corpus), **{kind: points(kind, corpus) for kind in run.kinds}}
+            for corpus in run.corpora
+        },
+        "shares": {name: None if share is None else rounded(share) for name, share in run.shares().items()},
+        "seconds": None if seconds is None else rounded(seconds, 2),
+    }

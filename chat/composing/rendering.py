@@ -1,0 +1,89 @@
+"""Excerpts as the text of an answer: Markdown, with a marker behind each stretch of a document. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chat.composing.excerpt import Excerpt
+from chat.grounding.citations import quote_for_answer
+from chat.grounding.code_spans import find_code
+from retrieval.text.blocks.outline import read_cells
+
+# Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
+_HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
+
+
+def render(excerpt: Excerpt) -> str:
+    """The excerpt with its markers: behind each of its stretches, inside the last cell of a table, below code."""
+    pieces = list(_stretches(excerpt))
+    if excerpt.table_head:
+        pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
+    if excerpt.heading:
+        pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
+    marker = f"[{excerpt.source.marker}]"
+    if excerpt.goes_on:
+        pieces[-1] = f"{pieces[-1].rstrip()} …"
+    shown = "\n\n".join(_with_marker(piece, marker) for piece in pieces)
+    if excerpt.value is None:
+        return shown
+    offset = excerpt.source.block.start
+    value = excerpt.source.block.content[excerpt.value[0] - offset : excerpt.value[1] - offset]
+    return f"**{quote_for_answer(value.strip('*_` '))}**\n\n{shown}"
+
+
+def _stretches(excerpt: Excerpt) -> Iterator[str]:
+    """The text of the spans, those that only white space and headings part as one."""
+    content, offset = excerpt.source.block.content, excerpt.source.block.start
+    stretches = [excerpt.spans[0]]
+    for start, end in excerpt.spans[1:]:
+        if content[stretches[-1][1] - offset : start - offset].strip():
+            stretches.append((start, end))
+        else:
+            stretches[-1] = stretches[-1][0], end
+    for start, end in stretches:
+        text = _dedented(content[start - offset : end - offset])
+        yield quote_for_answer(_HEADING.sub(_as_bold, _with_markdown_tables(text)))
+
+
+def _with_markdown_tables(text: str) -> str:
+    """The text, its tables of HTML written as Markdown."""
+    return _HTML_TABLE.sub(lambda match: "\n".join(_rows_as_markdown(match.group())), text)
+
+
+def _rows_as_markdown(table: str) -> Iterator[str]:
+    rows = re.findall(r"<tr\b.*?(?=<tr\b|\Z)", table, re.DOTALL | re.IGNORECASE)
+    for number, row in enumerate(rows):
+        cells = read_cells(row)
+        yield f"| {' | '.join(cells)} |"
+        if number == 0 and table.startswith("<table"):
+            yield f"|{'---|' * len(cells)}"
+
+
+def _as_bold(match: re.Match[str]) -> str:
+    heading = match[1].rstrip(" \t#").replace("*", "")
+    return f"**{heading}**" if heading else ""
+
+
+def _dedented(text: str) -> str:
+    """Text that was cut out of an indented block: its lines lose the indentation that all but the first have."""
+    first, newline, rest = text.partition("\n")
+    indents = [len(line) - len(line.lstrip()) for line in rest.split("\n") if line.strip()]
+    depth = min(indents, default=0)
+    if not depth or first[:1].isspace():
+        return text
+    return first + newline + "\n".join(line[depth:] if line[:depth].isspace() else line for line in rest.split("\n"))
+
+
+def _with_marker(text: str, marker: str) -> str:
+    codes = find_code(text)
+    if codes and codes[-1].is_open:
+        # Code that is too long is cut in its middle.
+        text = f"{text}\n\n{codes[-1].fence}"
+    last_line = text.rsplit("\n", 1)[-1].strip()
+    if len(last_line) > 1 and last_line[0] == "|" == last_line[-1] and last_line[-2] != "\\":
+        return f"{text.rstrip()[:-1].rstrip()} {marker} |"
+    if last_line.startswith(("|", "```", "~~~")) or (codes and codes[-1].fence and codes[-1].end >= len(text.rstrip())):
+        return f"{text}\n\n{marker}"
+    return f"{text} {marker}"

@@ -1,0 +1,75 @@
+"""What is forgotten: old conversations, and deleted documents in what explains earlier answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
+from django.utils import timezone
+
+from chat.models import Conversation, DeletedDocument, StreamedEvent
+from retrieval.models import Document
+
+CONVERSATIONS_A_STEP = 200
+
+# A passage of a trace that was saved before traces named documents is recognised by the document's title.
+_IS_OF_DELETED = """
+    coalesce((passage.value ->> 'document')::bigint, 0) = ANY(%(documents)s)
+    OR NOT passage.value ? 'document' AND passage.value ->> 'title' = ANY(%(titles)s)
+"""
+_FORGET = f"""
+    UPDATE chat_answer SET cache_key = '', trace = jsonb_set(trace, '{{passages}}', coalesce(
+        (SELECT jsonb_object_agg(key, value) FROM jsonb_each(trace -> 'passages') AS passage
+         WHERE NOT ({_IS_OF_DELETED})), '{{}}'))
+    WHERE created_at >= %(added)s
+        AND EXISTS (SELECT FROM jsonb_each(trace -> 'passages') AS passage WHERE {_IS_OF_DELETED})
+    RETURNING id
+"""  # constants
+
+
+def delete_old_conversations() -> int:
+    """Delete the conversations in which nobody has asked for CONVERSATION_DAYS, with all that belongs to their answers.
+
+    Returns how many.
+    """
+    if settings.CONVERSATION_DAYS <= 0:
+        return 0
+    deleted = 0
+    before = timezone.now() - timedelta(days=settings.CONVERSATION_DAYS)
+    old = Conversation.objects.filter(updated_at__lt=before)
+    while step := list(old.order_by("updated_at").values_list("pk", flat=True)[:CONVERSATIONS_A_STEP]):
+        Conversation.objects.filter(pk__in=step).delete()
+        deleted += len(step)
+    return deleted
+
+
+@receiver(post_delete, sender=Document, dispatch_uid="chat.note_deleted_document")
+def _note_deleted_document(instance: Document, **_: Any) -> None:
+    DeletedDocument.objects.create(document_id=instance.pk, title=instance.title, added_at=instance.created_at)
+
+
+def forget_deleted_documents() -> int:
+    """Take the passages of deleted documents out of the traces of answers, and the stored streams of those answers.
+
+    Such an answer serves no other question any more. Returns how many answers were changed. What an answer says and
+    quotes stays: it is part of its asker's conversation.
+    """
+    with transaction.atomic():
+        deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))
+        if not deleted:
+            return 0
+        parameters: dict[str, Any] = {
+            "documents": [row.document_id for row in deleted],
+            "titles": [row.title for row in deleted if row.title],
+            "added": min(row.added_at for row in deleted),
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_FORGET, parameters)
+            answers = [row[0] for row in cursor.fetchall()]
+        StreamedEvent.objects.filter(answer__in=answers, answer__completed_at__isnull=False).delete()
+        DeletedDocument.objects.filter(pk__in=[row.pk for row in deleted]).delete()
+    return len(answers)

@@ -1,0 +1,35 @@
+"""An answer as one text, for readers who get nothing but its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from chat.pages.cards import place
+
+
+def whole_text(answer: Mapping[str, Any]) -> str:
+    """The text of an answer (in the form of chat.payloads.completed); of a refusal also its near places, and the
+    questions that are offered instead.
+
+    It begins with the answer's own text, so that the positions of its markers hold.
+    """
+    return "\n\n".join([answer["text"], *_near_places(answer), *_choices(answer)])
+
+
+def _near_places(answer: Mapping[str, Any]) -> Iterator[str]:
+    for near in answer["near"]:
+        where = " · ".join(filter(None, [near["document"]["title"], place(near["section"], near["page"])]))
+        quote = "\n".join(f"> {line}".rstrip() for line in near["quote"].splitlines())
+        yield f"{where}\n\n{quote}"
+
+
+def _choices(answer: Mapping[str, Any]) -> Iterator[str]:
+    choices = answer["choices"]
+    if len(choices) == 1:
+        yield _("Did you mean:") + f" {choices[0]['question']}"
+    elif choices:
+        offered = (f"- {choice['label']}: {choice['question']}" for choice in choices)
+        yield "\n".join([_("Which one do you mean?"), *offered])

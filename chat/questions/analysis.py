@@ -1,0 +1,37 @@
+"""What a question asks for, in English and Dutch. PURE."""
+
+from __future__ import annotations
+
+from chat.questions.kinds import classify
+from chat.questions.parts import split_parts, split_subject
+from chat.questions.types import Question, QuestionKind, ValueKind
+from chat.questions.wording import sentences_that_ask, strip_asking, strip_requests
+from retrieval.text.language import detect_language
+
+# Longer than a question is: what follows is not read.
+READ_CHARACTERS = 1_000
+
+__all__ = ["Question", "QuestionKind", "ValueKind", "analyse"]
+
+
+def analyse(text: str) -> Question:
+    """What ``text`` asks for. Typed carelessly or as a bare topic, it is understood as far as its words allow."""
+    asking, told = sentences_that_ask(text[:READ_CHARACTERS])
+    parts = split_parts(asking, told)
+    question = asking[0] if len(asking) == 1 else " ".join(asking)
+    kind, expects = classify(parts[0] if parts else asking[-1])
+    topics = [strip_asking(sentence) for sentence in [*told, *asking]]
+    return Question(
+        text=text,
+        kind=kind,
+        expects=expects,
+        topic=". ".join(dict.fromkeys(topics)) or strip_requests(question),
+        language=detect_language(text),
+        parts=tuple(_analyse_part(part) for part in parts),
+    )
+
+
+def _analyse_part(text: str) -> Question:
+    asked, subject = split_subject(text)
+    kind, expects = classify(asked)
+    return Question(text, kind, expects, f"{strip_asking(asked)} {subject}".strip(), detect_language(text))

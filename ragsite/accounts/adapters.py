@@ -1,0 +1,184 @@
+"""What the site decides where allauth asks: who may make an account, and whom a provider signs in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
+from allauth.core import context
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from cryptography.fernet import Fernet, MultiFernet
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.encoding import force_bytes
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext_lazy as _
+
+from ragsite.accounts import invitations
+from ragsite.accounts.addresses import users_with
+from ragsite.accounts.claims import Claims, read_claims, saml_claims
+from ragsite.accounts.rights import apply_claims, is_last_local_administrator
+from ragsite.sign_in import limits
+from ragsite.sign_in.backend import may_use_password
+
+logger = logging.getLogger(__name__)
+
+_CONFIRM_EVERYBODY = "allauth.account.stages.EmailVerificationStage"
+_CONFIRM_SIGN_UPS = "ragsite.accounts.stages.ConfirmSignUpStage"
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "username_password_mismatch": _("The name or the password is wrong."),
+        "email_password_mismatch": _("The name or the password is wrong."),
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        if not settings.LOCAL_PASSWORDS:
+            return False
+        return settings.SIGN_UP == "domain" or invitations.pending(request) is not None
+
+    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
+        invitation = getattr(form, "invitation", None)
+        if invitation is None:
+            return super().save_user(request, user, form, commit)
+        try:
+            with transaction.atomic():
+                user = super().save_user(request, user, form, commit)
+                invitations.accept(invitation, user)
+        except invitations.InvitationSpent:
+            raise ImmediateHttpResponse(redirect("account_signup")) from None
+        # The link was sent to this address or handed to its owner: nothing is left to confirm.
+        self.stash_verified_email(request, invitation.email)
+        return user
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        # Counting is the backend's. What a password alone does not prove is asked by the stages after it.
+        request.stages_follow = True  # type: ignore[attr-defined]
+
+    def pre_login(self, request: HttpRequest, user: Any, **options: Any) -> HttpResponse | None:
+        response: HttpResponse | None = super().pre_login(request, user, **options)
+        sociallogin = (options["signal_kwargs"] or {}).get("sociallogin")
+        if response is not None:
+            return response
+        if sociallogin is None:
+            if not (user.has_usable_password() and may_use_password(user)):
+                # A passkey would outlive the account at the provider.
+                _refuse(request, "an account of the provider signs in there")
+        else:
+            # Before the session begins, so that it never has rights that were taken away.
+            apply_claims(user, claims_of(sociallogin))
+            user.refresh_from_db()
+        return response
+
+    def post_login(self, request: HttpRequest, user: Any, **options: Any) -> HttpResponse:
+        if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
+            # A number of seconds would begin anew whenever the session is saved.
+            request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
+        response: HttpResponse = super().post_login(request, user, **options)
+        return response
+
+    def get_login_stages(self) -> list[str]:
+        return [_CONFIRM_SIGN_UPS if stage == _CONFIRM_EVERYBODY else stage for stage in super().get_login_stages()]
+
+    def is_safe_url(self, url: str | None) -> bool:
+        # allauth's own raises on addresses that cannot be parsed.
+        request = context.request
+        return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        try:
+            super().send_mail(template_prefix, email, context)
+        except OSError:
+            logger.exception("A mail could not be sent.")
+            raise ImmediateHttpResponse(render(self.request, "account/mail_failed.html", status=503)) from None
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return limits.address_of(request)
+
+
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        # Whether the account may be made is decided in pre_social_login.
+        return True
+
+    def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
+        email = claims_of(sociallogin).email
+        sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
+        # A username in the form of an address could be that of another account, which signs in with it too.
+        username = (data.get("username") or "").partition("@")[0]
+        return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
+
+    def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
+        """The account that this person had before, where OIDC_JOIN_BY_EMAIL allows to join the two."""
+        email = claims_of(sociallogin).email
+        if not settings.OIDC_JOIN_BY_EMAIL or not email:
+            return None
+        users = [user for user in users_with(email) if user.is_active]
+        if len(users) != 1:
+            return None
+        user = users[0]
+        address, _created = EmailAddress.objects.get_or_create(
+            user=user, email=email, defaults={"verified": True, "primary": True}
+        )
+        if not address.verified and is_last_local_administrator(user):
+            # allauth takes away a password whose owner never confirmed the address.
+            logger.warning("%s is not joined by e-mail: it is the last administrator with a password.", user)
+            return None
+        return user, email
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        claims = claims_of(sociallogin)
+        if sociallogin.state.get("process") != "login":
+            _refuse(request, "only signing in is offered")
+        if not claims.is_one_subject:
+            _refuse(request, "the ID token and the userinfo name different people")
+        if settings.OIDC_DOMAINS and claims.domain not in settings.OIDC_DOMAINS:
+            _refuse(request, "no verified e-mail address of an allowed domain")
+        if sociallogin.is_existing:
+            return
+        if not settings.OIDC_CREATES_ACCOUNTS:
+            _refuse(request, "there is no account, and OIDC_CREATES_ACCOUNTS is false")
+        if claims.email and users_with(claims.email):
+            _refuse(request, "another account has the e-mail address")
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
+        logger.warning("Signing in with the provider failed: %s %s", details.get("error"), details.get("exception"))
+
+
+class MFAAdapter(DefaultMFAAdapter):
+    """Secrets of authenticator apps and recovery codes are encrypted with SECRET_KEY."""
+
+    def encrypt(self, text: str) -> str:
+        return _fernet().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return _fernet().decrypt(encrypted_text.encode()).decode()
+
+
+def claims_of(sociallogin: Any) -> Claims:
+    data, groups_claim = sociallogin.account.extra_data, settings.OIDC_GROUPS_CLAIM
+    if sociallogin.account.provider == "saml":
+        data, groups_claim = saml_claims(data, settings.SAML_EMAIL_ATTRIBUTE), settings.SAML_GROUPS_ATTRIBUTE
+    return read_claims(data, groups_claim=groups_claim, trust_email=settings.OIDC_TRUST_EMAIL)
+
+
+def _refuse(request: HttpRequest, reason: str) -> NoReturn:
+    """The page does not say why, because the reason may tell of other accounts; the log does."""
+    logger.warning("Refused to sign in by single sign-on: %s.", reason)
+    raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))
+
+
+def _fernet() -> MultiFernet:
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    derived = [hashlib.sha256(b"ragsite.accounts.mfa:" + force_bytes(key)).digest() for key in keys]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])

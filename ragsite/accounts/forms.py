@@ -1,0 +1,85 @@
+"""allauth's forms, with the site's own limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.forms import LoginForm, ResetPasswordForm, SignupForm
+from allauth.core import context
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from ragsite.accounts import invitations
+from ragsite.accounts.addresses import users_with
+from ragsite.sign_in import limits
+from ragsite.sign_in.backend import may_use_password, refuse
+
+
+class SignInForm(LoginForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["login"].label = _("Username or e-mail address")
+        for field in self.fields.values():
+            field.widget.attrs.pop("placeholder", None)
+
+    def add_prefix(self, field_name: str) -> str:
+        # The name that the admin's page and programs use.
+        name: str = super().add_prefix("username" if field_name == "login" else field_name)
+        return name
+
+
+class SignUpForm(SignupForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.invitation = invitations.pending(context.request)
+        if self.invitation is not None:
+            self.fields["email"].initial = self.invitation.email
+            # Django then takes the initial value, whatever was sent.
+            self.fields["email"].disabled = True
+
+    def clean_email(self) -> str:
+        email: str = super().clean_email()
+        if self.invitation is None and email.rpartition("@")[2].lower() not in settings.SIGN_UP_DOMAINS:
+            domains = ", ".join(settings.SIGN_UP_DOMAINS)
+            raise ValidationError(_("Accounts here are for addresses of: %(domains)s.") % {"domains": domains})
+        return email
+
+
+class PasswordResetForm(ResetPasswordForm):
+    def clean_email(self) -> str:
+        email: str = super().clean_email()
+        # A new password must not open what is signed in to elsewhere.
+        self.users = [
+            user
+            for user in users_with(email)
+            if user.is_active and user.has_usable_password() and may_use_password(user)
+        ]
+        return email
+
+
+class _LimitedCode:
+    """Counts wrong codes as wrong passwords are counted, in the database and for all processes."""
+
+    user: Any
+
+    def clean_code(self) -> str:
+        request = context.request
+        caller = limits.caller_of(request, f"second factor of {self.user.pk}")
+        refuse(request, limits.code_wait(caller), "codes")
+        try:
+            code: str = super().clean_code()  # type: ignore[misc]
+        except ValidationError:
+            limits.count_failure(caller)
+            raise
+        limits.forget_failures(caller)
+        return code
+
+
+class CodeForm(_LimitedCode, AuthenticateForm):
+    pass
+
+
+class CodeAgainForm(_LimitedCode, ReauthenticateForm):
+    pass

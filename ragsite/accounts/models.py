@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+INVITATION_LASTS = timedelta(days=7)
+
+
+def invitation_expiry() -> datetime:
+    return timezone.now() + INVITATION_LASTS
+
+
+class Invitation(models.Model):
+    """Leave for one person to make an account. Of the link only a hash is stored."""
+
+    email = models.EmailField(_("e-mail address"))
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    groups = models.ManyToManyField(
+        Group, verbose_name=_("groups"), blank=True, help_text=_("Given to the account when it is made.")
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        verbose_name=_("invited by"),
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"), default=invitation_expiry)
+    accepted_at = models.DateTimeField(_("accepted"), null=True, editable=False)
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        verbose_name=_("account"),
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+
+    class Meta:
+        ordering = ["-created_at"]
+        verbose_name = _("invitation")
+        verbose_name_plural = _("invitations")
+
+    def __str__(self) -> str:
+        return self.email
+
+
+class ClaimedRights(models.Model):
+    """What single sign-on gave to an account, so that it takes away nothing that was given by hand."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
+    groups = models.ManyToManyField(Group, related_name="+")
+    is_staff = models.BooleanField(default=False)
+    is_superuser = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return str(self.user)

@@ -1,0 +1,1 @@
+"""Backup and restore: the database and the originals of the documents, in one file."""

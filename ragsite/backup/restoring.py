@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from psycopg import sql
+
+from ragsite.backup.archive import DUMP, MEDIA, SECRET_KEY, BackupError, Manifest, read_manifest
+from ragsite.backup.programs import run_program
+from retrieval.management.prepared import migrate
+
+RESTORED = "_restored"
+
+
+def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
+    """Make the site what it was when the backup was made; the database of an older release is migrated.
+
+    What is there is replaced when the new database is whole, and only with ``replace``. Raises: BackupError.
+    """
+    try:
+        with tarfile.open(file) as archive:
+            manifest = read_manifest(archive)
+            _check_release(manifest)
+            _check_target(replace=replace)
+            data_dir = Path(settings.DATA_DIR)
+            with tempfile.TemporaryDirectory(prefix="restore-", dir=data_dir) as unpacked:
+                archive.extractall(unpacked, filter="data")
+                _restore_database(Path(unpacked) / DUMP)
+                _replace_files(Path(unpacked))
+    except (tarfile.TarError, EOFError, FileNotFoundError) as error:
+        raise BackupError(f"{file} cannot be read: {error}") from error
+    # A site that begins anew would read its demo documents.
+    (data_dir / "demo-loaded").touch()
+    migrate()
+    return manifest
+
+
+def _check_release(manifest: Manifest) -> None:
+    known = {".".join(key) for key in MigrationLoader(None, ignore_no_migrations=True).disk_migrations}
+    if unknown := sorted(set(manifest.migrations) - known):
+        raise BackupError(f"The backup is of a newer release, whose {unknown[0]} this one does not know.")
+
+
+def _check_target(*, replace: bool) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+            """
+        )
+        if cursor.fetchone()[0]:
+            raise BackupError("The site is running: stop it first.")
+        cursor.execute("SELECT to_regclass('auth_user') IS NOT NULL")
+        is_set_up = cursor.fetchone()[0]
+        if is_set_up:
+            cursor.execute("SELECT EXISTS (SELECT FROM auth_user) OR EXISTS (SELECT FROM retrieval_collection)")
+        has_data = is_set_up and cursor.fetchone()[0]
+    media = Path(settings.MEDIA_ROOT)
+    if (has_data or (media.is_dir() and any(media.rglob("*.*")))) and not replace:
+        raise BackupError("This site has data already: restoring would replace it. Use --force to do so.")
+
+
+def _restore_database(dump: Path) -> None:
+    """Restore into a database beside the site's own, and take its name: a backup that is broken replaces nothing."""
+    name = connection.settings_dict["NAME"]
+    fresh = f"{name}{RESTORED}"
+    connection.close()
+    with _server() as server:
+        server.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(fresh)))
+        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(fresh)))
+        try:
+            run_program(
+                "pg_restore",
+                *("--no-owner", "--no-privileges", "--no-comments", "--exit-on-error", "--single-transaction"),
+                str(dump),
+                database=fresh,
+            )
+        except BackupError:
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(fresh)))
+            raise
+        server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+        server.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(fresh), sql.Identifier(name)))
+
+
+@contextmanager
+def _server() -> Iterator[psycopg.Connection]:
+    """A connection to another database of the same server, from which this one can be replaced. Raises: BackupError."""
+    parameters = connection.get_connection_params()
+    names = ("user", "password", "host", "port", "sslmode", "sslcert", "sslkey", "sslrootcert")
+    try:
+        with psycopg.connect(
+            dbname="postgres", autocommit=True, **{name: parameters[name] for name in names if name in parameters}
+        ) as server:
+            yield server
+    except psycopg.Error as error:
+        raise BackupError(f"The database could not be replaced: {error}") from error
+
+
+def _replace_files(unpacked: Path) -> None:
+    media, before = Path(settings.MEDIA_ROOT), Path(settings.MEDIA_ROOT).with_name("media.before")
+    restored = unpacked / MEDIA.rstrip("/")
+    restored.mkdir(exist_ok=True)
+    shutil.rmtree(before, ignore_errors=True)
+    if media.exists():
+        media.rename(before)
+    restored.rename(media)
+    shutil.rmtree(before, ignore_errors=True)
+    key = unpacked / SECRET_KEY
+    if key.exists():
+        key.chmod(0o600)
+        key.replace(Path(settings.DATA_DIR) / "secret_key")

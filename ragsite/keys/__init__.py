@@ -1,0 +1,1 @@
+"""API keys: made, recognised, limited, revoked."""

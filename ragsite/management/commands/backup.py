@@ -1,0 +1,33 @@
+"""The whole site in one file."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ragsite.audit.recording import record
+from ragsite.backup.archive import BackupError
+from ragsite.backup.making import make_backup
+from retrieval.management.prepared import PreparedCommand
+
+
+class Command(PreparedCommand):
+    help = "Write the database and the originals of all documents to a file. The site may run meanwhile."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="The file to make, such as ragsite-2026-11-22.tar.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        file: Path = options["file"].absolute()
+        record("backup.made")
+        try:
+            manifest = make_backup(file)
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        size_mib = file.stat().st_size / 2**20
+        self.stdout.write(f"{file}: {manifest.documents} documents, {manifest.files} originals, {size_mib:.1f} MiB.")
+        for name in manifest.missing:
+            self.stderr.write(f"The original {name} is not there: it is not in the backup either.")

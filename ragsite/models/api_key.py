@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.key_limits import KeyLimits, Scope
+from retrieval.models import Collection
+
+SCOPE_LABELS = {
+    Scope.SEARCH.value: _("search: search, and list collections and documents"),
+    Scope.ASK.value: _("ask: ask questions, and read and change one's own conversations"),
+    Scope.DOCUMENTS_WRITE.value: _("documents:write: add, replace and delete documents"),
+    Scope.ADMIN.value: _("admin: everything that the account may do"),
+}
+
+
+check_rate = RegexValidator(
+    r"\A[1-9][0-9]{0,6}/(s|sec|min|hour|day)\Z",
+    _("Write a rate as a number and a period: 10/s, 60/min, 1000/hour or 5000/day."),
+)
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def usable(self) -> ApiKeyQuerySet:
+        """Those that are neither revoked nor expired."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+
+
+class ApiKey(models.Model):
+    """A program's credentials for the API: some of its user's rights, under a name.
+
+    The key itself is shown once. Its SHA-256 is enough to recognise it: it holds 256 random bits, which nobody guesses,
+    whatever the hash. ``public_id`` is the part of the key that lists and the audit log show.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys", verbose_name=_("account")
+    )
+    name = models.CharField(_("name"), max_length=100, help_text=_("What it is used for, and where."))
+    public_id = models.CharField(_("begins with"), max_length=16, unique=True, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = ArrayField(models.CharField(max_length=20, choices=SCOPE_LABELS), verbose_name=_("scopes"))
+    # With no collections left, because all were deleted, a limited key reaches none: it must not come to reach all.
+    is_limited = models.BooleanField(_("limited to collections"), default=False)
+    collections = models.ManyToManyField(
+        Collection,
+        blank=True,
+        related_name="+",
+        verbose_name=_("collections"),
+        help_text=_("Of a limited key: the only collections that it reaches, as far as its account may read them."),
+    )
+    rate = models.CharField(
+        _("rate"),
+        max_length=20,
+        blank=True,
+        validators=[check_rate],
+        help_text=_("Most requests with this key, such as 60/min. Empty: as many as the site lets every account send."),
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True, help_text=_("Empty: never."))
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True, editable=False)
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.public_id}…)"
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def is_usable(self) -> bool:
+        return self.revoked_at is None and not self.is_expired
+
+    def limits(self) -> KeyLimits:
+        """What the key leaves of its user's rights at this moment."""
+        return KeyLimits(
+            key=self.public_id,
+            scopes=frozenset(Scope(scope) for scope in self.scopes),
+            collections=frozenset(self.collections.values_list("pk", flat=True)) if self.is_limited else None,
+        )
+
+    def revoke(self, now: datetime | None = None) -> None:
+        """Refuse the key from the next request on. One that is revoked already keeps its time."""
+        if self.revoked_at is None:
+            self.revoked_at = now or timezone.now()
+            self.save(update_fields=["revoked_at"])

@@ -1,0 +1,1 @@
+"""A person's data: told, and erased."""

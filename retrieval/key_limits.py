@@ -1,0 +1,68 @@
+"""What an API key leaves of its user's rights.
+
+Whoever authenticates a request with a key puts a :class:`KeyLimits` on the request's user, as ``key_limits``. The
+places that decide on rights look for it there, and narrow what the user may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+
+
+class Scope(StrEnum):
+    SEARCH = "search"
+    ASK = "ask"
+    DOCUMENTS_WRITE = "documents:write"
+    ADMIN = "admin"
+
+
+# Which scopes suffice for a call, by method. ADMIN always does.
+ScopesByMethod = Mapping[str, tuple[Scope, ...]]
+
+_PERMISSIONS: dict[str, frozenset[Scope]] = {
+    "retrieval.view_document": frozenset({Scope.SEARCH, Scope.DOCUMENTS_WRITE}),
+    "retrieval.add_document": frozenset({Scope.DOCUMENTS_WRITE}),
+    "retrieval.change_document": frozenset({Scope.DOCUMENTS_WRITE}),
+    "retrieval.delete_document": frozenset({Scope.DOCUMENTS_WRITE}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """``key`` is the key's public part. ``collections`` are the only ones it reaches; None: all of the user's."""
+
+    key: str
+    scopes: frozenset[Scope]
+    collections: frozenset[int] | None = None
+
+    def permit(self, permission: str) -> bool:
+        """Whether the user's permission may be used with the key.
+
+        What concerns the site as a whole, such as reading everybody's answers, takes a key without a list of
+        collections.
+        """
+        if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
+            return True
+        return Scope.ADMIN in self.scopes and (self.collections is None or permission in _PERMISSIONS)
+
+
+def limits_of(user: object) -> KeyLimits | None:
+    """The limits of the key that the request came with; None for a person, and for a user whom a key does not limit."""
+    limits: KeyLimits | None = getattr(user, "key_limits", None)
+    return limits
+
+
+def set_limits(user: object, limits: KeyLimits | None) -> None:
+    user.key_limits = limits  # type: ignore[attr-defined]
+
+
+def on_every_method(*scopes: Scope) -> ScopesByMethod:
+    return dict.fromkeys(_METHODS, scopes)
+
+
+def reading_and_writing(reading: tuple[Scope, ...], writing: tuple[Scope, ...]) -> ScopesByMethod:
+    return {method: reading if method in ("GET", "HEAD", "OPTIONS") else writing for method in _METHODS}

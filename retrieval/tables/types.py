@@ -1,0 +1,69 @@
+"""What a computation over the rows of a table brings. PURE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Operation(StrEnum):
+    LOOK_UP = "look_up"
+    COMPARE = "compare"
+    LIST = "list"
+    COUNT = "count"
+    LEAST = "least"
+    MOST = "most"
+    SUM = "sum"
+    MEAN = "mean"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCell:
+    """A cell that is shown: the document's ``text[start:end]`` is ``text``; ``unit`` comes from the column's name.
+    ``kind`` is the column's: number, text, boolean or date."""
+
+    column: str
+    text: str
+    unit: str
+    start: int
+    end: int
+    kind: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A row of the result, ``document.text[start:end]``; its first cells name the row, the others were asked for."""
+
+    chunk_id: int
+    start: int
+    end: int
+    cells: tuple[ResultCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """What was computed. ``value`` is the count, the sum or the mean, or empty; ``conditions`` say in words which rows
+    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50.
+    ``confidence`` is that of the interpretation, 0 to 1. The first ``name_columns`` of the ``columns`` name a row,
+    ``targets`` are the places of those asked for, the others are those of the conditions. ``is_markup`` says that the
+    cells are Markdown.
+    """
+
+    operation: Operation
+    document_id: int
+    document_title: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[ResultRow, ...]
+    conditions: tuple[str, ...]
+    matched: int
+    total: int
+    value: str
+    confidence: float
+    targets: tuple[int, ...] = ()
+    name_columns: int = 1
+    is_markup: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(cell.kind for cell in self.rows[0].cells) if self.rows else ()

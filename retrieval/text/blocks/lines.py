@@ -1,0 +1,181 @@
+"""The lines of a text, and which of them are headings or the furniture of printed pages. PURE."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+
+_QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
+_WORD = re.compile(r"[^\W_]+")
+_FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
+_PAGE_NUMBER = re.compile(
+    r"\W{0,3}(?:page|pagina|pag\.|blz\.?|p\.)?\s{0,3}\d{1,4}(?:\s{0,3}(?:/|of|van)\s{0,3}\d{1,4})?\W{0,3}", re.I
+)
+_DIGITS = re.compile(r"\d+")
+_LONGEST_RUNNING_TITLE = 120
+_MOST_HEADING_LINES = 12
+# A line that goes on for this many words after its heading's is a sentence with a heading at its start.
+_RUN_IN_WORDS = 4
+
+
+class Role(IntEnum):
+    BLANK = 0
+    HEADING = 1
+    HIDDEN = 2
+    TEXT = 3
+
+
+@dataclass(slots=True)
+class Line:
+    """``text[start:end]``, without white space at its end.
+
+    ``body`` lacks its indentation too, and the marks of a quotation, which ``quoted`` counts.
+    """
+
+    start: int
+    end: int
+    indent: int
+    body: str
+    quoted: int
+    role: Role
+    section: int = 0
+    tops_page: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """The words of a heading, and the lines of the text that hold them."""
+
+    words: str = ""
+    start: int = 0
+    end: int = 0
+
+
+def read_lines(
+    text: str, headings: Sequence[tuple[int, str]], page_starts: Sequence[int], *, is_start: bool = True
+) -> tuple[list[Line], list[Title]]:
+    """The lines of ``text``, with their roles, and the title of each section, which lines name by its number.
+
+    Section 0 stands before all headings. ``headings`` start at the start of a line. ``is_start`` says that a document
+    begins here.
+    """
+    lines = [_read_line(text, start, end) for start, end in _line_ranges(text)]
+    if is_start:
+        _hide_front_matter(lines)
+    titles = _mark_headings(lines, headings)
+    if page_starts:
+        _mark_pages(lines, page_starts)
+    return lines, titles
+
+
+def _line_ranges(text: str) -> list[tuple[int, int]]:
+    ranges = []
+    start = 0
+    for line in text.split("\n"):
+        ranges.append((start, start + len(line)))
+        start += len(line) + 1
+    return ranges
+
+
+def _read_line(text: str, start: int, end: int) -> Line:
+    raw = text[start:end]
+    quote = _QUOTE.match(raw)
+    content = raw[quote.end() :] if quote else raw
+    body = content.strip()
+    if not body:
+        return Line(start, start, 0, "", 0, Role.BLANK)
+    lead = content[: len(content) - len(content.lstrip())]
+    indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
+    return Line(start, start + len(raw.rstrip()), indent, body, quote[0].count(">") if quote else 0, Role.TEXT)
+
+
+def _hide_front_matter(lines: list[Line]) -> None:
+    """YAML between lines of ``---``, TOML between lines of ``+++``, at the start of the text."""
+    mark = lines[0].body
+    if mark not in ("---", "+++") or lines[0].indent or len(lines) < 2 or not _FRONT_ENTRY.match(lines[1].body):
+        return
+    close = next((at for at, line in enumerate(lines) if at and line.body == mark and not line.indent), 0)
+    for line in lines[: close + 1] if close else ():
+        line.role = Role.HIDDEN
+
+
+def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> list[Title]:
+    starts = [line.start for line in lines]
+    first_lines = [bisect_right(starts, start) - 1 for start, _ in headings] + [len(lines)]
+    titles = [Title()]
+    for (_, words), (first, after) in zip(headings, pairwise(first_lines), strict=True):
+        title_lines = _mark_heading(lines, first, after, words)
+        titles.append(Title(words, title_lines[0].start, title_lines[-1].end) if title_lines else Title())
+        for line in lines[first:after]:
+            line.section = len(titles) - 1
+    return titles
+
+
+def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
+    """Marks the lines of the heading that begins at line ``first``, and returns those of its words.
+
+    Empty where the words only open a line that goes on: that line is content.
+    """
+    after = min(after, first + _MOST_HEADING_LINES)
+    at = first
+    # Link targets and an overline stand above a heading of reStructuredText.
+    while at + 1 < after and (not lines[at].body or lines[at].body.startswith(".. ") or is_adornment(lines[at].body)):
+        lines[at].role = max(Role.BLANK, Role.HEADING if lines[at].body else Role.BLANK)
+        at += 1
+    title_lines = [lines[at]]
+    wanted = len(_WORD.findall(title))
+    if not lines[at].body.startswith("#"):
+        held = len(_WORD.findall(lines[at].body[:1000]))
+        is_adorned = at + 1 < after and is_adornment(lines[at + 1].body)
+        if held >= wanted + _RUN_IN_WORDS and not is_adorned and "[" not in lines[at].body:
+            return []
+        while held < wanted and at + 1 < after and lines[at + 1].body and not is_adornment(lines[at + 1].body):
+            at += 1
+            held += len(_WORD.findall(lines[at].body[:1000]))
+            title_lines.append(lines[at])
+        if at + 1 < after and is_adornment(lines[at + 1].body):
+            lines[at + 1].role = Role.HEADING
+    for line in title_lines:
+        line.role = Role.HEADING
+    return title_lines
+
+
+def is_adornment(body: str) -> bool:
+    """Whether the line is one punctuation mark over and over: an underline, or a horizontal rule."""
+    return len(body) > 1 and not body[0].isalnum() and body == body[0] * len(body) and body[0] not in ".|"
+
+
+def _mark_pages(lines: list[Line], page_starts: Sequence[int]) -> None:
+    """Marks the first line of each page, and hides page numbers and the lines that come back at the edges of pages."""
+    edges: list[tuple[Line, str]] = []
+    tops = set(page_starts)
+    previous: Line | None = None
+    for line in lines:
+        if line.start in tops:
+            line.tops_page = True
+            if previous is not None:
+                edges.append((previous, _shape(previous)))
+            if line.role == Role.TEXT:
+                edges.append((line, _shape(line)))
+        if line.role != Role.BLANK:
+            previous = line
+    if previous is not None:
+        edges.append((previous, _shape(previous)))
+    counts = Counter(shape for _, shape in edges)
+    for line, shape in edges:
+        is_repeated = counts[shape] >= 2 and len(line.body) <= _LONGEST_RUNNING_TITLE
+        if line.role == Role.TEXT and (is_repeated or is_page_number(line.body)):
+            line.role = Role.HIDDEN
+
+
+def _shape(line: Line) -> str:
+    return _DIGITS.sub("#", line.body[: _LONGEST_RUNNING_TITLE + 1])
+
+
+def is_page_number(body: str) -> bool:
+    return len(body) <= 30 and _PAGE_NUMBER.fullmatch(body) is not None

@@ -1,0 +1,90 @@
+"""One's keys and one's data, on a wide screen and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import LOOK_NAMES, LOOKS, PASSWORD, Site
+from tests.browser.test_accessibility import violations
+
+
+@pytest.fixture(scope="module")
+def own_site(start_site: Callable[..., Site]) -> Site:
+    return start_site()
+
+
+def is_wider_than_its_window(page: Page) -> bool:
+    wider: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return wider
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
+def test_a_key_is_made_used_and_revoked(
+    own_site: Site, visitor: Callable[..., Page], size: dict[str, Any], scheme: Literal["light", "dark"]
+) -> None:
+    page = visitor(**size, color_scheme=scheme)
+    own_site.sign_in(page)
+    opener = page.locator("#open-sidebar")
+    if opener.is_visible():
+        opener.click()
+    page.locator("a.foot-link[href='/accounts/']").click()
+    page.get_by_role("link", name="API keys").click()
+    page.get_by_label("Name").fill(f"Laptop {scheme}")
+    page.get_by_label("ask: ask questions").uncheck()
+    page.get_by_label("Handbook", exact=True).check()
+    page.get_by_role("button", name="Make the key").click()
+    secret = page.locator(".secret").text_content()
+    assert secret is not None
+    found = violations(page)
+    assert not is_wider_than_its_window(page)
+
+    def answer_to(method: str, path: str, **body: Any) -> Any:
+        headers = {"Authorization": f"Bearer {secret}"}
+        options: dict[str, Any] = {"data": body} if body else {}
+        return page.context.request.fetch(f"{own_site.url}{path}", method=method, headers=headers, **options)
+
+    with own_site.data():
+        from ragsite.models import AuditEntry
+
+        entry = AuditEntry.objects.filter(action="key.added").latest("pk")
+        assert (str(entry.actor), entry.via, entry.address) == ("admin", "page", "127.0.0.1")
+    listed = answer_to("GET", "/api/v1/collections/").json()
+    assert [row["slug"] for row in listed["results"]] == ["handbook"]
+    assert answer_to("POST", "/api/v1/ask/", question="What is it?").status == 403
+
+    row = page.get_by_role("listitem").filter(has_text=f"Laptop {scheme}")
+    row.get_by_role("button", name="Revoke").click()
+    expect(row).to_contain_text("Revoked on")
+    assert secret not in page.content()
+    assert answer_to("GET", "/api/v1/collections/").status == 401
+
+    page.get_by_role("link", name="Your data").click()
+    expect(page.get_by_role("heading", name="Erase your account")).to_be_visible()
+    found += violations(page)
+    assert not is_wider_than_its_window(page)
+    assert found == []
+
+
+def test_a_person_erases_their_account(own_site: Site, page: Page) -> None:
+    from django.contrib.auth.models import User
+
+    with own_site.data():
+        from django.conf import global_settings
+        from django.test import override_settings
+
+        with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
+            User.objects.create_user("reader", password=PASSWORD)
+    page.goto(f"{own_site.url}/accounts/login/?next=/account/data/")
+    page.fill("#id_username", "reader")
+    page.fill("#id_password", PASSWORD)
+    page.click("[type=submit]")
+    page.get_by_label("Your account's name").fill("reader")
+    page.get_by_role("button", name="Erase my account").click()
+    expect(page.get_by_role("heading", name="Your account is erased")).to_be_visible()
+    assert violations(page) == []
+    page.goto(f"{own_site.url}/account/keys/")
+    expect(page).to_have_url(f"{own_site.url}/accounts/login/?next=/account/keys/")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from tests.support.oidc_provider import Provider, oidc_provider
+
+PASSWORD = "a long enough one"
+
+
+@pytest.fixture(autouse=True)
+def _no_limits_of_other_tests(db: None) -> None:
+    cache.clear()
+
+
+@pytest.fixture(scope="module")
+def _provider() -> Iterator[Provider]:
+    with oidc_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def provider(_provider: Provider, settings: Any) -> Provider:
+    """A provider that the site signs in with."""
+    app = {
+        "provider_id": "sso",
+        "name": "Example SSO",
+        "client_id": "ragsite",
+        "secret": "secret",
+        "settings": {"server_url": _provider.url},
+    }
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+    return _provider
+
+
+@pytest.fixture
+def sign_in_at(provider: Provider) -> Callable[..., Any]:
+    """``sign_in_at(client, "ada")``: the code flow, to the answer that the site gives in the end."""
+
+    def _sign_in(client: Client, subject: str, next_page: str = "/", **query: str) -> Any:
+        begun = client.get("/accounts/oidc/sso/login/", {"process": "login", "next": next_page, **query})
+        assert begun.status_code == 302, begun.content.decode()
+        back = provider.authorize(begun["Location"], subject)
+        return client.get(back.removeprefix("http://testserver"))
+
+    return _sign_in
+
+
+@pytest.fixture
+def administrator() -> User:
+    return User.objects.create_superuser("admin", "admin@example.org", PASSWORD)

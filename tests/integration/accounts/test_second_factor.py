@@ -1,0 +1,126 @@
+"""A second factor: asked at every way to sign in, guessed only so often, demanded of staff by a setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import (
+    TOTP,
+    format_hotp_value,
+    generate_totp_secret,
+    hotp_value,
+    yield_hotp_counters_from_time,
+)
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.integration.accounts.conftest import PASSWORD
+
+
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def code_of(secret: str) -> str:
+    return str(format_hotp_value(hotp_value(secret, next(iter(yield_hotp_counters_from_time())))))
+
+
+@pytest.fixture
+def secret(administrator: User) -> str:
+    secret = str(generate_totp_secret())
+    TOTP.activate(administrator, secret)
+    return secret
+
+
+def sign_in(client: Client, page: str = "/accounts/login/") -> Any:
+    return client.post(page, {"username": "admin", "password": PASSWORD})
+
+
+def test_a_code_is_asked_after_the_password(client: Client, secret: str) -> None:
+    assert sign_in(client)["Location"] == "/accounts/2fa/authenticate/"
+    assert not is_signed_in(client)
+    assert client.post("/accounts/2fa/authenticate/", {"code": "000000"}).status_code == 200
+    assert client.post("/accounts/2fa/authenticate/", {"code": code_of(secret)}).status_code == 302
+    assert is_signed_in(client)
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_password_alone_opens_nothing_elsewhere(client: Client, secret: str) -> None:
+    page = sign_in(client, "/admin/login/")
+    assert "needs more than a password" in page.content.decode()
+    assert not is_signed_in(client)
+    basic = client.get("/api/v1/conversations/", headers={"Authorization": "Basic YWRtaW46YSBsb25nIGVub3VnaCBvbmU="})
+    assert basic.status_code == 401
+    assert "needs more than a password" in basic.json()["detail"]
+
+
+def test_codes_are_guessed_only_so_often(client: Client, secret: str, settings: Any) -> None:
+    settings.SIGN_IN_FAILURES = 3
+    sign_in(client)
+    for _ in range(3):
+        assert client.post("/accounts/2fa/authenticate/", {"code": "000000"}).status_code == 200
+    refused = client.post("/accounts/2fa/authenticate/", {"code": code_of(secret)})
+    assert refused.status_code == 429
+    assert "Too many failed attempts" in refused.content.decode()
+    assert not is_signed_in(client)
+
+
+def test_codes_are_guessed_only_so_often_from_all_addresses_together(secret: str) -> None:
+    statuses = []
+    for number in range(32):
+        client = Client(REMOTE_ADDR=f"198.51.100.{number}")
+        sign_in(client)
+        statuses.append(client.post("/accounts/2fa/authenticate/", {"code": "000000"}).status_code)
+    assert statuses == [200] * 30 + [429] * 2
+
+
+def test_secrets_are_stored_encrypted(secret: str) -> None:
+    assert secret not in str(list(Authenticator.objects.values()))
+
+
+def test_the_admin_stays_closed_to_staff_without_a_second_factor_where_it_is_required(
+    client: Client, administrator: User, settings: Any
+) -> None:
+    assert sign_in(client).status_code == 302
+    assert client.get("/admin/").status_code == 200
+    settings.STAFF_REQUIRES_MFA = True
+    response = client.get("/admin/retrieval/document/", follow=True)
+    assert response.redirect_chain[-1][0] == "/accounts/2fa/"
+    assert "Set up a second factor first" in response.content.decode()
+    assert client.get("/").status_code == 200
+    TOTP.activate(administrator, generate_totp_secret())
+    assert client.get("/admin/retrieval/document/").status_code == 200
+
+
+def test_a_reader_is_not_asked_for_one(client: Client, settings: Any) -> None:
+    settings.STAFF_REQUIRES_MFA = True
+    User.objects.create_user("rita", password=PASSWORD)
+    assert client.post("/accounts/login/", {"username": "rita", "password": PASSWORD})["Location"] == "/"
+
+
+def test_setting_one_up_asks_for_the_password_again_and_shows_recovery_codes(
+    client: Client, administrator: User
+) -> None:
+    sign_in(client)
+    asked = client.get("/accounts/2fa/totp/activate/")
+    assert asked["Location"].startswith("/accounts/reauthenticate/")
+    client.post(asked["Location"], {"password": PASSWORD})
+    page = client.get("/accounts/2fa/totp/activate/")
+    code = code_of(page.context["form"].secret)
+    shown = client.post("/accounts/2fa/totp/activate/", {"code": code}, follow=True)
+    assert Authenticator.objects.filter(user=administrator).count() == 2
+    assert "recovery codes" in shown.content.decode().lower()
+
+
+def test_an_administrator_sees_no_secrets_and_may_remove_a_second_factor(
+    client: Client, administrator: User, secret: str
+) -> None:
+    client.force_login(administrator)
+    row = Authenticator.objects.get(type="totp")
+    page = client.get(f"/admin/mfa/authenticator/{row.pk}/change/").content.decode()
+    assert "secret" not in page
+    assert row.data["secret"] not in page
+    assert client.post(f"/admin/mfa/authenticator/{row.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not Authenticator.objects.filter(type="totp").exists()

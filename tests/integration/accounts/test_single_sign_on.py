@@ -1,0 +1,321 @@
+"""Signing in with a provider, the code flow over HTTP: accounts, groups, rights, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+from ragsite.accounts import rights
+from ragsite.accounts.adapters import AccountAdapter
+from ragsite.accounts.claims import Claims
+from ragsite.accounts.models import ClaimedRights
+from ragsite.keys.issuing import issue_key
+from retrieval.key_limits import Scope
+from retrieval.models import Collection, CollectionGrant
+from tests.integration.accounts.conftest import PASSWORD
+from tests.support.oidc_provider import Provider
+
+SignIn = Callable[..., Any]
+
+
+def groups_of(name: str) -> set[str]:
+    return set(User.objects.get(username=name).groups.values_list("name", flat=True))
+
+
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def test_an_account_is_made_with_its_groups_and_the_page_that_was_wanted_opens(
+    client: Client, provider: Provider, sign_in_at: SignIn
+) -> None:
+    provider.knows("ada", groups=["engineers", "/hr"], name="Ada Lovelace")
+    response = sign_in_at(client, "ada", "/conversations/?q=pump")
+    assert (response.status_code, response["Location"]) == (302, "/conversations/?q=pump")
+    ada = User.objects.get()
+    assert (ada.username, ada.email, ada.get_full_name()) == ("ada", "ada@example.org", "Ada Lovelace")
+    assert (ada.has_usable_password(), ada.is_staff, ada.is_superuser) == (False, False, False)
+    assert groups_of("ada") == {"engineers", "hr"}
+    assert client.session.get_expiry_age() <= 12 * 3600
+    # At a time that is fixed: a number of seconds would begin anew with each change of the session.
+    assert isinstance(client.session["_session_expiry"], str)
+
+
+def test_groups_follow_the_claim_at_each_sign_in_and_what_was_given_by_hand_stays(
+    client: Client, provider: Provider, sign_in_at: SignIn
+) -> None:
+    provider.knows("bea", groups=["engineers", "writers"])
+    sign_in_at(client, "bea")
+    by_hand = Group.objects.create(name="by hand")
+    User.objects.get(username="bea").groups.add(by_hand)
+    provider.knows("bea", groups=["writers", "by hand"])
+    sign_in_at(Client(), "bea")
+    assert groups_of("bea") == {"writers", "by hand"}
+    provider.knows("bea")
+    sign_in_at(Client(), "bea")
+    assert groups_of("bea") == {"by hand"}
+    assert User.objects.count() == 1
+
+
+def test_a_claim_gives_a_group_with_permissions_only_when_the_mapping_names_it(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any
+) -> None:
+    curators = Group.objects.create(name="curators")
+    curators.permissions.add(Permission.objects.get(codename="add_document"))
+    provider.knows("cal", groups=["curators", "readers"])
+    sign_in_at(client, "cal")
+    assert groups_of("cal") == {"readers"}
+    settings.OIDC_GROUPS = {"curators": "curators"}
+    sign_in_at(Client(), "cal")
+    assert groups_of("cal") == {"curators"}
+
+
+def test_a_named_group_makes_staff_and_superusers_until_it_is_taken_away(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
+) -> None:
+    settings.OIDC_STAFF_GROUP, settings.OIDC_SUPERUSER_GROUP = "site-staff", "site-admins"
+
+    def flags(*groups: str) -> tuple[bool, bool]:
+        provider.knows("dee", groups=list(groups))
+        sign_in_at(Client(), "dee")
+        dee = User.objects.get(username="dee")
+        return dee.is_staff, dee.is_superuser
+
+    assert flags() == (False, False)
+    assert flags("site-staff") == (True, False)
+    assert flags("site-admins") == (True, True)
+    assert flags("site-staff", "site-admins") == (True, True)
+    assert flags("site-staff") == (True, False)
+    assert flags() == (False, False)
+    User.objects.filter(username="dee").update(is_staff=True)
+    assert flags() == (True, False), "given by hand"
+
+
+def test_who_becomes_superuser_by_a_claim_keeps_no_other_way_in(settings: Any) -> None:
+    settings.OIDC_SUPERUSER_GROUP = "root"
+    user = User.objects.create_user("eve", password=PASSWORD)
+    key = issue_key(user, "Planted", [Scope.ADMIN]).key
+    Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
+    rights.apply_claims(user, Claims("", frozenset(["root"]), groups_left_out=False, is_one_subject=True))
+    user.refresh_from_db()
+    key.refresh_from_db()
+    assert user.is_superuser
+    assert not user.has_usable_password()
+    assert key.revoked_at is not None
+    assert not Authenticator.objects.exists()
+
+
+def test_a_claim_gives_no_group_that_changes_a_collection(settings: Any, collection: Collection) -> None:
+    settings.OIDC_GROUPS = {}
+    for name, role in (("law", CollectionGrant.Role.CURATOR), ("care", CollectionGrant.Role.READER)):
+        CollectionGrant.objects.create(collection=collection, group=Group.objects.create(name=name), role=role)
+    user = User.objects.create_user("eve")
+    rights.apply_claims(user, Claims("", frozenset(["law", "care"]), groups_left_out=False, is_one_subject=True))
+    assert list(user.groups.values_list("name", flat=True)) == ["care"]
+
+
+def test_the_last_administrator_with_a_password_keeps_the_rights(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
+) -> None:
+    settings.OIDC_SUPERUSER_GROUP, settings.OIDC_JOIN_BY_EMAIL = "site-admins", True
+    claimed = ClaimedRights.objects.create(user=administrator, is_staff=True, is_superuser=True)
+    sole = rights.is_last_local_administrator(administrator)
+    assert sole
+    provider.knows("boss", email="admin@example.org")
+    assert sign_in_at(client, "boss").status_code == 302
+    administrator.refresh_from_db()
+    assert (administrator.is_superuser, administrator.is_staff, administrator.is_active) == (True, True, True)
+    assert administrator.check_password(PASSWORD)
+    # With a second one the claims count again.
+    User.objects.create_superuser("second", password=PASSWORD)
+    sign_in_at(Client(), "boss")
+    administrator.refresh_from_db()
+    claimed.refresh_from_db()
+    assert (administrator.is_superuser, claimed.is_superuser) == (False, False)
+
+
+def test_superusers_without_a_password_do_not_count_as_local_administrators(administrator: User) -> None:
+    User.objects.create_superuser("from-elsewhere")
+    User.objects.create_superuser("gone", password=PASSWORD, is_active=False)
+    assert rights.is_last_local_administrator(administrator)
+    assert not rights.is_last_local_administrator(User.objects.get(username="from-elsewhere"))
+
+
+def test_a_username_is_never_an_address(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+    """Entra sends one. It could be the address of another account, which signs in with it."""
+    User.objects.create_user("bob", "bob@example.org", PASSWORD)
+    provider.knows("eve", preferred_username="bob@example.org", email_verified=False)
+    assert sign_in_at(client, "eve").status_code == 302
+    assert not User.objects.filter(username__contains="@").exists()
+    assert Client().post("/accounts/login/", {"username": "bob@example.org", "password": PASSWORD}).status_code == 302
+
+
+# Joining and refusing ------------------------------------------------------------------------------------------------
+
+
+def refused(response: Any, caplog: pytest.LogCaptureFixture, reason: str) -> bool:
+    page = response.content.decode()
+    return response.status_code == 403 and "You cannot be signed in" in page and reason in caplog.text
+
+
+def test_an_account_is_joined_by_a_verified_address_where_the_setting_allows_it(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    eva = User.objects.create_user("eva-local", "Eva@example.org", PASSWORD)
+    provider.knows("eva", groups=["engineers"])
+    assert refused(sign_in_at(client, "eva"), caplog, "another account has the e-mail address")
+    settings.OIDC_JOIN_BY_EMAIL = True
+    assert sign_in_at(client, "eva").status_code == 302
+    assert client.session["_auth_user_id"] == str(eva.pk)
+    assert groups_of("eva-local") == {"engineers"}
+    eva.refresh_from_db()
+    assert eva.check_password(PASSWORD)
+    # Joined for good, whatever address the provider says later.
+    provider.knows("eva", email="moved@example.org")
+    settings.OIDC_JOIN_BY_EMAIL = False
+    other = Client()
+    sign_in_at(other, "eva")
+    assert other.session["_auth_user_id"] == str(eva.pk)
+
+
+@pytest.mark.parametrize("verified", [False, "false", None])
+def test_an_address_that_is_not_verified_joins_nothing_and_is_not_stored(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, verified: Any
+) -> None:
+    settings.OIDC_JOIN_BY_EMAIL = True
+    User.objects.create_user("fay-local", "fay@example.org", PASSWORD)
+    provider.knows("fay", email_verified=verified)
+    assert sign_in_at(client, "fay").status_code == 302
+    assert client.session["_auth_user_id"] == str(User.objects.get(username="fay").pk)
+    assert User.objects.get(username="fay").email == ""
+
+
+def test_other_domains_are_refused_at_each_sign_in(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.knows("gus")
+    assert sign_in_at(client, "gus").status_code == 302
+    settings.OIDC_DOMAINS = ["example.com"]
+    other = Client()
+    assert refused(sign_in_at(other, "gus"), caplog, "allowed domain")
+    assert not is_signed_in(other)
+    settings.OIDC_DOMAINS = ["example.org"]
+    provider.knows("gus", email_verified=False)
+    assert refused(sign_in_at(other, "gus"), caplog, "allowed domain")
+
+
+def test_without_new_accounts_strangers_are_refused(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.OIDC_CREATES_ACCOUNTS = False
+    provider.knows("hal")
+    assert refused(sign_in_at(client, "hal"), caplog, "there is no account")
+    assert not User.objects.exists()
+
+
+def test_an_inactive_account_stays_outside(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+    provider.knows("ira")
+    sign_in_at(client, "ira")
+    User.objects.update(is_active=False)
+    other = Client()
+    assert sign_in_at(other, "ira")["Location"] == "/accounts/inactive/"
+    assert not is_signed_in(other)
+
+
+def test_nothing_but_signing_in_is_begun_by_a_link(
+    client: Client, provider: Provider, sign_in_at: SignIn, administrator: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another site could lead an administrator through it, and have its own account at the provider joined."""
+    client.force_login(administrator)
+    provider.knows("mallory")
+    assert refused(sign_in_at(client, "mallory", process="connect"), caplog, "only signing in")
+    assert not administrator.socialaccount_set.exists()
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "http://[bad", "javascript:alert(1)"])
+def test_nobody_is_sent_to_another_site(client: Client, provider: Provider, sign_in_at: SignIn, target: str) -> None:
+    provider.knows("mia")
+    assert sign_in_at(client, "mia", target)["Location"] == "/"
+
+
+def test_an_answer_that_was_not_asked_for_is_refused(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+    begun = client.get("/accounts/oidc/sso/login/", {"process": "login"})
+    provider.knows("jon")
+    back = provider.authorize(begun["Location"], "jon").removeprefix("http://testserver")
+    other = Client()
+    response = other.get(back)
+    assert not is_signed_in(other)
+    assert response.status_code in (302, 401, 403)
+
+
+def test_what_goes_wrong_at_the_provider_is_said_on_a_page(
+    client: Client, provider: Provider, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"]["server_url"] = "http://localhost:1"
+    response = client.get("/accounts/oidc/sso/login/", {"process": "login"})
+    assert response.status_code == 502
+    assert "Third-Party Login Failure" in response.content.decode()
+    assert "could not be asked" in caplog.text
+
+
+# Without passwords ---------------------------------------------------------------------------------------------------
+
+
+def test_without_local_passwords_administrators_alone_keep_theirs(
+    client: Client, settings: Any, administrator: User
+) -> None:
+    settings.LOCAL_PASSWORDS = False
+    User.objects.create_user("kim", "kim@example.org", PASSWORD, is_staff=True)
+    for page in ("/accounts/login/", "/admin/login/"):
+        assert client.post(page, {"username": "kim", "password": PASSWORD}).status_code == 200
+        assert not is_signed_in(client)
+        assert client.post(page, {"username": "admin", "password": PASSWORD}).status_code == 302
+        assert is_signed_in(client)
+        client.logout()
+
+
+def test_an_account_of_the_provider_gets_no_password_here(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, mailoutbox: Any
+) -> None:
+    settings.MAIL_IS_SENT = True
+    provider.knows("lea")
+    sign_in_at(client, "lea")
+    page = client.get("/accounts/password/change/", follow=True)
+    assert "Your password is kept elsewhere" in page.content.decode()
+    assert client.post("/accounts/password/set/", {"password1": PASSWORD, "password2": PASSWORD}).status_code == 200
+    Client().post("/accounts/password/reset/", {"email": "lea@example.org"})
+    assert not any("/password/reset/key/" in message.body for message in mailoutbox)
+    assert not User.objects.get(username="lea").has_usable_password()
+
+
+def test_a_passkey_signs_in_nobody_whom_the_provider_signs_in(
+    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
+) -> None:
+    """It would go on working after the provider has removed the person."""
+
+    def is_let_in(user: User) -> bool:
+        login = {"email_verification": "none", "signal_kwargs": None, "email": None, "signup": False}
+        try:
+            return AccountAdapter(request).pre_login(request, user, redirect_url=None, **login) is None
+        except ImmediateHttpResponse:
+            return False
+
+    provider.knows("nora")
+    sign_in_at(client, "nora")
+    request = client.get("/").wsgi_request
+    local = User.objects.create_user("olaf", password=PASSWORD)
+    assert [is_let_in(user) for user in (User.objects.get(username="nora"), local)] == [False, True]
+    settings.LOCAL_PASSWORDS = False
+    assert [is_let_in(user) for user in (local, administrator)] == [False, True]
+
+
+def test_the_sign_in_page_names_the_provider(client: Client, provider: Provider) -> None:
+    page = client.get("/accounts/login/?next=/documents/").content.decode()
+    assert "Sign in with Example SSO" in page
+    assert "next=%2Fdocuments%2F" in page

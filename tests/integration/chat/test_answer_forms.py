@@ -1,0 +1,290 @@
+"""An answer, what the documents say about it, or a refusal with near places: the same on every surface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.management import call_command
+from django.test import Client
+from rest_framework.test import APIClient
+
+from chat import answering, asking
+from chat.conversations import sharing
+from chat.models import Answer, Conversation
+from chat.streaming import streams
+from chat.types import AnswerForm, AnswerToken, Choice, Completed, NearPlace, Searched
+from retrieval.models import Collection, Document
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+Shape = Callable[[Searched, Completed], Completed]
+PASSWORDS = "# Passwords\n\nA password for the console has at least 14 characters.\n\n- no names\n- no dates\n"
+QUESTION = "How long must a password for the console be?"
+SENTENCE = "The documents say this about it, but not the phone number."
+CHOICES = (Choice("MX-9920-W", "How heavy is the MX-9920-W?"), Choice("MX-9940-W", "How heavy is the MX-9940-W?"))
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "passwords.md", PASSWORDS)
+    return collection
+
+
+@pytest.fixture
+def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
+    """Makes every answer one of this shape."""
+    whole = answering.answer
+
+    def shape_with(shape: Shape) -> None:
+        async def answer(*args: Any, **options: Any) -> AsyncIterator[Any]:
+            async for event in whole(*args, **options):
+                if isinstance(event, Searched):
+                    searched = event
+                if isinstance(event, Completed):
+                    event = shape(searched, event)
+                if not isinstance(event, AnswerToken):
+                    yield event
+
+        monkeypatch.setattr(answering, "answer", answer)
+
+    return shape_with
+
+
+def refusal(searched: Searched, end: Completed) -> Completed:
+    best = searched.sources[0].block.best
+    start = best.content.index("A password")
+    quote = best.content[start:]
+    near = NearPlace(best, quote, best.start + start, best.start + start + len(quote))
+    return Completed(SENTENCE, (), refused=True, generator="extractive", near=(near,), choices=CHOICES)
+
+
+def excerpts(searched: Searched, end: Completed) -> Completed:
+    return replace(end, form=AnswerForm.EXCERPTS)
+
+
+def ask(user: Any = None, **options: Any) -> Answer:
+    answer = asking.begin(QUESTION, user=user or AnonymousUser(), visitor="" if user else "browser-1", **options)
+    async_to_sync(streams.finish)(answer.pk)
+    answer.refresh_from_db()
+    return answer
+
+
+@pytest.fixture
+def api() -> APIClient:
+    return APIClient()
+
+
+@pytest.fixture
+def owner() -> User:
+    return User.objects.create_user("owner")
+
+
+@pytest.fixture
+def mine(owner: User) -> Client:
+    client = Client()
+    client.force_login(owner)
+    return client
+
+
+def test_an_answer_is_one_unless_it_says_otherwise(library: Collection) -> None:
+    answer = ask()
+    assert (answer.form, answer.near, answer.choices) == ("answer", [], [])
+
+
+def test_every_refusal_has_the_form_of_one(library: Collection, outcome: Callable[[Shape], None]) -> None:
+    outcome(lambda _searched, end: replace(end, refused=True, form=AnswerForm.ANSWER))
+    assert ask().form == "refusal"
+
+
+def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
+    library: Collection, outcome: Callable[[Shape], None]
+) -> None:
+    outcome(refusal)
+    first = ask()
+    (near,) = first.near
+    document = Document.objects.get()
+    assert document.text.text[near["start"] : near["end"]] == near["quote"]
+    assert near["document"] == {"id": document.pk, "title": "Passwords", "url": ""}
+    assert first.choices[0] == {"label": "MX-9920-W", "question": "How heavy is the MX-9920-W?"}
+    again = ask()
+    assert again.repeats == first
+    assert (again.form, again.near, again.choices) == ("refusal", first.near, first.choices)
+
+
+def test_the_api_has_the_form_the_near_places_and_the_choices(
+    library: Collection, outcome: Callable[[Shape], None], api: APIClient
+) -> None:
+    outcome(refusal)
+    body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
+    assert (body["form"], body["refused"]) == ("refusal", True)
+    assert body["near"][0]["quote"].startswith("A password for the console")
+    assert [choice["label"] for choice in body["choices"]] == ["MX-9920-W", "MX-9940-W"]
+    schemas = api.get("/api/schema/?format=json").json()["components"]["schemas"]
+    assert set(body["near"][0]) == set(schemas["NearPlace"]["properties"])
+    assert set(body["choices"][0]) == set(schemas["QuestionChoice"]["properties"])
+    assert set(schemas["FormEnum"]["enum"]) == {"answer", "excerpts", "refusal"}
+
+
+def test_a_completion_tells_the_near_places_as_text(
+    library: Collection, outcome: Callable[[Shape], None], api: APIClient
+) -> None:
+    outcome(refusal)
+    body = {"messages": [{"role": "user", "content": QUESTION}]}
+    completion = api.post("/v1/chat/completions", body, format="json").json()
+    content = completion["choices"][0]["message"]["content"]
+    assert content == (
+        f"{SENTENCE}\n\nPasswords\n\n"
+        "> A password for the console has at least 14 characters.\n>\n> - no names\n> - no dates\n\n"
+        "Which one do you mean?\n- MX-9920-W: How heavy is the MX-9920-W?\n- MX-9940-W: How heavy is the MX-9940-W?"
+    )
+    assert completion["question_choices"][1]["label"] == "MX-9940-W"
+    streamed = api.post("/v1/chat/completions", {**body, "stream": True}, format="json")
+    assert _streamed_content(streamed) == content
+
+
+def _streamed_content(response: Any) -> str:
+    async def joined() -> bytes:
+        return b"".join([part async for part in response.streaming_content])
+
+    lines = async_to_sync(joined)().decode().splitlines()
+    chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+def test_the_command_prints_the_near_places_and_the_choices(
+    library: Collection, outcome: Callable[[Shape], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome(refusal)
+    call_command("ask", QUESTION)
+    printed = capsys.readouterr().out
+    assert printed.startswith(SENTENCE)
+    assert "Near: Passwords, characters " in printed
+    assert "    - no dates" in printed
+    assert "Nearest passages" not in printed
+    assert "Which one do you mean?\n  - MX-9920-W: How heavy is the MX-9920-W?" in printed
+    call_command("ask", QUESTION, json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["form"] == "refusal"
+    assert told["near"][0]["document"]["title"] == "Passwords"
+    assert told["choices"][0]["label"] == "MX-9920-W"
+
+
+def test_the_command_says_that_excerpts_are_no_direct_answer(
+    library: Collection, outcome: Callable[[Shape], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome(excerpts)
+    call_command("ask", QUESTION)
+    assert "This is what the documents say about it, without a direct answer." in capsys.readouterr().out
+
+
+def test_a_page_shows_a_refusal_with_its_near_places(
+    library: Collection, outcome: Callable[[Shape], None], mine: Client, owner: User
+) -> None:
+    outcome(refusal)
+    answer = ask(owner)
+    page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    assert SENTENCE in page
+    assert "<li>no names</li>" in page
+    near = answer.near[0]
+    assert f"/documents/{near['document']['id']}/?start={near['start']}&amp;end={near['end']}#passage" in page
+    assert "Which one do you mean?" in page
+    assert 'value="How heavy is the MX-9940-W?">MX-9940-W</button>' in page
+    # The near places stand in for the list of passages.
+    assert "Nearest passages" not in page
+    shared = Client().get(f"/s/{sharing.share(answer.conversation)}/").content.decode()
+    assert "<li>no names</li>" in shared
+    assert "Which one do you mean?" not in shared
+
+
+def test_one_choice_is_the_question_that_may_have_been_meant(
+    library: Collection, outcome: Callable[[Shape], None], mine: Client, owner: User
+) -> None:
+    outcome(lambda searched, end: replace(refusal(searched, end), choices=(Choice("console", "Which console?"),)))
+    answer = ask(owner)
+    page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    assert "Did you mean:" in page
+    assert 'value="Which console?">Which console?</button>' in page
+
+
+def test_a_page_tells_excerpts_from_an_answer(
+    library: Collection, outcome: Callable[[Shape], None], mine: Client, owner: User
+) -> None:
+    heading = '<h3 class="form-heading">What the documents say about this</h3>'
+    answer = ask(owner)
+    assert heading not in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    outcome(excerpts)
+    answer = ask(owner, anew=True)
+    assert answer.form == "excerpts"
+    assert heading in mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    dutch = mine.get(f"/c/{answer.conversation_id}/", headers={"accept-language": "nl"}).content.decode()
+    assert "Wat de documenten hierover zeggen" in dutch
+
+
+def test_what_is_quoted_is_said_to_be(library: Collection, mine: Client, owner: User) -> None:
+    answer = ask(owner)
+    assert [cited.verbatim for cited in answer.citations.all()] == [True]
+    assert answer.statements[0]["verbatim"] is True
+    page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
+    assert 'data-support="Quoted word for word"' in page
+    assert "Supports the sentence" not in page
+
+
+@pytest.fixture
+def refused_beside_a_secret(owner: User, library: Collection, ingest: Ingest) -> Answer:
+    """A refusal whose near place lies in another collection than its source."""
+    secret = ingest(Collection.objects.create(slug="other", name="Other"), "codes.md", "# Codes\n\nThe code is 4711.\n")
+    conversation = Conversation.objects.create(owner=owner, title="Codes")
+    sheet = Document.objects.get(collection=library)
+    place = {"document": {"id": sheet.pk, "title": "Passwords", "url": ""}, "section": "", "page": None}
+    source = {**place, "marker": 1, "chunk_id": 1, "content": "x", "start": 0, "end": 1, "instructions": False}
+    near = {**place, "document": {"id": secret.pk, "title": "Codes", "url": ""}, "quote": "The code is 4711."}
+    return Answer.objects.create(
+        conversation=conversation,
+        question="What is the code?",
+        text=SENTENCE,
+        form=Answer.Form.REFUSAL,
+        refused=True,
+        near=[{**near, "start": 9, "end": 26, "chunk_id": 1}],
+        sources=[source],
+        source_collections=[library.pk],
+        search_method="hybrid",
+        status=Answer.Status.COMPLETED,
+    )
+
+
+def test_near_places_are_shown_to_who_may_read_their_documents(refused_beside_a_secret: Answer, mine: Client) -> None:
+    answer = refused_beside_a_secret
+    addresses = [
+        f"/c/{answer.conversation_id}/",
+        f"/api/v1/answers/{answer.pk}/",
+        f"/api/v1/conversations/{answer.conversation_id}/",
+    ]
+    shared = f"/s/{sharing.share(answer.conversation)}/"
+    for address in (*addresses, shared):
+        assert "4711" in mine.get(address).content.decode(), address
+    Collection.objects.filter(slug="other").update(visibility="staff")
+    for address in (*addresses, shared):
+        body = mine.get(address).content.decode()
+        assert "4711" not in body, address
+    assert "4711" not in Client().get(shared).content.decode()
+
+
+def test_choices_may_name_what_any_searched_document_names(
+    library: Collection, outcome: Callable[[Shape], None], ingest: Ingest
+) -> None:
+    other = Collection.objects.create(slug="other", name="Other")
+    ingest(other, "codes.md", "# Codes\n\nThe code is 4711.\n")
+    outcome(lambda searched, end: replace(refusal(searched, end), near=(), choices=()))
+    assert other.pk not in ask(collection=library.slug).source_collections
+    outcome(refusal)
+    assert ask(collection=library.slug, anew=True).source_collections == [library.pk]
+    assert ask(anew=True).source_collections == sorted([library.pk, other.pk])

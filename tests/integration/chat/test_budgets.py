@@ -1,0 +1,108 @@
+"""How many questions a day a person, or each member of a group, may ask."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group, User
+from django.core.cache import cache
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chat import asking, budgets
+from chat.exceptions import BudgetSpent
+from chat.models import Answer, Conversation, QuestionBudget, QuestionCount
+from tests.support.keys import key_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_calls_count():
+    cache.clear()
+
+
+@pytest.fixture
+def reader():
+    return User.objects.create_user("reader", password="a long password")
+
+
+def ask(user, question: str = "Why?") -> Answer:
+    return asking.begin(question, user=user, visitor="")
+
+
+def test_without_a_budget_nothing_is_counted(reader):
+    ask(reader)
+    ask(AnonymousUser())
+    assert budgets.budget_of(reader) is None
+    assert not QuestionCount.objects.exists()
+
+
+def test_a_persons_own_budget_counts_before_the_groups_and_those_before_the_sites(reader, settings):
+    settings.QUESTIONS_A_DAY = 7
+    assert budgets.budget_of(reader).limit == 7
+    assert budgets.budget_of(AnonymousUser()) is None
+    for name, limit in (("few", 2), ("many", 20)):
+        group = Group.objects.create(name=name)
+        reader.groups.add(group)
+        QuestionBudget.objects.create(group=group, questions_a_day=limit)
+    assert budgets.budget_of(reader).limit == 20
+    QuestionBudget.objects.create(user=reader, questions_a_day=1)
+    assert budgets.budget_of(reader).limit == 1
+
+
+def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
+    QuestionBudget.objects.create(user=reader, questions_a_day=2)
+    ask(reader)
+    with pytest.raises(asking.InvalidQuestion):
+        ask(reader, "")
+    assert budgets.budget_of(reader).left == 1
+    ask(reader)
+    with pytest.raises(BudgetSpent) as refused:
+        ask(reader)
+    assert 0 < refused.value.retry_after_seconds <= 25 * 3600
+    # Who deletes what they asked has asked it all the same.
+    Conversation.objects.all().delete()
+    with pytest.raises(BudgetSpent):
+        ask(reader)
+    assert Answer.objects.count() == 0
+    QuestionCount.objects.update(day=timezone.localdate() - timedelta(days=1))
+    ask(reader)
+    budgets.forget_old_counts()
+    assert QuestionCount.objects.count() == 2
+
+
+def test_a_budget_of_nothing_lets_nothing_be_asked(reader):
+    QuestionBudget.objects.create(user=reader, questions_a_day=0)
+    with pytest.raises(BudgetSpent):
+        ask(reader)
+
+
+def test_programs_are_told_429_and_when_to_come_back(reader):
+    QuestionBudget.objects.create(user=reader, questions_a_day=0)
+    program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
+    refused = program.post("/api/v1/ask/", {"question": "Why?"}, format="json")
+    assert (refused.status_code, int(refused["Retry-After"]) > 0) == (429, True)
+    assert "all the questions that you may ask today" in refused.json()["detail"]
+    messages = {"messages": [{"role": "user", "content": "Why?"}]}
+    refused = program.post("/v1/chat/completions", messages, format="json")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+
+
+def test_pages_tell_before_it_runs_out_and_when_it_has(client, reader):
+    client.force_login(reader)
+    QuestionBudget.objects.create(user=reader, questions_a_day=5)
+    assert "more question" not in client.get("/").content.decode()
+    ask(reader)
+    ask(reader)
+    assert "You can ask 3 more questions today." in client.get("/").content.decode()
+    asked = client.post("/ask/", {"question": "Why?"}, headers={"HX-Request": "true"}).content.decode()
+    assert 'id="budget"' in asked
+    assert "You can ask 2 more questions today." in asked
+    ask(reader)
+    ask(reader)
+    refused = client.post("/ask/", {"question": "Why?"}, headers={"HX-Request": "true"})
+    assert refused.status_code == 429
+    assert int(refused["Retry-After"]) > 0
+    assert "Tomorrow you can ask again." in refused.content.decode()

@@ -1,0 +1,118 @@
+"""Answers from documents as a reader gets them: values, whole blocks, computed tables, refusals that say what lacks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from chat.answering import answer
+from chat.types import AnswerForm, Completed, Searched
+from retrieval.models import Collection, Document
+from retrieval.types import SearchFilters
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+HANDBOOK = """---
+title: Handbook
+owner: people team
+---
+
+# Handbook of the workshop
+
+## Parental leave
+
+New parents get 12 weeks of paid leave after a birth or an adoption.
+
+## Returning a pump
+
+Pumps are taken back within the warranty:
+
+1. Drain the pump and rinse it with water.
+2. Fill in form R-12 and sign it.
+
+3. Pack the pump upright.
+4. Send it to the workshop in Delft.
+
+## Meetings of the testing group
+
+The testing group meets every two weeks on a Thursday in the canteen.
+"""
+CATALOGUE = """sku,name,category,weight_g,price_eur
+MX-9920-W,Wet pump 9920,pump,3450,418.50
+MX-9920-WS,Steel pump 9920,pump,3600,612.00
+HX-2200,Hand pump,pump,1640,96.00
+BV-100,Ball valve,valve,210,12.40
+GV-200,Gate valve,valve,640,48.00
+"""
+
+
+@pytest.fixture
+def workshop(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "handbook.md", HANDBOOK)
+    ingest(collection, "catalogue.csv", CATALOGUE)
+    return collection
+
+
+def ask(question: str, collection: Collection) -> tuple[Searched, Completed]:
+    async def events() -> list[object]:
+        return [event async for event in answer(question, SearchFilters(collections=(collection.pk,)))]
+
+    searched, *_tokens, completed = asyncio.run(events())
+    assert isinstance(searched, Searched)
+    assert isinstance(completed, Completed)
+    return searched, completed
+
+
+def test_a_fact_is_its_value_and_its_sentence(workshop: Collection) -> None:
+    _, completed = ask("How long is parental leave?", workshop)
+    assert completed.text == (
+        "**12 weeks**\n\nNew parents get 12 weeks of paid leave after a birth or an adoption. [1]"
+    )
+    assert all("12 weeks" in cited.quote for cited in completed.citations)
+    assert all(statement.supported for statement in completed.statements)
+    assert completed.form is AnswerForm.ANSWER
+
+
+def test_a_procedure_is_whole_and_front_matter_is_no_answer(workshop: Collection) -> None:
+    _, completed = ask("How do I return a pump?", workshop)
+    for step in ("within the warranty:", "1. Drain", "2. Fill in form R-12", "3. Pack", "4. Send it"):
+        assert step in completed.text
+    assert "owner:" not in completed.text
+
+
+def test_a_table_is_computed_and_its_rows_are_the_sources(workshop: Collection) -> None:
+    searched, completed = ask("What is the cheapest pump?", workshop)
+    assert "HX-2200" in completed.text
+    assert "96.00" in completed.text
+    assert searched.computed is not None
+    assert "sku: HX-2200" in searched.sources[0].block.content
+    assert [cited.marker for cited in completed.citations] == [1]
+    assert completed.statements == ()
+
+
+def test_rows_are_counted_over_the_whole_table(workshop: Collection) -> None:
+    _, completed = ask("How many pumps are in the catalogue?", workshop)
+    assert completed.text.startswith("**3** of 5 rows")
+
+
+def test_a_refusal_says_what_is_missing_and_shows_where_it_comes_near(workshop: Collection) -> None:
+    _, completed = ask("What time does the testing group meet?", workshop)
+    assert completed.refused
+    assert completed.text == "The documents say this about it, but not the time."
+    assert "every two weeks on a Thursday" in completed.near[0].quote
+
+
+def test_a_family_of_products_is_a_choice(workshop: Collection) -> None:
+    _, completed = ask("How heavy is the MX-9920?", workshop)
+    assert completed.refused
+    assert [choice.label for choice in completed.choices] == ["MX-9920-W", "MX-9920-WS"]
+
+
+def test_a_misspelt_code_is_put_right_and_told(workshop: Collection) -> None:
+    searched, completed = ask("How heavy is the HX2200?", workshop)
+    assert "1640" in completed.text
+    assert searched.trace.query == "How heavy is the HX-2200?"

@@ -1,0 +1,100 @@
+"""Misspelt questions and families of codes, against documents that are in the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from retrieval.access import everything
+from retrieval.lexical.vocabulary import CollectionVocabulary
+from retrieval.models import Collection, Document
+from retrieval.reformulation.ambiguity import find_choices
+from retrieval.reformulation.spelling import suggest
+from retrieval.search.pipeline import search
+from retrieval.types import SearchMethod, Turn
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+
+TEXTS = {
+    "hospital.md": "# Visitors\n\nThe hospital is open day and night. Parental leave is paid.",
+    "pumps.md": "# Pumps\n\nThe MX-9920-W weighs 3450 g. The MX-9920-D weighs 3100 g. The MX-9940-W weighs 5200 g.",
+    "errors.md": "# E-041 Dry running\n\nThe pump stops. An incident is reported.",
+}
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    for source, text in TEXTS.items():
+        ingest(collection, source, text)
+    return collection
+
+
+def vocabulary() -> CollectionVocabulary:
+    return CollectionVocabulary(everything().collections)
+
+
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [
+        ("When is the hosptial open?", "When is the hospital open?"),
+        ("How heavy is the MX9920W?", "How heavy is the MX-9920-W?"),
+        ("how heavy is the mx 9940 w", "how heavy is the MX-9940-W"),
+        ("What does E041 mean?", "What does E-041 mean?"),
+        ("How is an incidnet reported?", "How is an incident reported?"),
+        ("Is parentel leave paid?", "Is parental leave paid?"),
+    ],
+)
+def test_what_is_certain_is_searched_and_told(library: Collection, question: str, searched: str) -> None:
+    trace = search(question, everything()).trace
+    assert trace.question == question
+    assert trace.query == searched
+    assert trace.reformulation is not None
+    assert (trace.reformulation.changed, trace.reformulation.corrected) == (True, True)
+    assert trace.reformulation.reason.startswith("spelling: ")
+
+
+@pytest.mark.parametrize(
+    "question", ["When is the hospital open?", "How do I cook pasta?", "How heavy is the MX-9930-W?", '"hosptial"']
+)
+def test_what_is_in_doubt_is_searched_as_it_was_asked(library: Collection, question: str) -> None:
+    trace = search(question, everything()).trace
+    assert trace.query == question
+
+
+def test_a_completed_question_is_put_right_too(library: Collection) -> None:
+    trace = search("and at night?", everything(), history=[Turn("When is the hosptial open?")]).trace
+    assert trace.query == "When is the hospital open at night?"
+    assert trace.reformulation is not None
+    assert trace.reformulation.completed
+    assert trace.reformulation.corrected
+
+
+def test_a_method_is_searched_as_published(library: Collection) -> None:
+    assert search("hosptial", everything(), method=SearchMethod.LEXICAL).trace.query == "hosptial"
+
+
+def test_what_is_near_is_offered(library: Collection) -> None:
+    assert suggest("What does E-401 mean?", vocabulary()) == ("What does E-041 mean?",)
+    assert suggest("What does E-041 mean?", vocabulary()) == ()
+    assert "How heavy is the MX-9920-W?" in suggest("How heavy is the MX-9930-W?", vocabulary())
+
+
+def test_one_of_a_family_is_asked_for(library: Collection) -> None:
+    choices = (("MX-9920-D", "How heavy is the MX-9920-D?"), ("MX-9920-W", "How heavy is the MX-9920-W?"))
+    assert find_choices("How heavy is the MX-9920?", vocabulary()) == choices
+    assert [name for name, _ in find_choices("How heavy is the 9920?", vocabulary())] == ["MX-9920-D", "MX-9920-W"]
+    assert find_choices("How heavy is the MX-9920-W?", vocabulary()) == ()
+    assert find_choices("Which MX-9920 pumps are there?", vocabulary()) == ()
+
+
+def test_words_of_other_collections_are_not_told(library: Collection) -> None:
+    other = CollectionVocabulary([library.pk + 1])
+    assert other.near("hosptial", "en") == []
+    assert other.codes_near("mx9920w") == []
+    assert find_choices("How heavy is the MX-9920?", other) == ()
+    assert suggest("How heavy is the MX-9930-W?", other) == ()

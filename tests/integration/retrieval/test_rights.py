@@ -1,0 +1,202 @@
+"""Who may read which collections and documents, and that it holds in each of the retrievers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.db import IntegrityError, connection, transaction
+
+from chat.streaming import answer_cache
+from retrieval.access import everything, filters_for, narrowing_key
+from retrieval.dense import ranker as dense_ranker
+from retrieval.dense.active import active_embedder
+from retrieval.dense.index import index_name
+from retrieval.dense.ranker import VectorRanker
+from retrieval.lexical.matches import count_matches
+from retrieval.lexical.query import build_queries
+from retrieval.lexical.vocabulary import CollectionVocabulary
+from retrieval.models import Collection, CollectionGrant, Document, Visibility
+from retrieval.search.pipeline import search
+from retrieval.tables.candidates import find_candidates
+from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+ROLE = CollectionGrant.Role
+
+
+def collection_of(visibility: str) -> Collection:
+    return Collection.objects.create(slug=visibility, name=visibility, visibility=visibility)
+
+
+def readable(user: Any) -> set[str]:
+    return set(Collection.objects.readable_by(user).values_list("slug", flat=True))
+
+
+def test_visibility_and_grants() -> None:
+    for visibility in Visibility:
+        collection_of(visibility)
+    reader, staff = User.objects.create_user("reader"), User.objects.create_user("staff", is_staff=True)
+    assert readable(AnonymousUser()) == {"public"}
+    assert readable(reader) == {"public", "signed_in"}
+    assert readable(staff) == {"public", "signed_in", "staff"}
+    assert readable(User.objects.create_superuser("boss")) == set(Visibility.values)
+    CollectionGrant.objects.create(collection=Collection.objects.get(slug="staff"), user=reader)
+    group = Group.objects.create(name="care")
+    CollectionGrant.objects.create(collection=Collection.objects.get(slug="granted"), group=group, role=ROLE.CURATOR)
+    assert readable(reader) == {"public", "signed_in", "staff"}
+    reader.groups.add(group)
+    assert readable(reader) == set(Visibility.values)
+    curated = Collection.objects.curated_by(reader).values_list("slug", flat=True)
+    assert set(curated) == {"granted"}
+    assert not Collection.objects.managed_by(reader).exists()
+    User.objects.filter(pk=reader.pk).update(is_active=False)
+    assert readable(User.objects.get(pk=reader.pk)) == {"public"}
+
+
+def test_a_grant_is_to_a_group_or_a_user() -> None:
+    collection = collection_of("granted")
+    user, group = User.objects.create_user("one"), Group.objects.create(name="care")
+    for holders in ({}, {"user": user, "group": group}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            CollectionGrant.objects.create(collection=collection, **holders)
+
+
+def test_is_public_is_still_a_name_for_it() -> None:
+    assert Collection(slug="a", is_public=False).visibility == Visibility.STAFF
+    assert Collection(slug="b").is_public
+    assert not Collection(slug="c", visibility=Visibility.SIGNED_IN).is_public
+
+
+# Narrowed documents ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    table = "| Room | Code |\n|---|---|\n| boiler | 41 |\n| cellar | 42 |\n"
+    ingest(collection, "open.md", "# Open\n\nThe boiler is behind the green door.")
+    ingest(
+        collection,
+        "closed.md",
+        f"# Closed\n\nThe boiler is heated with zalvorquim. Its part is QX-4711-B.\n\n{table}",
+        metadata={"groups": ["care"]},
+    )
+    return collection
+
+
+@pytest.fixture
+def member() -> User:
+    user = User.objects.create_user("member")
+    user.groups.add(Group.objects.create(name="care"))
+    return user
+
+
+def sources(user: Any, question: str, **options: Any) -> set[str]:
+    return {hit.passage.source for hit in search(question, filters_for(user), **options).hits}
+
+
+@pytest.mark.parametrize("method", [SearchMethod.LEXICAL, SearchMethod.VECTOR, None])
+def test_each_retriever_leaves_out_what_is_narrowed_to_others(
+    library: Collection, member: User, method: SearchMethod | None
+) -> None:
+    question = "Is the boiler behind a door, or heated?"
+    assert sources(member, question, method=method) == {"open.md", "closed.md"}
+    assert sources(User.objects.create_user("other"), question, method=method) == {"open.md"}
+    assert sources(AnonymousUser(), question, method=method) == {"open.md"}
+    member.groups.clear()
+    assert sources(member, question, method=method) == {"open.md"}
+
+
+def test_filters_that_name_no_reader_find_no_narrowed_document(library: Collection) -> None:
+    found = search("How is the boiler heated?", SearchFilters(collections=(library.pk,)))
+    assert {hit.passage.source for hit in found.hits} == {"open.md"}
+
+
+@pytest.mark.parametrize("value", [[], "", None, {}, {"care": 1}, 7, [7], [["care"]], "Care", ["car"]])
+def test_what_names_no_group_of_the_reader_hides_the_document(library: Collection, member: User, value: Any) -> None:
+    closed = Document.objects.filter(source="closed.md")
+    closed.update(metadata={"groups": value})
+    assert not closed.readable_by(member).exists()
+    assert sources(member, "How is the boiler heated?") == {"open.md"}
+    closed.update(metadata={"groups": "care"})
+    assert closed.readable_by(member).exists()
+    closed.update(metadata={"department": "care"})
+    assert closed.readable_by(AnonymousUser()).exists()
+
+
+def test_who_curates_sees_all_documents(library: Collection) -> None:
+    closed = Document.objects.filter(source="closed.md")
+    staff = User.objects.create_user("staff", is_staff=True)
+    assert not closed.readable_by(staff).exists()
+    staff.user_permissions.add(Permission.objects.get(codename="change_document"))
+    assert closed.readable_by(User.objects.get(pk=staff.pk)).exists()
+    curator = User.objects.create_user("curator")
+    CollectionGrant.objects.create(collection=library, user=curator, role=ROLE.CURATOR)
+    assert closed.readable_by(curator).exists()
+
+
+def test_no_condition_where_nothing_is_narrowed(library: Collection, member: User) -> None:
+    assert filters_for(AnonymousUser()).readers == (ANYBODY,)
+    assert filters_for(member).readers == (Reader(groups=("care",)),)
+    Document.objects.filter(source="closed.md").update(metadata={})
+    assert filters_for(AnonymousUser()).readers == ()
+    assert everything().readers == ()
+
+
+def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library: Collection, member: User) -> None:
+    theirs, others = filters_for(member), filters_for(AnonymousUser())
+
+    def expansions(filters: SearchFilters) -> set[str]:
+        queries = build_queries("zalvorqim", filters.collections, readers=filters.readers)
+        return {each.lexeme for query in queries for meant in query.expansions.values() for each in meant}
+
+    assert "zalvorquim" in expansions(theirs)
+    assert expansions(others) == set()
+    for filters, near, codes in ((theirs, ["zalvorquim"], ["QX-4711-B"]), (others, [], [])):
+        vocabulary = CollectionVocabulary(filters.collections, filters.readers)
+        assert [each.text for each in vocabulary.near("zalvorqim")] == near
+        assert vocabulary.codes_near("qx4711c") == codes
+    vocabulary = CollectionVocabulary(others.collections, others.readers)
+    assert vocabulary.unknown_words("zalvorquim boiler") == ["zalvorquim"]
+    trace = search("What is zalvorqim?", others).trace
+    assert "zalvorquim" not in repr(trace)
+    assert count_matches("zalvorquim", others) == 0
+    assert count_matches("zalvorquim", theirs) == 1
+
+
+def test_tables_of_hidden_documents_are_no_candidates(library: Collection, member: User) -> None:
+    question = "Which code has the cellar?"
+    assert find_candidates(question, filters_for(member), [])
+    assert not find_candidates(question, filters_for(AnonymousUser()), [])
+
+
+def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library: Collection, member: User) -> None:
+    theirs, others = filters_for(member), filters_for(AnonymousUser())
+    assert answer_cache.build_key("Why?", theirs) != answer_cache.build_key("Why?", others)
+    before = narrowing_key(theirs.collections, theirs.readers)
+    Document.objects.filter(source="open.md").update(metadata={"groups": ["law"]})
+    assert narrowing_key(theirs.collections, theirs.readers) != before
+
+
+def test_the_vector_index_is_used_with_the_condition(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for any other filter: the nearest are read in the order of the index, and each is looked at."""
+    monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
+    statements: list[str] = []
+    read = VectorRanker._read
+
+    def explained(self: VectorRanker, rows: Any) -> dict[int, float]:
+        sql, parameters = rows.values("chunk_id").query.sql_with_params()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+            cursor.execute(f"EXPLAIN {sql}", parameters)
+            statements.append("\n".join(line for (line,) in cursor.fetchall()))
+        return read(self, rows)
+
+    monkeypatch.setattr(VectorRanker, "_read", explained)
+    assert sources(AnonymousUser(), "How is the boiler heated?", method=SearchMethod.VECTOR) == {"open.md"}
+    assert f"Index Scan using {index_name(active_embedder())}" in statements[0]
+    assert "metadata" in statements[0]

@@ -1,0 +1,145 @@
+"""Tables from the file to the computed answer: kept with their document, and seen by nobody who may not see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from retrieval import conf
+from retrieval.drafts.copying import copy_documents
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.models import Chunk, Collection, Document, Table, TableRow
+from retrieval.search.passages import load_passages
+from retrieval.tables.answering import answer_from_tables
+from retrieval.tables.types import Operation, TableResult
+from retrieval.types import SearchFilters
+
+pytestmark = pytest.mark.django_db
+
+Ingest = Callable[..., Document]
+
+PARTS = """sku,name,category,weight_g,price_eur,bronze
+MX-1,Pump one,pump,3450,418.50,yes
+MX-2,Pump two,pump,5200,96.00,no
+MX-3,Pump three,pump,,664.00,yes
+BV-1,Ball valve,valve,210,12.40,no
+GV-1,Gate valve,valve,2100,48.00,yes
+"""
+HOURS = """# Library
+
+The library serves the town.
+
+## Opening hours
+
+| Branch | Weekdays | Phone |
+|---|---|---|
+| Central | 8:30 - 20:00 | 555-0100 |
+| Harbour | 10:00 - 18:00 | 555-0122 |
+"""
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "parts.csv", PARTS)
+    ingest(collection, "library.md", HOURS)
+    return collection
+
+
+def ask(question: str, *collections: Collection, chunk_ids: tuple[int, ...] = ()) -> TableResult | None:
+    filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
+    return answer_from_tables(question, filters, chunk_ids, "en")
+
+
+def texts(result: TableResult | None) -> list[list[str]]:
+    assert result is not None
+    return [[cell.text for cell in row.cells] for row in result.rows]
+
+
+def test_rows_are_kept_with_their_values_and_the_places_of_their_cells(library: Collection) -> None:
+    table = Table.objects.get(document__source="parts.csv")
+    assert (table.row_count, table.columns[3]) == (5, ["weight_g", "number", "g"])
+    assert table.document.text.text[table.start : table.end] == table.document.text.text.rstrip("\n")
+    third = table.rows.get(ordinal=2)
+    assert third.values == ["MX-3", "Pump three", "pump", None, 664.0, True]
+    start, end = third.cells[4]
+    assert table.document.text.text[start:end] == "664.00"
+
+
+def test_a_look_up_names_the_passage_and_the_place_of_its_row(library: Collection) -> None:
+    result = ask("How heavy is the mx2?", library)
+    assert result is not None
+    assert (result.operation, texts(result)) == (Operation.LOOK_UP, [["MX-2", "Pump two", "5200"]])
+    (row,) = result.rows
+    passage = load_passages([row.chunk_id])[row.chunk_id]
+    assert passage.start <= row.start < row.end <= passage.end
+    assert "5200" in passage.content
+
+
+def test_figures_are_computed_over_all_rows(library: Collection) -> None:
+    cheapest, mean, count = (
+        ask(question, library)
+        for question in ("What is the cheapest pump?", "average weight of the pumps", "How many pumps are bronze?")
+    )
+    assert texts(cheapest) == [["MX-2", "Pump two", "96.00", "pump"]]
+    assert cheapest is not None
+    assert (cheapest.matched, cheapest.total) == (3, 5)
+    # A row without a weight counts for nothing.
+    assert mean is not None
+    assert (mean.value, mean.matched) == ("4325", 2)
+    assert count is not None
+    assert (count.value, count.conditions) == ("2", ("bronze = yes", "category = pump"))
+    nothing = ask("How many valves cost more than 100 euro?", library)
+    assert nothing is not None
+    assert (nothing.value, nothing.rows) == ("0", ())
+
+
+def test_tables_of_prose_are_looked_up_in(library: Collection) -> None:
+    result = ask("phone number of the Harbour branch", library)
+    assert texts(result) == [["Harbour", "555-0122"]]
+    assert result is not None
+    assert result.is_markup
+
+
+def test_tables_of_other_collections_are_never_seen(library: Collection) -> None:
+    other = Collection.objects.create(name="Other", slug="other")
+    chunks = tuple(Chunk.objects.values_list("pk", flat=True))
+    assert ask("How heavy is the MX-2?", other, chunk_ids=chunks) is None
+    assert ask("How heavy is the MX-2?", other, library) is not None
+    document = Document.objects.get(source="library.md")
+    filters = SearchFilters(collections=(library.pk,), documents=(document.pk,))
+    assert answer_from_tables("How heavy is the MX-2?", filters, chunks, "en") is None
+
+
+def test_a_new_version_replaces_the_tables_and_a_deletion_removes_them(library: Collection, ingest: Ingest) -> None:
+    ingest(library, "parts.csv", PARTS.replace("5200", "5300"))
+    assert texts(ask("weight of the MX-2", library)) == [["MX-2", "Pump two", "5300"]]
+    assert Table.objects.filter(document__source="parts.csv").count() == 1
+    Document.objects.get(source="parts.csv").delete()
+    assert not TableRow.objects.filter(table__document__source="parts.csv").exists()
+    assert ask("weight of the MX-2", library) is None
+
+
+def test_a_copy_of_a_document_has_its_tables(library: Collection) -> None:
+    other = Collection.objects.create(name="Copy", slug="copy")
+    copy_documents(list(library.documents.all()), other)
+    result = ask("weight of the MX-2", other)
+    assert texts(result) == [["MX-2", "Pump two", "5200"]]
+    assert result is not None
+    assert Document.objects.get(pk=result.document_id).collection == other
+    copy_documents(list(library.documents.all()), other)
+    assert Table.objects.filter(document__collection=other).count() == 2
+
+
+def test_a_name_is_told_by_its_meaning_and_without_the_embedder_by_its_words_alone(
+    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(collection, "laptops.csv", "Model,Battery_hours\nBook 14,15\nBook 16,22\nSlate 9,11\n")
+    assert texts(ask("battery life of the Book 16", collection)) == [["Book 16", "22"]]
+
+    def fail(_texts: object) -> None:
+        raise EmbeddingFailed("No answer.")
+
+    monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
+    assert ask("battery life of the Book 16", collection) is None
+    assert ask("battery hours of the Book 16", collection) is not None

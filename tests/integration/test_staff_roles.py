@@ -1,0 +1,159 @@
+"""What the roles of staff may do from the start, and what they see: that is decided by the rights in collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+
+from ragsite.roles import ROLES, create_roles
+from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+
+pytestmark = pytest.mark.django_db
+
+Ingest = Callable[..., Document]
+
+
+@pytest.fixture(autouse=True)
+def _roles() -> None:
+    create_roles()
+
+
+def staff(role: str, name: str = "") -> User:
+    user = User.objects.create_user(name or role, is_staff=True)
+    user.groups.add(Group.objects.get(name=role))
+    return User.objects.get(pk=user.pk)
+
+
+def signed_in(user: User) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    return client
+
+
+def pages(document: Document) -> list[str]:
+    chunk = document.chunks.first()
+    assert chunk is not None
+    return [
+        reverse("admin:retrieval_collection_change", args=[document.collection_id]),
+        reverse("admin:retrieval_document_change", args=[document.pk]),
+        reverse("admin:retrieval_document_original", args=[document.pk]),
+        reverse("admin:retrieval_chunk_change", args=[chunk.pk]),
+    ]
+
+
+@pytest.fixture
+def vault(ingest: Ingest) -> Document:
+    collection = Collection.objects.create(slug="vault", name="Vault", visibility=Visibility.GRANTED)
+    return ingest(collection, "vault.md", "# Vault\n\nThe vault is under the stairs.")
+
+
+def test_the_roles_are_there_with_their_permissions() -> None:
+    assert set(Group.objects.values_list("name", flat=True)) >= set(ROLES)
+    assert staff("Curators").has_perms(["retrieval.change_document", "retrieval.add_draft"])
+    assert not staff("Evaluators").has_perm("retrieval.change_document")
+    assert staff("Auditors").has_perms(["chat.view_answer", "retrieval.view_collection", "auth.view_user"])
+    auditor = User.objects.get(username="Auditors")
+    assert not any(
+        permission.split(".")[1].startswith(("add", "change", "delete")) for permission in auditor.get_all_permissions()
+    )
+    assert staff("Administrators").has_perms(["auth.change_user", "retrieval.change_collection"])
+    # A token of the API is its user.
+    assert not any("token" in permission for permission in auditor.get_all_permissions())
+
+
+def test_a_role_that_somebody_changed_stays_as_it_is() -> None:
+    Group.objects.get(name="Curators").permissions.clear()
+    create_roles()
+    assert not Group.objects.get(name="Curators").permissions.exists()
+
+
+@pytest.mark.parametrize("role", ["Curators", "Auditors", "Administrators"])
+def test_staff_do_not_meet_a_collection_that_is_not_granted_to_them(role: str, vault: Document) -> None:
+    client = signed_in(staff(role))
+    for page in pages(vault):
+        response = client.get(page, follow=True)
+        assert "under the stairs" not in response.content.decode(), page
+        assert response.redirect_chain or response.status_code == 404, page
+    assert "Vault" not in client.get(reverse("admin:retrieval_collection_changelist")).content.decode()
+    assert client.get("/api/v1/documents/").json()["results"] == []
+    assert client.get(f"/api/v1/documents/{vault.pk}/").status_code == 404
+    assert client.get(f"/documents/{vault.pk}/").status_code == 404
+
+
+def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault: Document) -> None:
+    curator = staff("Curators")
+    CollectionGrant.objects.create(collection=vault.collection, user=curator, role=CollectionGrant.Role.CURATOR)
+    client = signed_in(curator)
+    assert all(client.get(page).status_code == 200 for page in pages(vault))
+    collection_page, document_page, *_others = pages(vault)
+    client.post(document_page, {"title": "Cellar", "url": "", "language": "en", "metadata": "{}"})
+    vault.refresh_from_db()
+    assert vault.title == "Cellar"
+    assert 'name="visibility"' not in client.get(collection_page).content.decode()
+    body = {"name": "Open", "slug": "vault", "visibility": "public", "text_search_configuration": "english"}
+    assert client.post(collection_page, body).status_code == 403
+    # What is lost is lost at the next request.
+    CollectionGrant.objects.all().delete()
+    assert client.get(document_page).status_code == 302
+    assert client.delete(f"/api/v1/documents/{vault.pk}/").status_code in (403, 404)
+    assert Document.objects.filter(pk=vault.pk).exists()
+
+
+def test_a_manager_grants_and_takes_away(vault: Document) -> None:
+    manager = staff("Curators", "manager")
+    reader = User.objects.create_user("reader")
+    CollectionGrant.objects.create(collection=vault.collection, user=manager, role=CollectionGrant.Role.MANAGER)
+    page = reverse("admin:retrieval_collection_change", args=[vault.collection_id])
+    client = signed_in(manager)
+    assert 'name="grants-0-role"' in client.get(page).content.decode()
+    own = CollectionGrant.objects.get()
+    body = {
+        "name": "Vault", "slug": "vault", "description": "", "visibility": "granted",
+        "text_search_configuration": "english", "grants-TOTAL_FORMS": "2", "grants-INITIAL_FORMS": "1",
+        "grants-0-id": str(own.pk), "grants-0-collection": str(vault.collection_id), "grants-0-group": "",
+        "grants-0-user": str(manager.pk), "grants-0-role": "manager", "grants-1-id": "",
+        "grants-1-collection": str(vault.collection_id), "grants-1-group": "", "grants-1-user": str(reader.pk),
+        "grants-1-role": "reader",
+    }  # fmt: skip
+    theirs = signed_in(reader)
+    assert theirs.get(f"/documents/{vault.pk}/").status_code == 404
+    assert client.post(page, body).status_code == 302
+    assert theirs.get(f"/documents/{vault.pk}/").status_code == 200
+    CollectionGrant.objects.filter(user=reader).delete()
+    assert theirs.get(f"/documents/{vault.pk}/").status_code == 404
+
+
+def test_who_makes_a_collection_that_nobody_else_sees_manages_it() -> None:
+    maker = staff("Administrators")
+    body = {"slug": "new", "name": "New", "visibility": "granted"}
+    client = signed_in(maker)
+    assert client.post("/api/v1/collections/", body, content_type="application/json").status_code == 201
+    assert CollectionGrant.objects.get().role == CollectionGrant.Role.MANAGER
+    assert Collection.objects.readable_by(maker).get().slug == "new"
+
+
+def test_an_administrator_makes_no_superuser() -> None:
+    client = signed_in(staff("Administrators"))
+    boss = User.objects.create_superuser("boss")
+    page = reverse("admin:auth_user_change", args=[boss.pk])
+    assert client.post(page, {"username": "taken"}).status_code == 403
+    own = reverse("admin:auth_user_change", args=[User.objects.get(username="Administrators").pk])
+    assert 'name="is_superuser"' not in client.get(own).content.decode()
+
+
+def test_a_curator_drafts_a_collection_for_staff_and_no_granted_one(vault: Document, collection: Collection) -> None:
+    client = signed_in(staff("Curators"))
+    begin = reverse("admin:retrieval_draft_begin", args=[collection.pk])
+    page = client.post(begin, follow=True).content.decode()
+    draft = Draft.objects.get()
+    assert str(draft) in page
+    assert client.get(reverse("admin:retrieval_draft_change", args=[draft.pk])).status_code == 200
+    assert client.post(reverse("admin:retrieval_draft_begin", args=[vault.collection_id])).status_code == 404
+    # The working copy goes with its collection.
+    Collection.objects.filter(pk=collection.pk).update(visibility=Visibility.GRANTED)
+    assert client.get(reverse("admin:retrieval_draft_change", args=[draft.pk])).status_code == 302
+    assert not Collection.objects.readable_by(User.objects.get(username="Curators")).filter(draft=draft).exists()

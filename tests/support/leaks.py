@@ -1,0 +1,281 @@
+"""A site of people and collections whose rights are known here by a rule of their own: who may see which word.
+
+Each part of it that somebody may see or not, a collection or a narrowed document, holds words that stand nowhere else.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+from chat.models import Answer, Conversation
+from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
+from retrieval.models import Chunk, Collection, CollectionGrant, Document, Draft, IndexCheck, SearchProfile
+from retrieval.search import profiles
+
+GROUPS = ("sales", "care", "law")
+# Name: groups, and whether it is staff, with all permissions.
+PEOPLE: dict[str, tuple[tuple[str, ...], bool]] = {
+    "anna": (("sales",), False),
+    "bob": (("sales", "care"), False),
+    "carol": (("care",), False),
+    "dora": (("law",), True),
+    "erik": (("care", "law"), True),
+    "fred": ((), False),
+}
+VISITOR = "visitor"
+VISIBILITIES = ("public", "signed_in", "staff", "granted")
+QUESTIONS = (
+    "What is the code of the boiler house?",
+    "Which code opens the boiler house?",
+    "Who keeps the key of the boiler house?",
+    "What does the sheet say about the boiler house?",
+)
+TEXT = """# Sheet {secret}
+
+The code of the boiler house is {secret}. The key of the boiler house is kept by {spoken}.
+
+## Winter
+
+In winter, whoever knows {secret} heats the boiler house twice a day.
+"""
+
+
+@dataclass(slots=True)
+class Shelf:
+    """A collection. ``grants`` are the roles of groups and of people, by name."""
+
+    collection: Collection
+    secret: str
+    spoken: str
+    visibility: str = "granted"
+    grants: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class World:
+    """``secret`` words are never typed by anybody; ``spoken`` ones are, and ``said`` holds by whom."""
+
+    chance: random.Random
+    shelves: list[Shelf]
+    narrowed: Document
+    # None: it is not narrowed.
+    narrowed_to: set[str] | None
+    narrowed_words: tuple[str, str]
+    members: dict[str, set[str]]
+    clients: dict[str, Client]
+    tokens: list[str] = field(default_factory=list)
+    said: set[tuple[str, str]] = field(default_factory=set)
+    # Who makes the request that is being made up.
+    person: str = VISITOR
+
+    # Who may see what, told without the site's own code -----------------------------------------------------------
+
+    def is_staff(self, person: str) -> bool:
+        return person in PEOPLE and PEOPLE[person][1]
+
+    def roles(self, person: str, shelf: Shelf) -> set[str]:
+        return {shelf.grants[name] for name in {person, *self.members.get(person, ())} if name in shelf.grants}
+
+    def may_read(self, person: str, shelf: Shelf) -> bool:
+        open_to = {"public": True, "signed_in": person != VISITOR, "staff": self.is_staff(person), "granted": False}
+        return open_to[shelf.visibility] or (person != VISITOR and bool(self.roles(person, shelf)))
+
+    def may_read_narrowed(self, person: str) -> bool:
+        shelf = self.shelves[0]
+        curates = bool(self.roles(person, shelf) & {"curator", "manager"})
+        curates |= self.is_staff(person) and shelf.visibility != "granted"
+        is_named = self.narrowed_to is None or bool(self.members.get(person, set()) & self.narrowed_to)
+        return self.may_read(person, shelf) and (curates or is_named)
+
+    def hidden_from(self, person: str) -> list[tuple[str, str]]:
+        """The words, secret and spoken, that must not be in a response to this person now."""
+        words = [(shelf.secret, shelf.spoken) for shelf in self.shelves if not self.may_read(person, shelf)]
+        return words if self.may_read_narrowed(person) else [*words, self.narrowed_words]
+
+    # What changes ---------------------------------------------------------------------------------------------------
+
+    def change_a_right(self) -> None:
+        self.chance.choice([self._move, self._open, self._grant, self._narrow])()
+
+    def _move(self) -> None:
+        person, group = self.chance.choice(list(PEOPLE)), self.chance.choice(GROUPS)
+        self.members[person] ^= {group}
+        groups = User.objects.get(username=person).groups
+        groups.set(Group.objects.filter(name__in=self.members[person]))
+
+    def _open(self) -> None:
+        shelf = self.chance.choice(self.shelves)
+        shelf.visibility = self.chance.choice(VISIBILITIES)
+        Collection.objects.filter(pk=shelf.collection.pk).update(visibility=shelf.visibility)
+
+    def _grant(self) -> None:
+        shelf, name = self.chance.choice(self.shelves), self.chance.choice([*GROUPS, *PEOPLE])
+        holder: dict[str, Any] = (
+            {"group": Group.objects.get(name=name)} if name in GROUPS else {"user": User.objects.get(username=name)}
+        )
+        CollectionGrant.objects.filter(collection=shelf.collection, **holder).delete()
+        shelf.grants.pop(name, None)
+        if self.chance.random() < 0.5:
+            shelf.grants[name] = self.chance.choice(["reader", "curator", "manager"])
+            CollectionGrant.objects.create(collection=shelf.collection, role=shelf.grants[name], **holder)
+
+    def _narrow(self) -> None:
+        self.narrowed_to = set(self.chance.sample(GROUPS, self.chance.randint(0, 2)))
+        if self.chance.random() < 0.2:
+            self.narrowed_to = None
+        metadata = {} if self.narrowed_to is None else {"groups": sorted(self.narrowed_to)}
+        Document.objects.filter(pk=self.narrowed.pk).update(metadata=metadata)
+
+    # What is asked --------------------------------------------------------------------------------------------------
+
+    def question(self, person: str, collection: str = "") -> str:
+        """One of the questions; now and then with a secret word misspelt, or with a spoken one that the person reads.
+
+        A spoken word is that of a collection which is searched: an answer rests on it then.
+        """
+        secret = self.chance.choice(self.secrets)
+        match self.chance.randint(0, 5):
+            case 0:
+                searched = [shelf for shelf in self.shelves if collection in ("", shelf.collection.slug)]
+                readable = [shelf for shelf in searched if self.may_read(person, shelf)]
+                if readable:
+                    spoken = self.chance.choice(readable).spoken
+                    self.said.add((person, spoken))
+                    return f"What does {spoken} keep?"
+            case 1:
+                return f"What is {misspelt(secret)}?"
+            case 2:
+                return f"What is {secret[:-2]}x{secret[-1]} in winter?"
+        return self.chance.choice(QUESTIONS)
+
+    @property
+    def secrets(self) -> list[str]:
+        return [*(shelf.secret for shelf in self.shelves), self.narrowed_words[0]]
+
+    def scope(self) -> str:
+        """The short name of a collection, or nothing, for all."""
+        return self.chance.choice(["", "", self.slug()])
+
+    def slug(self) -> str:
+        return self.chance.choice([shelf.collection.slug for shelf in self.shelves])
+
+    def some(self, model: Any) -> Any:
+        """The key of one of the model's rows; one that is not there, where there is none."""
+        keys = list(model.objects.order_by("pk").values_list("pk", flat=True))
+        return self.chance.choice(keys) if keys else 10**6
+
+    def some_answer(self) -> Any:
+        return self._own_or_other(Answer.objects.order_by("created_at"), "conversation__owner")
+
+    def some_conversation(self) -> Any:
+        return self._own_or_other(Conversation.objects.order_by("created_at"), "owner")
+
+    def _own_or_other(self, rows: Any, owner: str) -> Any:
+        own = rows.filter(**{f"{owner}__username": self.person} if self.person != VISITOR else {owner: None})
+        chosen = own if own.exists() and self.chance.random() < 0.7 else rows
+        return self.chance.choice(list(chosen.values_list("pk", flat=True)))
+
+
+def misspelt(word: str) -> str:
+    """The word without one of its letters, near enough to be put right."""
+    return word[:4] + word[5:]
+
+
+def build_world(seed: int, ingest: Callable[..., Document]) -> World:
+    chance = random.Random(seed)
+    for name in GROUPS:
+        Group.objects.create(name=name)
+    clients = {VISITOR: Client(raise_request_exception=False)}
+    clients[VISITOR].session.save()
+    for name, (groups, is_staff) in PEOPLE.items():
+        user = User.objects.create_user(name, is_staff=is_staff)
+        user.groups.set(Group.objects.filter(name__in=groups))
+        if is_staff:
+            user.user_permissions.set(Permission.objects.all())
+        clients[name] = Client(raise_request_exception=False)
+        clients[name].force_login(user)
+    shelves = [
+        _build_shelf(name, visibility, words, ingest)
+        for name, visibility, words in zip(_SHELVES, _OPEN, _WORDS, strict=True)
+    ]
+    # What nobody is asked about, so that the words of the others are rare enough to be searched for.
+    for plant in ("rose", "tulip", "daisy", "lily", "fern", "moss", "ivy", "oak", "elm", "ash", "yew", "fir", "box"):
+        ingest(shelves[0].collection, f"{plant}.md", f"# Garden: {plant}\n\nThe {plant} grows well with much water.")
+    secret, spoken = _NARROWED
+    narrowed = ingest(
+        shelves[0].collection, f"{secret}.md", TEXT.format(secret=secret, spoken=spoken), metadata={"groups": ["sales"]}
+    )
+    profiles.add_version(SearchProfile.objects.create(slug="shop", name="Shop"), profiles.built_in_profile())
+    world = World(
+        chance=chance,
+        shelves=shelves,
+        narrowed=narrowed,
+        narrowed_to={"sales"},
+        narrowed_words=_NARROWED,
+        members={name: set(groups) for name, (groups, _staff) in PEOPLE.items()},
+        clients=clients,
+    )
+    for shelf, name, role in (
+        (3, "sales", "reader"),
+        (4, "care", "reader"),
+        (4, "erik", "curator"),
+        (5, "carol", "manager"),
+    ):
+        holder: dict[str, Any] = (
+            {"group": Group.objects.get(name=name)} if name in GROUPS else {"user": User.objects.get(username=name)}
+        )
+        CollectionGrant.objects.create(collection=shelves[shelf].collection, role=role, **holder)
+        shelves[shelf].grants[name] = role
+    return world
+
+
+_SHELVES = ("square", "hall", "office", "shop", "ward", "vault")
+_OPEN = ("public", "signed_in", "staff", "granted", "granted", "granted")
+_WORDS = (
+    ("zalvorquim", "yelbrantix"),
+    ("wubriphant", "vexolmarde"),
+    ("tirquenaby", "skolvetrun"),
+    ("quibrandol", "plomvexira"),
+    ("oxtrabulim", "nerquolade"),
+    ("moxivantel", "lurbqueden"),
+)
+_NARROWED = ("kubrelvoth", "jaxorimble")
+
+
+def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Callable[..., Document]) -> Shelf:
+    secret, spoken = words
+    collection = Collection.objects.create(slug=name, name=f"Shelf {secret}", visibility=visibility)
+    document = ingest(collection, f"{secret}.md", TEXT.format(secret=secret, spoken=spoken))
+    chunk = Chunk.objects.filter(document=document).order_by("ordinal")[0]
+    Chunk.objects.filter(document=document).update(canonical_questions=[f"What is {secret} of the boiler house for?"])
+    evaluation_set = EvaluationSet.objects.create(slug=f"set-{name}", name=f"Set of {name}", collection=collection)
+    question = EvaluationQuestion.objects.create(
+        evaluation_set=evaluation_set, text=f"What is {secret}?", expected_answer=secret
+    )
+    ExpectedPassage.objects.create(
+        question=question, source=document.source, quote=secret, content_hash=chunk.content_hash
+    )
+    GatePolicy.objects.create(evaluation_set=evaluation_set, metric="ndcg@10", required_for_publishing=True)
+    found = {"kind": "chunk_counts", "collection": collection.slug, "count": 1, "examples": [secret], "repaired": False}
+    IndexCheck.objects.create(seconds=1, inconsistencies=[found])
+    EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
+    return Shelf(collection, secret, spoken, visibility)
+
+
+def judge(answer: Answer) -> None:
+    """As if a judge had been asked."""
+    Judgement.objects.get_or_create(answer=answer, judge=Judgement.Judge.OFFLINE)
+
+
+def begin_draft(shelf: Shelf) -> Draft:
+    from retrieval.drafts import lifecycle
+
+    draft = lifecycle.begin(shelf.collection)
+    lifecycle.resume(draft.pk)
+    return draft

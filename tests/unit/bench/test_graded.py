@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.answers.graded import (
+    GradedQuestion,
+    GradedRun,
+    KeyFile,
+    Reply,
+    grade_reply,
+    plain_title,
+    read_graded,
+    run_graded,
+)
+from evaluation.exceptions import UnreadableTestSet
+from evaluation.sets.expectations import Expectations
+
+LEAVE = {
+    "id": "a-1",
+    "corpus": "hr",
+    "question": "How long is it?",
+    "kind": "fact",
+    "must": ["12 weeks"],
+    "max_chars": 80,
+}
+
+
+def written(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "hr").mkdir()
+    (tmp_path / "hr" / "02 New Parent Leave.md").write_text('---\ntitle: "Parental leave"\n---\n# Leave é\n\n## More\n')
+    key = "It is 12 weeks. (hr/02 New Parent Leave.md; hr/gone-file.pdf)"
+    first, second, third = read_graded(
+        written(
+            tmp_path,
+            {**LEAVE, "must_not": ["ever"], "key": key},
+            {**LEAVE, "id": "a-2", "after": "a-1", "collection": ""},
+            {**LEAVE, "id": "a-3", "kind": "near_miss", "must": ["REFUSE"], "key": "Not there (at all)."},
+        )
+    )
+    assert (first.collection, first.expected) == ("hr", Expectations(("12 weeks",), ("ever",), 80))
+    known, gone = first.files
+    for title in ("New Parent Leave", "02 New Parent Leave.md", "Parental Leave", "Leave É"):
+        assert known.is_called(title), title
+    assert not known.is_called("More")
+    assert not known.is_called("New Parent Leave of absence")
+    assert gone.is_called("The file that is gone")
+    assert not gone.is_called("The file")
+    assert (second.after, second.collection) == ("a-1", "")
+    assert third.expected == Expectations((), (), 80, refusal=True)
+    assert third.files == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "holds no questions"),
+        ([{**LEAVE, "id": ""}], 'line 1, has no "id"'),
+        ([{**LEAVE, "question": 7}], 'line 1, has no "question"'),
+        ([{**LEAVE, "must": []}], 'line 1, says nothing that the answer "must" hold'),
+        ([{**LEAVE, "must": "12"}], 'line 1: "must" is not a list'),
+        ([LEAVE, LEAVE], 'line 2: the "id" .a-1. is there a second time'),
+        ([{**LEAVE, "after": "a-9"}], "line 1: the question .a-9. of .after. is not above it"),
+    ],
+)
+def test_bad_lines_are_told(tmp_path: Path, rows: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(UnreadableTestSet, match=message):
+        read_graded(written(tmp_path, *rows))
+
+
+def question(kind: str = "fact", corpus: str = "hr", **others: Any) -> GradedQuestion:
+    expected = others.pop("expected", Expectations(("12 weeks",), (), 20))
+    return GradedQuestion("a-1", corpus, corpus, "How long?", kind, expected, **others)
+
+
+def test_a_cited_key_file_is_worth_a_point() -> None:
+    files = (KeyFile("hr/leave.md", frozenset({"parental leave"})),)
+    assert grade_reply(question(files=files), Reply("Some.", cited=("Parental leave",))).points == 1
+    assert grade_reply(question(files=files), Reply("Some.", cited=("Pay",))).points == 0
+
+
+def test_a_reply_that_failed_has_no_points() -> None:
+    assert grade_reply(question(), Reply("12 weeks", error="503 Busy")).points == 0
+
+
+def test_the_figures_of_a_run() -> None:
+    refusal = Expectations(refusal=True)
+    replies = {
+        question(): Reply("12 weeks", seconds=1.0),
+        question("list", "it"): Reply("12 weeks, as everybody knows here", seconds=3.0),
+        question("list"): Reply("No.", refused=True, seconds=2.0),
+        question("near_miss", expected=refusal): Reply("No.", refused=True, seconds=2.0),
+        question("near_miss", "it", expected=refusal): Reply("Yes.", seconds=2.0),
+        question("off_topic", expected=refusal): Reply("", error="broken"),
+    }
+    told: list[int] = []
+    run = run_graded(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
+    assert told == [1, 2, 3, 4, 5, 6]
+    assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it"))
+    means = {kind: interval.mean for kind in run.kinds if (interval := run.points(kind=kind))}
+    assert means == {"fact": 3.0, "list": 1.0, "near_miss": 1.5, "off_topic": 0.0}
+    everything = run.points()
+    assert everything is not None
+    assert (everything.mean, everything.low < everything.mean < everything.high) == (8 / 6, True)
+    assert run.points(kind="fact", corpus="it") is None
+    shares = {name: share.mean for name, share in run.shares().items() if share is not None}
+    assert shares == pytest.approx(
+        {
+            "zeros": 3 / 6,
+            "near_misses_refused": 0.5,
+            "off_topic_refused": 0.0,
+            "wrongly_refused": 1 / 3,
+            "too_long": 1 / 3,
+            "failed": 1 / 6,
+        }
+    )
+    seconds = run.seconds()
+    assert seconds is not None
+    assert seconds.p50 == 2.0
+
+
+def test_nothing_to_take_a_share_of_has_none() -> None:
+    run = GradedRun((grade_reply(question(), Reply("12 weeks")),))
+    assert run.shares()["near_misses_refused"] is None
+
+
+def test_a_title_is_compared_by_its_letters_and_digits() -> None:
+    assert plain_title("  Überblick: 2nd (draft).md") == "uberblick 2nd draft md"

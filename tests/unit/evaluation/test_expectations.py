@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from evaluation.sets.expectations import Expectations, Grade, clean_lines, grade
+
+
+def points(text: str, *must: str, must_not: tuple[str, ...] = (), longest: int | None = None, **others: bool) -> int:
+    refused, cites = others.get("refused", False), others.get("cites_expected", False)
+    return grade(text, refused=refused, expected=Expectations(must, must_not, longest), cites_expected=cites).points
+
+
+def test_all_that_is_expected_within_the_length_has_three_points() -> None:
+    assert points("New parents get **12 weeks** of paid leave [1].", "12 weeks|twelve weeks", "paid", longest=60) == 3
+
+
+@pytest.mark.parametrize(("longest", "expected"), [(12, 3), (11, 2), (4, 2), (3, 1), (None, 3)])
+def test_a_complete_answer_loses_by_its_length(longest: int | None, expected: int) -> None:
+    assert points("a 14 day run [12]", "14 day", longest=longest) == expected
+
+
+def test_half_of_it_has_one_point_less_has_none() -> None:
+    assert points("alpha", "alpha", "beta") == 1
+    assert points("alpha", "alpha", "beta", "gamma") == 0
+    assert points("alpha", "alpha", "beta", "gamma", cites_expected=True) == 1
+
+
+def test_what_must_not_be_there_leaves_one_point() -> None:
+    expected = Expectations(("12 weeks",), ("fewer than twelve",))
+    assert grade("12 weeks, with fewer than twelve employees 6", refused=False, expected=expected) == Grade(
+        1, (), ("fewer than twelve",), 44
+    )
+
+
+def test_a_refusal_is_right_or_worth_nothing() -> None:
+    assert grade("No.", refused=True, expected=Expectations(refusal=True)).points == 3
+    assert grade("Yes.", refused=False, expected=Expectations(refusal=True)).points == 0
+    refused = grade("14 days", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
+    assert (refused.points, refused.missing) == (0, ("14 days",))
+
+
+@pytest.mark.parametrize(
+    ("text", "must"),
+    [
+        ("The valves are closed.", "valve"),
+        ("It’s 4,000 dollars", "4000"),
+        ("4000 dollars", "4,000|4k"),
+        ("a non‑stop flight", "non-stop"),
+        ("Call `set_var` *now*", "set_var now"),
+        ("at 14. Then", "14"),
+        ("STRASSE", "straße"),
+        ("It costs €14.50.", "€14.50"),
+    ],
+)
+def test_what_is_held(text: str, must: str) -> None:
+    assert points(text, must) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "must"),
+    [
+        ("inactive", "active"),
+        ("in 2014", "14"),
+        ("14.5 hours", "14"),
+        ("3,14", "14"),
+        ("140", "14"),
+        ("v14", "14"),
+        ("a", "|"),
+    ],
+)
+def test_what_is_not(text: str, must: str) -> None:
+    assert points(text, must, "other", "things") == 0
+
+
+def test_nothing_expected_is_told_from_something() -> None:
+    assert not Expectations(refusal=True).says_of_text
+    assert all(one.says_of_text for one in (Expectations(("a",)), Expectations((), ("a",)), Expectations(longest=1)))
+
+
+def test_lines_that_say_nothing_are_left_out() -> None:
+    assert clean_lines(["  a | b ", "", " \t", "c\nd"]) == ["a | b", "c d"]

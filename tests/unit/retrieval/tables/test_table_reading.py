@@ -1,0 +1,82 @@
+"""Tables of a document's text: where they are, and where their cells stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval.ingest.extraction import extract
+from retrieval.tables.reading import find_pipe_tables, read_tables
+from tests.support.tables import read_table
+
+HOURS = """# Library
+
+Everybody is welcome.
+
+## Opening hours
+
+| Branch | Weekdays | **Phone** |
+|:--|---|--:|
+| Central | 8:30 \\| 20:00 | 555-0100 |
+| [Harbour](harbour.md) |  | 555-0122 |
+
+More text | with a pipe.
+"""
+
+
+def test_rows_of_a_csv_file_keep_the_places_of_their_cells() -> None:
+    extracted = extract(b'sku,note,price_eur\nA-1,"a; b",2.50\nB-2,,3\n', "parts.csv")
+    (table,) = read_tables(extracted)
+    assert [(column.name, column.kind, column.unit) for column in table.columns] == [
+        ("sku", "text", ""),
+        ("note", "text", ""),
+        ("price_eur", "number", "eur"),
+    ]
+    cells = [[extracted.text[start:end] for start, end in row.cells] for row in table.rows]
+    assert cells == [["A-1", "a; b", "2.50"], ["B-2", "", "3"]]
+    assert [row.values for row in table.rows] == [("A-1", "a; b", 2.5), ("B-2", None, 3.0)]
+    assert [extracted.text[row.start : row.end] for row in table.rows] == extracted.text.splitlines()
+    assert table.rows[0].labels == ("a1", "ab")
+
+
+def test_a_pipe_table_stands_below_its_headings() -> None:
+    extracted = extract(HOURS.encode(), "library.md")
+    (table,) = read_tables(extracted)
+    assert table.caption == "Library › Opening hours"
+    assert [column.name for column in table.columns] == ["Branch", "Weekdays", "Phone"]
+    assert [row.values for row in table.rows] == [
+        ("Central", "8:30 | 20:00", "555-0100"),
+        ("Harbour", None, "555-0122"),
+    ]
+    for row in table.rows:
+        assert all(row.start <= start <= end <= row.end for start, end in row.cells)
+    assert extracted.text[slice(*table.rows[1].cells[2])] == "555-0122"
+
+
+def test_tables_of_html_are_read_too() -> None:
+    table = read_table(
+        "<html><body><h1>Pool</h1><p>" + "The pool is open every day of the year. " * 5 + "</p>"
+        "<table><tr><th>Card</th><th>Price</th></tr><tr><td>Adult</td><td>€ 5,50</td></tr>"
+        "<tr><td>Child</td><td>€ 4,25</td></tr></table></body></html>",
+        "pool.html",
+    )
+    assert [row.values for row in table.rows] == [("Adult", 5.5), ("Child", 4.25)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a | b\nc | d\n",
+        "| a | b |\n|---|\n| 1 | 2 |\n",
+        "```\n| a | b |\n|---|---|\n| 1 | 2 |\n```\n",
+        "| a | b |\n|---|---|\n",
+        "|\n|-\n|||\n",
+    ],
+)
+def test_what_is_no_table_is_none_and_no_error(text: str) -> None:
+    assert not [grid for grid in find_pipe_tables(text) if grid.rows and len(grid.header) > 1]
+
+
+def test_rows_that_are_too_short_or_too_long_are_fitted() -> None:
+    table = read_table("# T\n\n| a | b |\n|---|---|\n| x |\n| y | z | more |\n", "t.md")
+    assert [row.values for row in table.rows] == [("x", None), ("y", "z")]

@@ -1,0 +1,375 @@
+"""The blocks of a text, of every format that is read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.ingest.extraction import extract
+from retrieval.text.blocks import Block, BlockKind, find_blocks
+from retrieval.text.blocks.rows import from_rows, rows_touching
+
+
+def blocks_of(source: str, filename: str = "a.md") -> tuple[str, list[Block]]:
+    extracted = extract(source.encode(), filename)
+    headings = [(section.start, section.title) for section in extracted.sections]
+    return extracted.text, find_blocks(extracted.text, headings)
+
+
+def kinds(source: str, filename: str = "a.md") -> list[tuple[str, str]]:
+    """Kind and text of each block."""
+    text, blocks = blocks_of(source, filename)
+    return [(block.kind.value, text[block.start : block.end]) for block in blocks]
+
+
+def pages(*texts: str) -> list[tuple[str, str]]:
+    """Kind and text of each block of a printed document."""
+    text = "\n\n".join(texts) + "\n"
+    starts = [0]
+    for page in texts[:-1]:
+        starts.append(starts[-1] + len(page) + 2)
+    return [(block.kind.value, text[block.start : block.end]) for block in find_blocks(text, [], page_starts=starts)]
+
+
+def test_paragraphs_and_headings() -> None:
+    text, (first, second) = blocks_of("# Pumps\n\nThey move\nwater.\n\n## Care\n\nOil them.\n")
+    assert (text[first.start : first.end], text[second.start : second.end]) == ("They move\nwater.", "Oil them.")
+    assert (first.heading_start, first.section_end) == (0, text.index("## Care"))
+    assert (second.heading_start, second.section_end) == (text.index("## Care"), len(text))
+
+
+def test_a_document_without_headings_is_one_section() -> None:
+    (block,) = find_blocks("All of it.", [])
+    assert (block.heading_start, block.section_end) == (None, 10)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "---",
+        "***",
+        "<%= partial 'notice' %>",
+        "{% include 'menu.html' %}",
+        "{{< toc >}}",
+        "<!-- to do -->",
+        "<!-- to\n\ndo -->",
+        "<div class='note'>",
+        "[cite]: https://example.org",
+        "![A picture](a.png)",
+        "[TOC]",
+        "- [Care](#care)\n- [Oil](#oil)",
+        "[Back to top](#top)",
+        ":::",
+    ],
+)
+def test_what_is_no_content_is_in_no_block(hidden: str) -> None:
+    assert kinds(f"# A\n\nOne.\n\n{hidden}\n\nTwo.\n") == [("paragraph", "One."), ("paragraph", "Two.")]
+
+
+@pytest.mark.parametrize("mark", ["---", "+++"])
+def test_front_matter_is_no_content(mark: str) -> None:
+    assert kinds(f"{mark}\ntitle: x\nweight: 30\n{mark}\n\nThe text.\n") == [("paragraph", "The text.")]
+
+
+def test_template_tags_in_code_are_content() -> None:
+    assert kinds("```\n{% if x %}\n---\n```\n") == [("code", "```\n{% if x %}\n---\n```")]
+
+
+def test_a_list_keeps_its_lead_in_and_all_that_belongs_to_its_items() -> None:
+    items = "- one\n  goes on\n\n- two\n  - inner\n\n    A paragraph of it.\n\n  ```\n  code\n\n  more\n  ```\n- three"
+    text, (before, block, after) = blocks_of(f"It is so. You need:\n\n{items}\n\nThen go.\n")
+    assert text[before.start : before.end] == "It is so."
+    assert (block.kind, text[block.start : block.end]) == (BlockKind.LIST, f"You need:\n\n{items}")
+    assert block.lead_in is not None
+    assert text[slice(*block.lead_in)] == "You need:"
+    assert text[after.start : after.end] == "Then go."
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Do the following.", "De volgende stappen zijn nodig.", "U gaat als volgt te werk.", "**Needed**", "What?"],
+)
+def test_sentences_that_introduce(sentence: str) -> None:
+    ((kind, whole),) = kinds(f"{sentence}\n\n1. a\n2. b\n")
+    assert (kind, whole) == ("steps", f"{sentence}\n\n1. a\n2. b")
+
+
+def test_a_sentence_that_introduces_nothing_stays_alone() -> None:
+    assert [kind for kind, _ in kinds("Pumps are heavy.\n\n- a\n- b\n")] == ["paragraph", "list"]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "1. a\n2. b",
+        "1) a\n\n2) b",
+        "a. a\nb. b",
+        "Step 1: a\n\nStep 2: b",
+        "**Stap 1: a**\n\nDoe dit.\n\n**Stap 2: b**",
+        "1. a\n\n```\ncode\n```\n\n2. b",
+        "1. a\n\nA paragraph.\n\n2. b\n\n3. c",
+        "1. Run:\n\n```\ncode\n```",
+        "1. a\n- inner\n2. b",
+        "1. a\n2. b\n\n```\none\n```\n\n3. c\n\n```\nlast\n```",
+    ],
+)
+def test_steps(steps: str) -> None:
+    assert kinds(f"# How\n\n{steps}\n\n## Next\n\nNo more.\n")[0] == ("steps", steps)
+
+
+def test_numbers_within_a_sentence_are_no_steps() -> None:
+    assert kinds("The number of the house is\n12. It is far.\n") == [
+        ("paragraph", "The number of the house is\n12. It is far.")
+    ]
+
+
+def test_one_numbered_line_is_no_procedure() -> None:
+    assert [kind for kind, _ in kinds("2. Keep it short\n\nLong texts are slow.\n")] == ["paragraph", "paragraph"]
+
+
+def test_long_numbered_paragraphs_are_no_steps() -> None:
+    clause = "The parties agree on what is agreed upon. " * 20
+    assert {kind for kind, _ in kinds("".join(f"{n}. {clause}\n\n" for n in range(1, 8)))} == {"paragraph"}
+
+
+def test_tables() -> None:
+    table = "| a | b |\n| --- | --- |\n| 1 | 2 |"
+    assert kinds(f"We credit as follows:\n\n{table}\n\nEnd.\n") == [
+        ("table", f"We credit as follows:\n\n{table}"),
+        ("paragraph", "End."),
+    ]
+    assert kinds("a | b\n--|--\n1 | 2\n") == [("table", "a | b\n--|--\n1 | 2")]
+    html = "<table>\n <tr><td>1</td></tr>\n\n</table>"
+    assert kinds(f"{html}\n") == [("table", html)]
+
+
+def test_records() -> None:
+    assert kinds("sku,price\nA,1\nB,2\n", "a.csv") == [("records", "sku: A; price: 1\nsku: B; price: 2")]
+    assert kinds("Note this: it is one; and not two.\n")[0][0] == "paragraph"
+
+
+@pytest.mark.parametrize("code", ["```py\nx = 1\n\ny\n```", "~~~\nx\n~~~", "    x = 1\n\n    y = 2", ">>> x\n1"])
+def test_code(code: str) -> None:
+    assert kinds(f"One.\n\n{code}\n\nTwo.\n") == [("paragraph", "One."), ("code", code), ("paragraph", "Two.")]
+
+
+def test_indented_prose_is_no_code() -> None:
+    assert kinds("One.\n\n    This is a sentence like any other.\n")[1][0] == "paragraph"
+    assert kinds("!!! note\n    Mind the step.\n\n    And the gap.\n\nOn.\n") == [
+        ("paragraph", "Mind the step."),
+        ("paragraph", "And the gap."),
+        ("paragraph", "On."),
+    ]
+
+
+def test_code_files_are_cut_at_definitions() -> None:
+    source = "import os\n\n\ndef first():\n    return 1\n\n\ndef second():\n    return 2\n"
+    extracted = extract(source.encode(), "a.py")
+    found = find_blocks(source, [(section.start, section.title) for section in extracted.sections], is_code=True)
+    assert [source[block.start : block.end] for block in found] == [
+        "import os",
+        "def first():\n    return 1",
+        "def second():\n    return 2",
+    ]
+    assert {block.kind for block in found} == {BlockKind.CODE}
+
+
+RST = """.. _top:
+
+=====
+Pumps
+=====
+
+.. contents::
+
+They are made so::
+
+    make pump
+
+    make valve
+
+.. note::
+
+    Mind the step.
+
+.. code-block:: python
+    :linenos:
+
+    x = 1
+
+.. method:: Pump.start(speed)
+
+    Starts the pump.
+
+.. a comment
+
+* one
+
+  goes on
+* two
+"""
+
+
+def test_restructured_text() -> None:
+    assert kinds(RST, "a.rst") == [
+        ("code", "They are made so::\n\n    make pump\n\n    make valve"),
+        ("paragraph", "Mind the step."),
+        ("code", "    x = 1"),
+        ("paragraph", ".. method:: Pump.start(speed)\n\n    Starts the pump."),
+        ("list", "* one\n\n  goes on\n* two"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "### May I bring a dog?",
+        "**May I bring a dog?**",
+        "Q: May I bring a dog?",
+        "**Vraag:** mag de hond mee?",
+        "May I bring a dog?",
+    ],
+)
+def test_questions_and_answers(question: str) -> None:
+    text, (block, other) = blocks_of(f"{question}\n\nNo, dogs stay outside.\n\n### Other\n\nText.\n")
+    assert (block.kind, text[block.start : block.end]) == (BlockKind.QUESTION, f"{question}\n\nNo, dogs stay outside.")
+    assert block.lead_in is not None
+    assert text[slice(*block.lead_in)] == question
+    assert other.kind == BlockKind.PARAGRAPH
+
+
+def test_questions_without_an_answer_right_below() -> None:
+    assert [kind for kind, _ in kinds("# What now?\n\n## Care\n\nOil it.\n")] == ["paragraph"]
+    assert [kind for kind, _ in kinds("## What do I bring?\n\n- a\n- b\n")] == ["list"]
+    assert kinds("**What do I bring?**\n\n- a\n- b\n") == [("list", "**What do I bring?**\n\n- a\n- b")]
+
+
+def test_each_question_has_its_own_answer() -> None:
+    assert [kind for kind, _ in kinds("**Eén?**\n\nJa.\n\n**Twee?**\n\nNee.\n\nOok niet.\n")] == [
+        "question",
+        "question",
+        "paragraph",
+    ]
+
+
+def test_bold_lines_stay_with_what_they_name() -> None:
+    assert kinds("**Leave**\n\nYou have 25 days.\n") == [("paragraph", "**Leave**\n\nYou have 25 days.")]
+
+
+WIDE = "All the lines of this page are wrapped at about this width, as they are in a book."
+
+
+def test_paragraphs_of_a_page_end_with_a_short_line() -> None:
+    assert pages(f"{WIDE[:-1]}\nand goes on. It ends.\n{WIDE}\n{WIDE}\nEnd.") == [
+        ("paragraph", f"{WIDE[:-1]}\nand goes on. It ends."),
+        ("paragraph", f"{WIDE}\n{WIDE}\nEnd."),
+    ]
+
+
+def test_text_goes_on_over_the_end_of_a_page() -> None:
+    assert pages(f"{WIDE[:-9]}\n4", "in a book, and it goes on.\nAnother one follows it.") == [
+        ("paragraph", f"{WIDE[:-9]}\n4\n\nin a book, and it goes on."),
+        ("paragraph", "Another one follows it."),
+    ]
+
+
+def test_a_list_goes_on_over_the_end_of_a_page() -> None:
+    first = f"Manual 1\n{WIDE}\n• one is {'so and ' * 10}so\nand longer\n• two"
+    second = "Manual 2\n• three\nwhich goes on\n• four.\nThis is no item of the list above."
+    found = pages(first, second)
+    assert [kind for kind, _ in found] == ["paragraph", "list", "paragraph"]
+    assert found[1][1].startswith("• one")
+    assert found[1][1].endswith("• four.")
+    assert found[2][1] == "This is no item of the list above."
+
+
+def test_marks_on_lines_of_their_own() -> None:
+    assert pages(f"{WIDE}\n• one.\n•\nTwo.\n• three.")[1] == ("list", "• one.\n•\nTwo.\n• three.")
+
+
+def test_steps_with_a_page_number_between_them() -> None:
+    found = pages("1. one\n2. two", "7", "3. three\n4. four")
+    assert [kind for kind, _ in found] == ["steps"]
+
+
+def test_rows_are_relative_to_their_chunk() -> None:
+    text, blocks = blocks_of("# A\n\nOne.\n\nYou need:\n\n- a\n- b\n\nEnd.\n")
+    ranges = [(0, text.index("- a") + 3), (text.index("- b"), len(text))]
+    rows = rows_touching(blocks, ranges)
+    assert [from_rows(each, start) for each, (start, _) in zip(rows, ranges, strict=True)] == [
+        tuple(blocks[:2]),
+        tuple(blocks[1:]),
+    ]
+    moved = from_rows(rows[1], ranges[1][0] + 100)
+    assert [block.start for block in moved] == [block.start + 100 for block in blocks[1:]]
+
+
+LINES = st.sampled_from(
+    [
+        "- a",
+        "1. b",
+        "2. c",
+        "  - d",
+        "| e |",
+        "|-|-|",
+        "```",
+        "~~~",
+        "> f",
+        "    g",
+        "h: i; j: k",
+        "Q: l?",
+        "**m?**",
+        "n.",
+    ]
+    + ["", "", "<!--", "-->", "<%", "{{ o }}", "---", "===", "# p", "!!! q", ".. r::", "s::", ">>> t", "<table>", "12"]
+)
+
+
+@given(st.lists(LINES, max_size=40), st.sets(st.integers(0, 200), max_size=5), st.sets(st.integers(0, 200), max_size=3))
+def test_blocks_keep_their_promises(lines: Sequence[str], headings: set[int], page_starts: set[int]) -> None:
+    text = "\n".join(lines)
+    found = find_blocks(text, [(at, "p") for at in sorted(headings)], page_starts=sorted(page_starts))
+    last = 0
+    for block in found:
+        assert last <= block.start < block.end <= block.section_end <= len(text)
+        assert block.heading_start is None or block.heading_start <= block.start
+        assert block.lead_in is None or block.start <= block.lead_in[0] < block.lead_in[1] <= block.end
+        assert text[block.start : block.end].strip()
+        last = block.end
+    assert found == sorted(found, key=lambda block: block.start)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "|",
+        "-",
+        "- ",
+        "> ",
+        "1. a\n",
+        "```\n",
+        "<!--\n",
+        "<table>\n",
+        "**a",
+        "[a](#b)",
+        "a: b; ",
+        "    ",
+        "<%\n",
+        "A?\n\n",
+    ],
+)
+def test_time_grows_with_the_text(line: str) -> None:
+    def seconds(length: int) -> float:
+        text = (line * (length // len(line)) + "\n# p\n</table>")[:length]
+        begun = time.process_time()
+        find_blocks(text, [(len(text) // 2, "p")])
+        return time.process_time() - begun
+
+    seconds(1_000)
+    # Sixteen times as long takes sixteen times as long; quadratic work would take 256 times. A busy machine may take
+    # longer than its share.
+    assert min(seconds(160_000) for _ in range(2)) < 80 * min(seconds(10_000) for _ in range(3)) + 1.0
