@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from textwrap import dedent
 
-from chat.composing.excerpt import Excerpt
+from chat.composing.excerpt import Excerpt, Span
 from chat.grounding.citations import quote_for_answer
 from chat.grounding.code_spans import find_code
+from chat.grounding.units import blocks_of
+from chat.types import Source
 from retrieval.text.blocks.outline import read_cells
+from retrieval.text.blocks.types import BlockKind
 
+# What says that a block is longer than what is shown.
+GOES_ON = "…"
 # Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
@@ -24,7 +30,7 @@ def render(excerpt: Excerpt) -> str:
         pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
     marker = f"[{excerpt.source.marker}]"
     if excerpt.goes_on:
-        pieces[-1] = f"{pieces[-1].rstrip()} …"
+        pieces[-1] = _with_ellipsis(pieces[-1].rstrip())
     shown = "\n\n".join(_with_marker(piece, marker) for piece in pieces)
     if excerpt.value is None:
         return shown
@@ -42,9 +48,56 @@ def _stretches(excerpt: Excerpt) -> Iterator[str]:
             stretches.append((start, end))
         else:
             stretches[-1] = stretches[-1][0], end
+    unfenced = list(_unfenced_code(excerpt.source))
     for start, end in stretches:
-        text = _dedented(content[start - offset : end - offset])
-        yield quote_for_answer(_HEADING.sub(_as_bold, _with_markdown_tables(text)))
+        pieces = []
+        for first, last, is_code in _parted(start, end, unfenced):
+            text = content[first - offset : last - offset]
+            if text.strip():
+                pieces.append(_fenced(text) if is_code else _prose(text))
+        yield "\n\n".join(pieces)
+
+
+def _unfenced_code(source: Source) -> Iterator[Span]:
+    """Code of the document that no fence sets off: a file of source code, or what is code by its indentation."""
+    offset = source.block.start
+    fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
+    for block in blocks_of(source):
+        if block.kind is BlockKind.CODE:
+            start = block.start if block.lead_in is None else block.lead_in[1]
+            if not any(first < block.end and start < last for first, last in fences):
+                yield start, block.end
+
+
+def _parted(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+    """What lies between ``start`` and ``end``, in order; the third says whether it is code."""
+    for first, last in codes:
+        first, last = max(first, start), min(last, end)
+        if first < last:
+            yield start, first, False
+            yield first, last, True
+            start = last
+    yield start, end, False
+
+
+def _fenced(code: str) -> str:
+    longest = max((len(ticks) for ticks in re.findall("`{3,}", code)), default=2)
+    fence = "`" * (longest + 1)
+    lines = dedent(code.strip("\n").rstrip())
+    return f"{fence}\n{lines}\n{fence}"
+
+
+def _prose(text: str) -> str:
+    """Text that holds no code but in fences, as Markdown; what is in fences stays as it is."""
+    text = _dedented(text)
+    pieces, position = [], 0
+    for code in [*(code for code in find_code(text) if code.fence), None]:
+        upto = len(text) if code is None else code.start
+        pieces.append(_HEADING.sub(_as_bold, _with_markdown_tables(text[position:upto])))
+        if code is not None:
+            pieces.append(text[code.start : code.end])
+            position = code.end
+    return quote_for_answer("".join(pieces))
 
 
 def _with_markdown_tables(text: str) -> str:
@@ -74,6 +127,14 @@ def _dedented(text: str) -> str:
     if not depth or first[:1].isspace():
         return text
     return first + newline + "\n".join(line[depth:] if line[:depth].isspace() else line for line in rest.split("\n"))
+
+
+def _with_ellipsis(text: str) -> str:
+    codes = find_code(text)
+    if codes and codes[-1].fence and not codes[-1].is_open and codes[-1].end == len(text):
+        code, _, fence = text.rpartition("\n")
+        return f"{code}\n{GOES_ON}\n{fence}"
+    return f"{text} {GOES_ON}"
 
 
 def _with_marker(text: str, marker: str) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DIGITS = 4
+_FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", re.DOTALL)
 _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 
 
@@ -105,15 +106,25 @@ def _find_verbatim(statement: str, before: Iterable[str], source: Source) -> tup
     block = source.block
     content = quoted(block.content)
     start = content.find(quoted(statement))
-    if start < 0:
-        return None
     end = start + len(statement)
+    if start < 0:
+        if not (code := _find_code(statement, block.content)):
+            return None
+        start, end = code
     for uncited in before:
         earlier = content.rfind(quoted(uncited), 0, start)
         if earlier < 0 or content[earlier + len(uncited) : start].strip():
             break
         start = earlier
     return block.start + start, block.start + end
+
+
+def _find_code(statement: str, content: str) -> tuple[int, int] | None:
+    """Start and end of code that the answer put between fences of its own; it may be indented otherwise there."""
+    fenced = _FENCED.fullmatch(statement.strip())
+    lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
+    found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
+    return found.span() if found else None
 
 
 def _citations(

@@ -3,9 +3,45 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from playwright.sync_api import Dialog, Locator, Page, expect
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Dialog, Error, Locator, Page, expect
+
+# What Playwright says where a page goes while it is looked at, and what its documents say that has just begun.
+_GOING = re.compile("navigation|Execution context was destroyed|Cannot read properties of null")
+
+T = TypeVar("T")
+
+
+def at_rest(page: Page, look: Callable[[], T]) -> T:
+    """What ``look`` returns, of a page that is loaded: a click returns before the next page is there."""
+    for _ in range(5):
+        page.wait_for_load_state()
+        try:
+            return look()
+        except Error as error:
+            if not _GOING.search(str(error)):
+                raise
+    pytest.fail(f"{page.url} does not come to rest.")
+
+
+def violations(page: Page, context: Any = None, options: dict[str, Any] | None = None) -> list[str]:
+    """The serious and critical ones that axe finds, each with the first element it is about."""
+    found = at_rest(page, lambda: Axe().run(page, context=context, options=options).response["violations"])
+    return [
+        f"{page.url}: {one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}: {one['nodes'][0]['failureSummary']}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def is_too_wide(page: Page) -> bool:
+    """Whether the page can be scrolled sideways."""
+    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    return bool(at_rest(page, lambda: page.evaluate(wide)))
 
 
 def ask(page: Page, question: str) -> Locator:

@@ -7,26 +7,15 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, Site
-from tests.browser.pages import ask, begin_asking, share
+from tests.browser.pages import ask, begin_asking, is_too_wide, share, violations
 from tests.support.model_server import ModelServer
 
 ANSWERED = "What is the difference between addVar and setVar?"
 OFF_TOPIC = "Who won the football world cup in 1998?"
 WIDTHS = (320, 390, 768, 1440)
-
-
-def violations(page: Page) -> list[str]:
-    """The serious and critical ones, each with the first element it is about."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{page.url}: {one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}: {one['nodes'][0]['failureSummary']}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 @pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
@@ -228,4 +217,4 @@ def test_a_phone_on_its_side_has_room_to_read(site: Site, visitor: Callable[...,
     ask(page, ANSWERED)
     page.evaluate("scrollTo(0, 0)")
     expect(page.locator("#ask")).not_to_be_in_viewport()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 844
+    assert not is_too_wide(page)

@@ -9,17 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOOK_NAMES, LOOKS, PASSWORD, Site
-from tests.browser.test_accessibility import violations
+from tests.browser.pages import is_too_wide, violations
 
 
 @pytest.fixture(scope="module")
 def own_site(start_site: Callable[..., Site]) -> Site:
     return start_site()
-
-
-def is_wider_than_its_window(page: Page) -> bool:
-    wider: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-    return wider
 
 
 @pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
@@ -40,7 +35,7 @@ def test_a_key_is_made_used_and_revoked(
     secret = page.locator(".secret").text_content()
     assert secret is not None
     found = violations(page)
-    assert not is_wider_than_its_window(page)
+    assert not is_too_wide(page)
 
     def answer_to(method: str, path: str, **body: Any) -> Any:
         headers = {"Authorization": f"Bearer {secret}"}
@@ -65,7 +60,7 @@ def test_a_key_is_made_used_and_revoked(
     page.get_by_role("link", name="Your data").click()
     expect(page.get_by_role("heading", name="Erase your account")).to_be_visible()
     found += violations(page)
-    assert not is_wider_than_its_window(page)
+    assert not is_too_wide(page)
     assert found == []
 
 

@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOOK_NAMES, LOOKS, PASSWORD, PHONE, Complaints, Site
-from tests.browser.pages import ask
-from tests.browser.test_accessibility import violations
+from tests.browser.pages import ask, is_too_wide, violations
 from tests.support.oidc_provider import Provider, oidc_provider
 
 NAME = "Example SSO"
@@ -164,7 +163,7 @@ def test_the_pages_are_accessible_and_fit(
 
     def look(path: str) -> None:
         page.goto(f"{sso_site.url}{path}")
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), path
+        assert not is_too_wide(page), path
         found.extend(violations(page))
 
     for path in ("/accounts/login/", "/accounts/password/reset/", "/accounts/signup/", "/admin/login/"):

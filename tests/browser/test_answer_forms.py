@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.pages import ask
-from tests.browser.test_accessibility import violations
+from tests.browser.pages import ask, is_too_wide, violations
 from tests.browser.test_trust import answered_with
 
 # Named when somebody wants to look at the pages themselves.
@@ -33,11 +32,6 @@ def keep(page: Page, name: str) -> None:
         page.wait_for_timeout(300)
         width = page.viewport_size["width"] if page.viewport_size else 0
         page.screenshot(path=Path(PICTURES) / f"{name}-{width}.png", full_page=True, animations="disabled")
-
-
-def is_within_the_window(page: Page) -> bool:
-    width: bool = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    return width
 
 
 @pytest.fixture
@@ -79,7 +73,7 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(
     expect(places.nth(2).locator(".record strong")).to_have_count(4)
     expect(places.nth(0).locator(".near-where")).to_contain_text("Maintenance › Seals · page 3")
     expect(turn.locator(".source")).to_have_count(0)
-    assert is_within_the_window(page)
+    assert not is_too_wide(page)
     assert violations(page) == []
     keep(page, "refusal")
     places.nth(0).get_by_role("link").click()
@@ -139,7 +133,7 @@ def test_a_table_and_code_scroll_by_themselves(site: Site, anywhere: Page) -> No
     page = anywhere
     turn = answered_with(site, page, text=f"{TABLE}\n{CODE}", statements=[])
     expect(turn.locator(".table-scroll td")).to_have_count(16)
-    assert is_within_the_window(page)
+    assert not is_too_wide(page)
     assert violations(page) == []
     keep(page, "table")
 

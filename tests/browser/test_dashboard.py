@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.pages import ask
-from tests.browser.test_accessibility import violations
+from tests.browser.pages import ask, is_too_wide, violations
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
@@ -67,10 +66,6 @@ def _three_weeks() -> None:
     Score.objects.update(created_at=timezone.now())
 
 
-def overflows(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
-
-
 def test_the_dashboard_is_a_click_from_the_admins_home(busy_site: Site, anywhere: Page) -> None:
     page = anywhere
     busy_site.sign_in(page)
@@ -85,7 +80,7 @@ def test_the_dashboard_is_a_click_from_the_admins_home(busy_site: Site, anywhere
         assert box["width"] > 250
         # The letters stay readable where the drawing shrinks.
         assert drawing.locator("text").first.evaluate("node => node.getBoundingClientRect().height") > 10
-    assert not overflows(page)
+    assert not is_too_wide(page)
     assert violations(page) == []
 
 
@@ -109,8 +104,9 @@ def test_from_a_bad_answer_two_clicks_lead_to_what_mends_it(busy_site: Site, any
 
     page.goto(dashboard)
     page.locator("#worst").get_by_role("link", name="Least grounded").click()
+    expect(page).to_have_url(re.compile("kind=groundedness"))
     assert violations(page) == []
-    assert not overflows(page)
+    assert not is_too_wide(page)
     page.locator(".dashboard-mend").first.get_by_role("link", name="Trace").click()
     expect(page).to_have_url(re.compile("/debug/$"))
 

@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, WIDE, Complaints, Site
-from tests.browser.pages import ask
-from tests.browser.test_accessibility import too_wide, violations
+from tests.browser.pages import ask, violations
+from tests.browser.test_accessibility import too_wide
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 

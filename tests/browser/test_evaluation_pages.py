@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
-from tests.browser.pages import ask
+from tests.browser.pages import ask, is_too_wide, violations
 from tests.support.databases import url_of
 from tests.support.site import SiteProcess
 
@@ -35,31 +34,13 @@ class Measured:
 
 def look(page: Page, name: str) -> None:
     """The page as it is keeps the rules that a program can check, and fits its window."""
-    for _ in range(3):
-        try:
-            _look(page, name)
-        except Error as error:
-            # A page that shows what is under way loads itself again when that is done.
-            if "navigation" not in str(error):
-                raise
-            page.wait_for_load_state()
-        else:
-            return
-    pytest.fail(f"{name} does not come to rest.")
-
-
-def _look(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
     # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label.
     # Preloaded style sheets would be put into the page, which the security policy refuses.
     options = {"rules": {"link-in-text-block": {"enabled": False}}, "preload": False}
-    found = Axe().run(page, context={"exclude": [["td.delete"]]}, options=options).response["violations"]
-    serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
-    assert serious == []
-    size = page.viewport_size
-    assert size is not None
-    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert violations(page, context={"exclude": [["td.delete"]]}, options=options) == []
+    assert not is_too_wide(page)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ from evaluation.experiments.assignment import Arm
 from evaluation.models import Experiment, Exposure
 from retrieval.search import profiles
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
-from tests.browser.pages import ask
-from tests.browser.test_accessibility import violations
+from tests.browser.pages import ask, is_too_wide, violations
 from tests.support.experiments import LONG_AGO, draft, simulate, versions
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
@@ -99,7 +98,6 @@ def test_a_fixed_horizon_keeps_its_metric_from_sight(
     expect(page.locator(".experiment-primary")).to_contain_text("Hidden: a look before the horizon would spoil")
     expect(page.locator(".experiment-actions button")).to_have_text(["End without publishing"])
     assert page.locator(".chart-drawing").count() == 0
-    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert overflow <= 0
+    assert not is_too_wide(page)
     page.get_by_role("button", name="End without publishing").click()
     expect(page.locator(".experiment-verdict")).to_contain_text("nothing can be said of the difference")

@@ -8,8 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.pages import ask
-from tests.browser.test_accessibility import violations
+from tests.browser.pages import ask, violations
 from tests.browser.test_debug_panel import open_panel
 from tests.support.databases import url_of
 from tests.support.judge_server import judge_server

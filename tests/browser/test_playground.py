@@ -7,25 +7,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, Complaints, Site
-from tests.browser.pages import ask
+from tests.browser.pages import ask, violations
 from tests.browser.test_accessibility import too_wide
 
 PROFILES = "/admin/retrieval/searchprofile/"
 QUESTION = "Which seal kit fits the MX-9920-W?"
-
-
-def violations(page: Page) -> list[str]:
-    """What axe finds serious or critical, but for the admin's own frame around the page."""
-    found = Axe().run(page, context="#content").response["violations"]
-    return [
-        f"{page.url}: {one['id']}: {one['nodes'][0]['html'][:200]}: {one['nodes'][0]['failureSummary']}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +142,7 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     ):
         page.goto(f"{own_site.url}{PROFILES}{address}")
         page.eval_on_selector_all("#content details", "nodes => nodes.forEach(node => node.open = true)")
-        found += violations(page)
+        found += violations(page, context="#content")
         if scheme == "light" and size is PHONE and address.startswith(("playground", str(profile))):
             found += [each for each in too_wide(page) if "at 320" not in each]
             page.set_viewport_size(PHONE["viewport"])

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOOK_NAMES, LOOKS, Complaints, Site
-from tests.browser.test_accessibility import too_wide, violations
+from tests.browser.pages import violations
+from tests.browser.test_accessibility import too_wide
 
 # Of each kind: the end of its source, and words of a passage as they stand in the text.
 PASSAGES = {

@@ -23,6 +23,7 @@ from tests.support.patterns import Place, places
 # Patterns made of what is known only at run time, as the place makes them.
 COMPOSED: dict[str, tuple[str, ...]] = {
     "evaluation/sets/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
+    "chat/grounding/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),
     "chat/injection/detection.py: re.sub(words, ' \\\\1 ', joined, flags=re.IGNORECASE)": (
         "(ignore|disregard|forget|all|previous|your|the|instructions?|prompt|reveal|show|system|say|that|you|hate)",
     ),

@@ -14,8 +14,10 @@ from chat.generators.extractive import ExtractiveGenerator
 from chat.grounding.answerability import ANSWERABLE, SHOWABLE, SHOWABLE_BY_BLOCK, Answerability, Evidence, weigh
 from chat.grounding.citations import cited_statements
 from chat.grounding.units import blocks_of
+from chat.grounding.verification import verify
 from chat.questions.analysis import analyse
 from chat.types import Source
+from retrieval.text.blocks.finding import find_blocks
 from retrieval.text.blocks.procedures import Procedure
 from tests.unit.chat.grounding.test_evidence import letters, source
 
@@ -300,6 +302,36 @@ def test_code_keeps_its_brackets() -> None:
         "manage.py reconcile values", source(CODE.replace("--all", "values[2]").replace("the ind", "`a[3]` ind"))
     )
     assert shown.endswith("reconcile `a[3]` indexes:\n\n```sh\nmanage.py reconcile values[2]\n```\n\n[1]")
+
+
+def test_code_without_a_fence_is_set_off_and_is_verbatim() -> None:
+    definition = "// What is behind a # is no code.\nfunction stripComment(line) {\n\treturn line[1];\n}"
+    script = f"/** Check a script. */\n\n{definition}\n"
+    of_code = source(script)
+    blocks = find_blocks(script, [(script.index("// What"), "stripComment")], is_code=True)
+    of_code = replace(of_code, block=replace(of_code.block, blocks=tuple(block.moved(100) for block in blocks)))
+    shown = answer("What does stripComment do?", of_code)
+    assert shown.endswith(f"```\n{definition}\n```\n\n[1]")
+    (citation,) = verify(shown, [of_code]).citations
+    assert citation.verbatim
+    assert citation.quote == definition
+
+    text = "# Logging\n\nSet the logging level to debug:\n\n    # in settings\n    log(level=1)\n\nThen restart.\n"
+    shown = answer("How do I set the logging level?", source(text))
+    assert "Set the logging level to debug:\n\n```\n# in settings\nlog(level=1)\n```\n\n" in shown
+
+
+def test_code_without_a_fence_that_goes_on_says_so_inside() -> None:
+    lines = "\n".join(f"    log(level={number})" for number in range(90))
+    of_code = source(f"# Logging\n\nSet the logging level to debug:\n\n{lines}\n")
+    shown = answer("log level", of_code)
+    assert shown.endswith(")\n…\n```\n\n[1]")
+    assert verify(shown, [of_code]).citations[0].verbatim
+
+
+def test_a_comment_in_a_fence_is_no_heading() -> None:
+    shown = answer("Which command reconciles the indexes?", source(CODE.replace("manage", "# Slow.\nmanage")))
+    assert "```sh\n# Slow.\nmanage.py" in shown
 
 
 def test_code_that_is_too_long_swallows_no_marker() -> None:
