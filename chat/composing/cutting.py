@@ -10,6 +10,7 @@ from chat.composing.excerpt import Excerpt, Span
 from chat.composing.outline import outline
 from chat.grounding.units import QuotableUnit, Section, UnitKind
 from chat.grounding.words import stems
+from chat.questions.analysis import is_same_question
 from chat.questions.presence import find_answer_values
 from chat.questions.types import Question, QuestionKind, ValueKind
 from chat.types import Source
@@ -56,10 +57,16 @@ def cut_excerpt(question: Question, unit: QuotableUnit) -> Excerpt:
 
 def _find_value(question: Question, unit: QuotableUnit) -> Span | None:
     """The only value in the unit that answers the question; None where there are several: nobody can tell which; and
-    none for a role ("a nurse"), which may do something else in the sentence than what is asked for."""
+    none for a role ("a nurse"), which may do something else in the sentence than what is asked for. Under a heading
+    that asks the same, what opens the section answers: there it must be the only one of the section."""
     values = {unit.text[start:end]: (start, end) for start, end in find_answer_values(question, unit.text)}
     if len(values) != 1:
         return None
+    if is_same_question(question, unit.section.heading):
+        content, offset = unit.source.block.content, unit.source.block.start
+        below = content[max(0, unit.section.blocks[0].start - offset) : unit.section.end - offset]
+        if not unit.opens or len(find_answer_values(question, below)) > 1:
+            return None
     ((start, end),) = values.values()
     if question.expects is ValueKind.PERSON and unit.text[start].islower():
         return None
@@ -69,6 +76,8 @@ def _find_value(question: Question, unit: QuotableUnit) -> Span | None:
 def _cut(question: Question, unit: QuotableUnit) -> Excerpt:
     most = LENGTHS[question.kind]
     section = unit.section
+    if is_same_question(question, section.heading) and section.end - section.blocks[0].start <= LONGEST_SECTION:
+        return Excerpt(unit.source, tuple((block.start, block.end) for block in section.blocks))
     if unit.kind is UnitKind.ROW and unit.block.kind is BlockKind.TABLE and not _names_row(question, unit):
         return _within(replace(unit, kind=UnitKind.WHOLE), LONGEST_SECTION)
     if question.kind in _SHORT or unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS:

@@ -18,7 +18,7 @@ from chat.composing.excerpt import Excerpt
 from chat.composing.outline import likeness
 from chat.grounding.units import QuotableUnit, UnitKind
 from chat.grounding.words import SHORTEST_STEM, stems
-from chat.questions.analysis import analyse
+from chat.questions.analysis import analyse, is_same_question
 from chat.questions.presence import counted_stems, find_answer_values
 from chat.questions.types import Question, QuestionKind, ValueKind
 from retrieval.text.blocks import Block, BlockKind
@@ -33,6 +33,8 @@ _WHOLE = {QuestionKind.LIST, QuestionKind.PROCEDURE}
 FITTING_KIND = 0.12
 FITTING_SECTION = 0.25
 FITTING_HEADING = 0.3
+# What stands under a heading that asks the question itself comes before all else.
+SAME_QUESTION = 1.0
 ITEM_SHARE = 0.85
 TOO_SIMILAR = 0.93
 LONGEST_NAME = 120
@@ -116,6 +118,8 @@ def _fit(question: Question, unit: QuotableUnit) -> float:
             if gain and (counted := counted_stems(question)):
                 gain *= len(counted & set(stems(unit.text))) / len(counted)
             gain += FITTING_SECTION * bool(gain and _names_such_values(question, unit.section.heading))
+    if is_same_question(question, unit.section.heading):
+        gain += SAME_QUESTION
     if question.kind in _WHOLE:
         gain += FITTING_HEADING * likeness(question.text, unit.section.heading)
     if unit.block.kind is BlockKind.QUESTION and unit.heading and analyse(unit.heading).kind is not question.kind:

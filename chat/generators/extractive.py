@@ -17,7 +17,7 @@ from chat.composing.selection import rank, select, select_comparing
 from chat.exceptions import NoAnswer
 from chat.grounding.answerability import Evidence
 from chat.grounding.weighing import gather_evidence
-from chat.questions.analysis import analyse
+from chat.questions.analysis import analyse, is_same_question
 from chat.questions.comparison import find_compared
 from chat.questions.presence import find_answer_values
 from chat.questions.types import Question, ValueKind
@@ -63,7 +63,9 @@ class ExtractiveGenerator:
         else:
             is_sure = evidence.answerability.form is AnswerForm.ANSWER
             excerpts = select(asked, evidence, 1 if is_sure else MOST_EXCERPTS)
-            if asked.expects in TOLD_APART and not any(find_answer_values(asked, render(each)) for each in excerpts):
+            is_asked_there = any(is_same_question(asked, each.unit.section.heading) for each in evidence.scored)
+            holds_value = any(find_answer_values(asked, render(each)) for each in excerpts)
+            if asked.expects in TOLD_APART and not (holds_value or is_asked_there):
                 raise NoAnswer(asked.expects)
         return _without_repeats(excerpts)
 

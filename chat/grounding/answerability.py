@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from chat.grounding.relevance import ScoredUnit, codes, score_units
 from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, whole_units
 from chat.grounding.words import stem_weights, stems
-from chat.questions.analysis import Question, analyse
+from chat.questions.analysis import Question, analyse, is_same_question
 from chat.questions.presence import PresencePassage, assess_presence, without_replacements
 from chat.types import AnswerForm
 from retrieval.text.language import detect_language
@@ -162,11 +162,14 @@ def assess(
 ) -> Answerability:
     """The answerability of ``question`` by ``sources``, whose units are ``scored``; 0 when there are none.
 
-    A question without a word that carries meaning ("What is it?") has nothing to be covered: similarity decides.
+    A question that a heading asks too is answered below it, whether or not a value is recognised there. A question
+    without a word that carries meaning ("What is it?") has nothing to be covered: similarity decides.
     ``asked`` is the question analysed, where that has been done already.
     """
     if not scored:
         return Answerability(0.0, {"best_block": 0.0})
+    asked = asked or analyse(question)
+    is_asked_there = any(is_same_question(asked, heading) for heading in {each.unit.section.heading for each in scored})
     by_words = not calibrated or all(each.vector is None for each in scored)
     units = [each.unit for each in scored]
     weights = stem_weights(
@@ -179,18 +182,16 @@ def assess(
     }
     missing = ""
     if not by_words:
-        presence = assess_presence(asked or analyse(question), _passages(scored))
-        features["similarity"] = presence.value_similarity
+        presence = assess_presence(asked, _passages(scored))
+        features["similarity"] = presence.similarity if is_asked_there else presence.value_similarity
         features["closest"] = presence.similarity
-        missing = presence.missing or ""
+        missing = "" if is_asked_there else presence.missing or ""
     intercept, slopes = (INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS) if by_words else (INTERCEPT, WEIGHTS)
     probability = _probability(intercept, slopes, features)
     # A value that is not recognised is no reason not to ask a language model.
     features["on_subject"] = _probability(intercept, slopes, {**features, "similarity": features.get("closest", 0.0)})
     features["best_block"] = scored[0].score
-    is_foreign = _names_unknown_codes(question, sources) or bool(
-        _CALCULATION.fullmatch((asked or analyse(question)).topic)
-    )
+    is_foreign = _names_unknown_codes(question, sources) or bool(_CALCULATION.fullmatch(asked.topic))
     features["unknown_code"] = float(is_foreign)
     if features["unknown_code"]:
         probability = min(probability, UNKNOWN_CODE)

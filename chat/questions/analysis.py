@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
+from chat.grounding.words import stems
 from chat.questions.kinds import classify
 from chat.questions.parts import split_parts, split_subject
 from chat.questions.types import Question, QuestionKind, ValueKind
@@ -10,8 +14,9 @@ from retrieval.text.language import detect_language
 
 # Longer than a question is: what follows is not read.
 READ_CHARACTERS = 1_000
+_NUMBERING = re.compile(r"^[\d.]+[.):]?\s+")
 
-__all__ = ["Question", "QuestionKind", "ValueKind", "analyse"]
+__all__ = ["Question", "QuestionKind", "ValueKind", "analyse", "is_same_question"]
 
 
 def analyse(text: str) -> Question:
@@ -29,6 +34,21 @@ def analyse(text: str) -> Question:
         language=detect_language(text),
         parts=tuple(_analyse_part(part) for part in parts),
     )
+
+
+def is_same_question(question: Question, heading: str) -> bool:
+    """Whether a heading asks what the question asks ("When do you call 112?"): what stands below is the answer, whether
+    or not a value of the kind asked for is recognised there."""
+    if question.kind is QuestionKind.OTHER or question.parts:
+        return False
+    asked = question.kind, question.expects, frozenset(stems(question.topic))
+    return bool(asked[2]) and _read_heading(heading) == asked
+
+
+@functools.lru_cache(maxsize=4096)
+def _read_heading(heading: str) -> tuple[QuestionKind, ValueKind | None, frozenset[str]]:
+    asked = analyse(_NUMBERING.sub("", heading))
+    return asked.kind, asked.expects, frozenset(stems(asked.topic))
 
 
 def _analyse_part(text: str) -> Question:

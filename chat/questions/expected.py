@@ -9,8 +9,8 @@ from chat.questions.types import ValueKind
 from chat.questions.wording import WH, verbose_pattern
 
 TIME_UNIT = (
-    r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|seconden?|minuten|minuut|uur|uren"
-    r"|dag(?:en)?|weken|week|maand(?:en)?|jaar|jaren)"
+    r"(?:seconds?|minutes?|hours?|days?|nights?|weeks?|months?|years?|seconden?|minuten|minuut|uur|uren"
+    r"|dag(?:en)?|nacht(?:en)?|weken|week|maand(?:en)?|jaar|jaren)"
 )
 _ROLE = (
     r"(?:person|man|woman|president|king|queen|emperor|actor|actress|author|writer|scientist|player|artist|singer"

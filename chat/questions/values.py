@@ -28,9 +28,9 @@ _UNIT = (
     r"|kubieke\ \w+"
 )
 _TIME_UNIT = (
-    r"(?:business\ |working\ |calendar\ )?(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|weekends?"
+    r"(?:business\ |working\ |calendar\ )?(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|weekends?"
     r"|months?|years?|decades?"
-    r"|centur(?:y|ies)|seconden?|minuten|minuut|uur|uren|(?:werk)?dag(?:en)?|weken|maand(?:en)?|jaar|jaren|eeuwen"
+    r"|centur(?:y|ies)|seconden?|minuten|minuut|uur|uren|(?:werk)?dag(?:en)?|nacht(?:en)?|weken|maand(?:en)?|jaar|jaren|eeuwen"
     r"|kwartaal|kwartier)"
 )
 _MONTH = (

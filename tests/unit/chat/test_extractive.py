@@ -238,6 +238,14 @@ def test_a_heading_that_names_hours_answers_when() -> None:
     assert "15.00" in answer("Wanneer mag ik op bezoek komen?", source(f"# Gids\n\n{dogs}\n{hours}"))
 
 
+def test_what_stands_under_the_same_question_answers_it_whole() -> None:
+    section = "Bel 112 bij pijn die na een uur nog aanhoudt. Rijd niet zelf; om 11.00 uur is het druk."
+    text = f"# Hart\n\n## 3. Wanneer belt u 112?\n\n{section}\n\n## Bellen\n\nOp 3 mei belt u 112 niet.\n"
+    assert answer("Wanneer belt u 112?", source(text)) == f"**3. Wanneer belt u 112?**\n\n{section} [1]"
+    with pytest.raises(NoAnswer):
+        answer("Wanneer belt u 112?", source("# Hart\n\n## Bellen\n\nBel 112 bij pijn die aanhoudt."))
+
+
 def test_a_table_of_html_is_shown_as_markdown() -> None:
     rows = "".join(
         f"<tr><td>{grade}</td><td>{pay}</td></tr>\n" for grade, pay in (("Junior", "$70k"), ("Senior", "$90k"))

@@ -154,9 +154,9 @@ def test_without_time_nothing_is_asked(server: RerankServer) -> None:
 
 
 def test_time_is_shared_by_all_requests(server: RerankServer) -> None:
-    server.delay_seconds = 0.3
+    server.delay_seconds = 1.2
     with pytest.raises(RerankFailed, match="it was late"):
-        HttpReranker(server.url, batch_size=1).score_texts(QUERY, TEXTS, 0.5)
+        HttpReranker(server.url, batch_size=1).score_texts(QUERY, TEXTS, 2.0)
     assert len(server.requests) == 2
 
 
