@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from django.db import DatabaseError, connection
 
 from chat.composing.computed import cite_further_rows, render_computed, rows_behind
+from chat.exceptions import TablesUnavailable
 from chat.grounding.citations import quoted
 from chat.threads import in_thread
 from chat.types import Asked, Source
@@ -24,6 +25,7 @@ MOST_NAMED = 8
 LONGEST_NAME = 200
 # For each statement of a computation; a table of 100,000 rows takes about a second.
 STATEMENT_SECONDS = 10.0
+NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
@@ -48,8 +50,8 @@ class TablesOfQuestion:
                     return None
                 self.sources = cite_further_rows(result, self.sources)
         except DatabaseError as error:
-            logger.warning("A table was not computed for the language model: %s", error)
-            return None
+            logger.warning("No table was computed for the language model: %s", error)
+            raise TablesUnavailable("The tables cannot be asked now: answer without them.") from error
         finally:
             # This thread belongs to a pool: what it leaves open stays open.
             connection.close_if_unusable_or_obsolete()
@@ -58,9 +60,13 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[Source]) -> TablesOfQuestion | None:
-    """The tables that a search with these filters may see; None without any."""
+    """The tables that a search with these filters may see; None without any, and when the database does not tell."""
     try:
-        tables = name_tables(filters, [source.block.best.document_id for source in sources], MOST_NAMED)
+        with statements_within(NAMING_SECONDS):
+            tables = name_tables(filters, [source.block.best.document_id for source in sources], MOST_NAMED)
+    except DatabaseError as error:
+        logger.warning("The language model is offered no tables: %s", error)
+        return None
     finally:
         connection.close_if_unusable_or_obsolete()
     if not tables:

@@ -49,7 +49,7 @@ class AskableTables(Protocol):
     names: Sequence[str]
 
     async def ask(self, question: str) -> Asked | None:
-        """What they say; None when the question cannot be read with confidence."""
+        """What they say; None when the question cannot be read with confidence. Raises: TablesUnavailable."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators.completion_stream import Delta, deltas
 from chat.generators.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose, estimated_tokens
 from chat.generators.refused import Refused, beginning
-from chat.generators.table_dialogue import MOST_ROUNDS, TableDialogue, room_for_results
+from chat.generators.table_dialogue import FUNCTION_TOKENS, MOST_ROUNDS, TableDialogue, room_for_results
 from chat.generators.thinking import ThoughtFilter
 from chat.generators.tool_calls import ASK_TABLES, CallsOfRound
 from chat.output.stream import OutputStream
@@ -106,12 +106,13 @@ class OpenAICompatibleGenerator:
         limits = self._limits
         if "tools" in self._refused:
             tables = None
-        room_tokens = room_for_results(limits.context_tokens) if tables else 0
+        room_tokens = room_for_results(limits.context_tokens)
+        taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
         prompt = compose(
             question,
             sources,
             today=timezone.localdate(),
-            budget_tokens=max(1, limits.context_tokens - limits.answer_tokens - room_tokens),
+            budget_tokens=max(1, limits.context_tokens - limits.answer_tokens - taken_tokens),
             history=history,
             computed=computed,
             tables=tables.names if tables else (),
@@ -119,30 +120,19 @@ class OpenAICompatibleGenerator:
         partial.generator, partial.prompt_version, partial.left_out = self.name, PROMPT_VERSION, prompt.left_out
         partial.usage = self._usage(prompt.tokens, 0, estimated=True)
         output = OutputStream(prompt, question, sources, history)
-        head = ""
-        declined = True
         if tables is None:
             texts = self._texts(list(prompt.messages), partial, self._end())
         else:
             dialogue = TableDialogue(tables, prompt, output, partial, room_tokens=room_tokens, ends_at=self._end())
             texts = self._texts_of_rounds(dialogue, partial)
+        has_said = False
         async with aclosing(texts) as pieces:
             async for piece in pieces:
-                if declined:
-                    # Until it is clear that the model does not decline, nothing is shown.
-                    head += piece
-                    if NO_ANSWER.startswith(head.strip()[: len(NO_ANSWER)]):
-                        continue
-                    declined = False
-                    piece = head.lstrip()
+                has_said = True
                 if shown := output.feed(piece):
                     yield shown
-        if declined:
-            if not head.strip():
-                raise GenerationFailed("The model ended without a word.")
-            if head.strip().startswith(NO_ANSWER):
-                raise NoAnswer
-            yield output.feed(head)
+        if not has_said:
+            raise GenerationFailed("The model ended without a word.")
         if rest := output.close():
             yield rest
 
@@ -169,7 +159,7 @@ class OpenAICompatibleGenerator:
                 offers = False
                 continue
             has_said = has_said or bool(said)
-            if calls and not partial.cut_off and not said.startswith(NO_ANSWER):
+            if calls and not partial.cut_off:
                 await dialogue.tell(said, calls)
             elif calls is not None and not said and not partial.cut_off:
                 # Older versions of Ollama lose the calls that they stream (ollama/ollama#9632).
@@ -193,6 +183,32 @@ class OpenAICompatibleGenerator:
         spent: Usage = _NOTHING,
         calls: CallsOfRound | None = None,
     ) -> AsyncGenerator[str, None]:
+        """What the model says, as it may be shown. Nothing is until it is clear that it does not decline. Raises:
+        NoAnswer, at the end, when it does. The parameters are those of :meth:`_spoken`."""
+        head = ""
+        is_clear = False
+        async with aclosing(self._spoken(messages, partial, ends_at, spent, calls)) as pieces:
+            async for piece in pieces:
+                if is_clear:
+                    yield piece
+                    continue
+                head += piece
+                if not NO_ANSWER.startswith(head.strip()[: len(NO_ANSWER)]):
+                    is_clear = True
+                    yield head.lstrip()
+        if not is_clear and head.strip():
+            if head.strip().startswith(NO_ANSWER):
+                raise NoAnswer
+            yield head
+
+    async def _spoken(
+        self,
+        messages: list[dict[str, Any]],
+        partial: PartialAnswer,
+        ends_at: float,
+        spent: Usage,
+        calls: CallsOfRound | None,
+    ) -> AsyncGenerator[str, None]:
         """What the model says, without what it thinks aloud; ``partial`` learns what it took, with what was ``spent``
         before, and how it ended. Functions are offered when ``calls`` are to be gathered."""
         answer_tokens = self._limits.answer_tokens - spent.completion_tokens
@@ -200,6 +216,7 @@ class OpenAICompatibleGenerator:
             partial.cut_off = True
             return
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
+        prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
         said_bytes = 0
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
         thoughts = ThoughtFilter()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import Any
 
-from chat.exceptions import GenerationFailed
+from chat.exceptions import GenerationFailed, TablesUnavailable
 from chat.generators.prompts import Prompt, estimated_tokens
-from chat.generators.tool_calls import Call, CallsOfRound, Unanswerable
+from chat.generators.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
 from chat.output.stream import OutputStream
 from chat.protocols import AskableTables, PartialAnswer
 from chat.types import TracedCall
 
+# What the description of the function takes of the prompt.
+FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
 # So often a model may ask, with several calls at once, before it has to answer.
 MOST_ROUNDS = 3
 # Of what prompt and answer may hold, this share, and no more than these tokens, is kept for the results.
@@ -71,7 +74,7 @@ class TableDialogue:
                 found = await self._tables.ask(question)
             if found is None:
                 raise Unanswerable("No table answers this with confidence: nothing was computed.")
-        except Unanswerable as error:
+        except (Unanswerable, TablesUnavailable) as error:
             self._partial.calls.append(TracedCall(call.arguments, str(error)))
             return str(error)
         except TimeoutError as error:

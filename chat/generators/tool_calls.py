@@ -23,7 +23,8 @@ ASK_TABLES: dict[str, Any] = {
             "of a column, count, sum or mean of rows, or list the rows that meet conditions (a value, more or less "
             "than a number, yes or no, a year). It cannot join tables, group, rank beyond the first, or answer what "
             "is no column. Call it, without a word before the call, only where the sources and what was computed "
-            "already do not say it. Its result has the numbers of the sources to cite."
+            "already do not say it, and then before you say that they do not. Its result has the numbers of the "
+            "sources to cite."
         ),
         "parameters": {
             "type": "object",

@@ -271,6 +271,13 @@ async def test_a_server_that_fails_over_its_own_call_answers_without_it(parts: D
     assert "tools" in model.requests[-1]
 
 
+async def test_a_model_that_declines_after_a_call_is_a_refusal(parts: Document, model: ModelServer) -> None:
+    model.rounds, model.preamble, model.pieces = [call_pieces(HEAVY)], "Let me look.", ["NO_", "ANSWER"]
+    answer, _ = await ask()
+    assert answer.refused
+    assert "Let me look" not in answer.text
+
+
 async def test_a_server_that_loses_its_calls_is_asked_without(parts: Document, model: ModelServer) -> None:
     model.rounds = [[]]
     answer, _ = await ask()
