@@ -78,7 +78,7 @@ class Call:
             raise Unanswerable('The arguments must be a JSON object with a text as "question".')
         if len(question) > LONGEST_QUESTION:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
-        return " ".join(storable(question).split())
+        return " ".join(question.split())
 
     def as_sent(self) -> dict[str, Any]:
         """The call as it is sent back, in a form that every server reads: some fail over what their model wrote."""

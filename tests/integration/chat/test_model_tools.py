@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -176,18 +178,32 @@ async def test_tables_that_the_asker_may_not_read_are_not_there(
     assert "weight_g" not in json.dumps(model.requests)
     assert [event.name for event in events].count("searched") == 1
     assert parts.pk not in [source["document"]["id"] for source in answer.sources]
-    # And who may not read the row's document any more gets no words about it from a stream that is under way.
-    await Document.objects.filter(pk=parts.pk).aupdate(metadata={})
-    model.rounds, model.pieces = [call_pieces(HEAVY)], Cites(model, "It weighs 640 g")
+
+
+async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts: Document, model: ModelServer) -> None:
+    asked, narrowed = threading.Event(), threading.Event()
+
+    class Waiting(Cites):
+        """Goes on when the right to the row, which was computed meanwhile, is lost."""
+
+        def __iter__(self) -> Iterator[str]:
+            asked.set()
+            assert narrowed.wait(60)
+            return super().__iter__()
+
+    model.rounds, model.pieces = [call_pieces(HEAVY)], Waiting(model, "It weighs 640 g")
     owner = await User.objects.acreate_user("owner")
-    begun = await sync_to_async(asking.begin)("May the pump MX-9920-W carry glycol?", user=owner, visitor="")
+    begun = await sync_to_async(asking.begin)(QUESTION, user=owner, visitor="")
     seen = []
     async for event in readers.follow(begun.pk, owner):
         seen.append(event)
-        if event.name == "searched" and len([each for each in seen if each.name == "searched"]) == 1:
+        if event.name == "searched":
+            assert await asyncio.to_thread(asked.wait, 60)
             await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
             readers._RIGHTS.clear()
-    assert "640" not in "".join(each.payload.get("text", "") for each in seen)
+            narrowed.set()
+    assert [event.name for event in seen] == ["searched", "failed"]
+    assert seen[-1].payload["withheld"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +213,7 @@ async def test_tables_that_the_asker_may_not_read_are_not_there(
         (call_pieces('["How heavy is it?"]'), "must be a JSON object"),
         (call_pieces('{"question": "' + "x" * LONGEST_ARGUMENTS + '"}', size=500), "too long"),
         (call_pieces(HEAVY, name="rm -rf"), "no such function"),
-        (call_pieces('{"question": "Who won the \\ud800 \\u0000 cup?"}'), "nothing was computed"),
+        (call_pieces('{"question": "Who won the \\ud800 \x00 cup?"}'), "nothing was computed"),
     ],
 )
 async def test_a_call_that_cannot_be_run_is_told_to_the_model(
