@@ -3,47 +3,34 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import logging
 import math
-import random
-import ssl
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-import httpx2
 from django.utils import timezone
 
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.generators.completion_stream import Delta, deltas
+from chat.generators.completion_client import CompletionClient, Request
 from chat.generators.prompts import BYTES_PER_TOKEN, NO_ANSWER, PROMPT_VERSION, compose, estimated_tokens
-from chat.generators.refused import Refused, beginning
+from chat.generators.refused import Refused
 from chat.generators.table_dialogue import FUNCTION_TOKENS, MOST_ROUNDS, TableDialogue, room_for_results
 from chat.generators.thinking import ThoughtFilter
-from chat.generators.tool_calls import ASK_TABLES, CallsOfRound
+from chat.generators.tool_calls import CallsOfRound
 from chat.output.stream import OutputStream
 from chat.protocols import AskableTables, PartialAnswer
 from chat.types import Source, Usage
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
-from retrieval.resilience.breaker import Breaker, BreakerState, Open
 from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
-ATTEMPTS = 3
-FIRST_PAUSE_SECONDS = 0.5
-# A server that asks for a longer pause is not waited for: a reader is there.
-LONGEST_PAUSE_SECONDS = 20.0
 # Of what a question has left, for checking the answer, or for quoting one where the model wrote none.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# A server that answers so is there: it refused this one question.
-_OF_THE_QUESTION = frozenset({400, 413, 422})
 # No tokenizer makes more characters of a token than these, runs of blanks aside. An answer that is longer than its
 # tokens allow is cut off, as is one that is longer than anybody reads.
 CHARACTERS_PER_TOKEN = 16
@@ -82,13 +69,9 @@ class OpenAICompatibleGenerator:
         self, base_url: str, api_key: str, model: str, limits: AnswerLimits | None = None, prices: Prices | None = None
     ) -> None:
         self.name = model
-        self._endpoint = ChatEndpoint(base_url, api_key, model)
         self._limits = limits or AnswerLimits()
+        self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)
         self._prices = prices
-        # Parameters that this server has refused: it is not asked with them again.
-        self._refused: frozenset[str] = frozenset()
-        self._takes_tools = False
-        self._breaker = Breaker("model")
 
     def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
@@ -104,7 +87,7 @@ class OpenAICompatibleGenerator:
         tables: AskableTables | None = None,
     ) -> AsyncGenerator[str, None]:
         limits = self._limits
-        if "tools" in self._refused:
+        if "tools" in self._client.refused:
             tables = None
         room_tokens = room_for_results(limits.context_tokens)
         taken_tokens = room_tokens + FUNCTION_TOKENS if tables else 0
@@ -143,7 +126,7 @@ class OpenAICompatibleGenerator:
         offers = True
         has_said = False
         for number in range(MOST_ROUNDS + 1):
-            calls = CallsOfRound() if offers and number < MOST_ROUNDS and "tools" not in self._refused else None
+            calls = CallsOfRound() if offers and number < MOST_ROUNDS and "tools" not in self._client.refused else None
             said = ""
             try:
                 async with aclosing(self._texts(dialogue.messages, partial, dialogue.ends_at, spent, calls)) as pieces:
@@ -220,8 +203,8 @@ class OpenAICompatibleGenerator:
         said_bytes = 0
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
         thoughts = ThoughtFilter()
-        request = _Request(messages, ends_at, answer_tokens, offers_tables=calls is not None)
-        async with aclosing(self._deltas(request)) as received:
+        request = Request(messages, ends_at, answer_tokens, offers_tables=calls is not None)
+        async with aclosing(self._client.deltas(request)) as received:
             async for delta in received:
                 if delta.finish_reason == "content_filter":
                     partial.filtered = True
@@ -248,131 +231,6 @@ class OpenAICompatibleGenerator:
         if rest := thoughts.close():
             yield rest
 
-    async def _deltas(self, request: _Request) -> AsyncGenerator[Delta, None]:
-        """The completion, unless the server failed repeatedly and is left alone. Raises: GenerationFailed."""
-        breaker = self._breaker
-        try:
-            breaker.enter()
-        except Open as error:
-            raise GenerationFailed(str(error)) from None
-        has_begun = False
-        try:
-            async with aclosing(self._attempted(request)) as received:
-                async for delta in received:
-                    if not has_begun and breaker.state is not BreakerState.CLOSED:
-                        # Its first sign lets the others in; a trial may be as long as an answer.
-                        breaker.succeeded()
-                    has_begun = True
-                    yield delta
-        except GenerationFailed as error:
-            if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
-                breaker.left()
-            else:
-                breaker.failed()
-            raise
-        except BaseException:
-            breaker.left()
-            raise
-        breaker.succeeded()
-
-    async def _attempted(self, request: _Request) -> AsyncGenerator[Delta, None]:
-        """The completion. A failure before the first word is retried; after it, it is the end.
-
-        Time that runs out after the first word is the end as well, and reported as a length that was reached.
-        """
-        seconds = request.ends_at - time.monotonic()
-        for attempt in range(1, ATTEMPTS + 1):
-            has_begun = False
-            pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
-            try:
-                async with aclosing(self._asked(request)) as received:
-                    async for delta in received:
-                        has_begun = has_begun or bool(delta.text or delta.calls)
-                        yield delta
-                return
-            except Refused as error:
-                if error.status not in RETRIED_STATUSES or attempt == ATTEMPTS:
-                    raise GenerationFailed(str(error)) from error
-                if error.pause_seconds is not None:
-                    pause_seconds = max(pause_seconds, error.pause_seconds)
-                if pause_seconds > LONGEST_PAUSE_SECONDS:
-                    raise GenerationFailed(f"{error} It asks for a pause of {pause_seconds:.0f} s.") from error
-            except _OutOfTime as error:
-                if not has_begun:
-                    raise GenerationFailed(str(error)) from error
-                yield Delta(finish_reason="length")
-                return
-            except httpx2.HTTPError as error:
-                if has_begun or attempt == ATTEMPTS:
-                    raise GenerationFailed(f"The line to the model broke: {type(error).__name__}.") from error
-            if time.monotonic() + pause_seconds > request.ends_at:
-                raise GenerationFailed(f"The model was not there within {seconds:.3g} s.")
-            await asyncio.sleep(pause_seconds)
-
-    async def _asked(self, request: _Request) -> AsyncGenerator[Delta, None]:
-        """One attempt, repeated at once without what the server turns out not to know."""
-        refused = self._refused
-        while True:
-            body = self._body(request, refused)
-            try:
-                async with aclosing(self._posted(body)) as received:
-                    while True:
-                        delta = await self._next(received, request.ends_at)
-                        if delta is None:
-                            return
-                        self._remember(refused, body)
-                        yield delta
-            except Refused as error:
-                blamed = error.blamed(body)
-                if not blamed:
-                    raise
-                logger.warning("%s does not take %s, and is asked without: %s", self.name, blamed, error)
-                refused |= {blamed}
-
-    def _remember(self, refused: frozenset[str], body: dict[str, Any]) -> None:
-        """A server that took functions before refused this one use of them: it is offered them again."""
-        self._takes_tools = self._takes_tools or "tools" in body
-        self._refused = refused - {"tools"} if self._takes_tools else refused
-
-    async def _next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
-        """The next piece, None at the end. Raises: GenerationFailed after silence, _OutOfTime at the deadline."""
-        left = ends_at - time.monotonic()
-        silence = self._limits.silence_seconds
-        try:
-            async with asyncio.timeout(max(0.0, min(left, silence))):
-                return await anext(received, None)
-        except TimeoutError as error:
-            if left <= silence:
-                raise _OutOfTime("The model was not done within its time.") from error
-            raise GenerationFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
-
-    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
-        timeout = httpx2.Timeout(None, connect=min(10.0, self._limits.silence_seconds))
-        async with httpx2.AsyncClient(timeout=timeout, verify=_certificates()) as client:
-            async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
-                if response.status_code != httpx2.codes.OK:
-                    raise Refused(response, await beginning(response), self._endpoint)
-                try:
-                    async with aclosing(deltas(response)) as received:
-                        async for delta in received:
-                            yield delta
-                except GenerationFailed as error:
-                    raise GenerationFailed(self._endpoint.without_key(str(error))) from None
-
-    def _body(self, request: _Request, refused: frozenset[str]) -> dict[str, Any]:
-        optional: dict[str, Any] = {
-            "temperature": 0,
-            "stream_options": {"include_usage": True},
-            # Newer models of OpenAI know the second name only, most other servers the first.
-            "max_tokens": request.answer_tokens,
-        }
-        if "max_tokens" in refused:
-            optional["max_completion_tokens"] = request.answer_tokens
-        if request.offers_tables:
-            optional["tools"] = [ASK_TABLES]
-        kept = {name: value for name, value in optional.items() if name not in refused}
-        return {"model": self.name, "messages": request.messages, "stream": True, **kept}
-
     def _usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
     ) -> Usage:
@@ -383,23 +241,3 @@ class OpenAICompatibleGenerator:
         estimated = estimated or spent.estimated
         cost = self._prices.of(prompt_tokens, completion_tokens) if self._prices else None
         return Usage(prompt_tokens, completion_tokens, cost, estimated)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """One completion that is asked for: of at most ``answer_tokens``, until ``ends_at`` by the monotonic clock."""
-
-    messages: list[dict[str, Any]]
-    ends_at: float
-    answer_tokens: int
-    offers_tables: bool
-
-
-class _OutOfTime(Exception):
-    """The time for the whole answer is over."""
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """Reading them takes tens of milliseconds, in which no stream of the process goes on."""
-    return httpx2.create_ssl_context()

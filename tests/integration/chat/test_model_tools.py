@@ -16,7 +16,7 @@ from django.test import Client
 
 from chat import asking
 from chat.debugging.panel import panel_of
-from chat.generators import openai_compatible
+from chat.generators import completion_client
 from chat.generators.table_dialogue import MOST_ROUNDS
 from chat.generators.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
 from chat.models import Answer
@@ -58,7 +58,7 @@ def parts(library: Collection, ingest: Ingest) -> Document:
 
 @pytest.fixture
 def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(openai_compatible, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
         settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
         server.pieces = ["It may carry glycol [1]."]
