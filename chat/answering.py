@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
+from chat.askable_tables import TablesOfQuestion, find_tables
 from chat.composing.computed import cite_rows, render_computed
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.grounding.verification import verify
@@ -22,6 +20,7 @@ from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
 from chat.refusals import ask_which, instruction_refusal, refusal, refuse
+from chat.threads import in_thread
 from chat.types import (
     AnswerEvent,
     AnswerForm,
@@ -43,13 +42,6 @@ from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
-# Searching, weighing and checking take processor time and a database connection, writing by a model takes neither.
-SEARCHES_AT_ONCE = 4
-_THREADS = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
 
 async def answer(
     question: str,
@@ -61,7 +53,8 @@ async def answer(
     subject: str = "",
     profile: NamedProfile | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one.
+    """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one. Searched
+    comes again where a model has asked the tables: with their rows as further sources.
 
     A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
     and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
@@ -97,7 +90,8 @@ async def answer(
     evidence = await in_thread(gather_evidence)(question, searched.sources)
     answerability = evidence.answerability
     confidence = answerability.probability if searched.computed is None else searched.computed.confidence
-    yield replace(searched, confidence=round(confidence, 4))
+    searched = replace(searched, confidence=round(confidence, 4))
+    yield searched
     # A failed vector retriever is told as such. The question's vector may be remembered: then nobody else would tell.
     by_words = bool(evidence.scored) and not evidence.has_vectors and "vector" not in searched.trace.degraded
     notices = [_by_words_notice()] if by_words else []
@@ -114,8 +108,14 @@ async def answer(
     draft.generator = generator.name
     pieces: list[str] = []
     is_models = isinstance(generator, ModelGenerator)
+    tables = None
+    if is_models and settings.CHAT_MODEL_TOOLS:
+        tables = await in_thread(find_tables)(question, filters, searched.sources)
     try:
-        async for piece in _written(generator, question, searched, history, draft):
+        async for piece in _written(generator, question, searched, history, draft, tables):
+            if tables is not None and tables.sources != searched.sources:
+                searched = replace(searched, sources=tables.sources)
+                yield searched
             pieces.append(piece)
             yield AnswerToken(piece)
     except NoAnswer as error:
@@ -158,24 +158,24 @@ async def answer(
     )
 
 
-def in_thread(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """``function`` run in one of the few threads that search."""
-    return sync_to_async(function, thread_sensitive=False, executor=_THREADS)
-
-
 def instruction(question: str) -> str:
     """The rule by which a question reads like an instruction to the site; empty for others, and when nobody checks."""
     return find_instruction(question) if settings.CHAT_INJECTION_CHECK else ""
 
 
 async def _written(
-    generator: AnswerGenerator, question: str, searched: Searched, history: Sequence[Turn], draft: PartialAnswer
+    generator: AnswerGenerator,
+    question: str,
+    searched: Searched,
+    history: Sequence[Turn],
+    draft: PartialAnswer,
+    tables: TablesOfQuestion | None = None,
 ) -> AsyncIterator[str]:
     computed = ""
     if searched.computed is not None:
         computed = render_computed(searched.computed, searched.sources, detect_language(question))
     if isinstance(generator, ModelGenerator):
-        pieces = generator.compose(question, searched.sources, history, draft, computed)
+        pieces = generator.compose(question, searched.sources, history, draft, computed, tables)
     elif computed:
         yield computed
         return

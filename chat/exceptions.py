@@ -42,6 +42,10 @@ class GenerationFailed(Exception):
     """The model gave no answer, or broke off. For the operator; never holds a key."""
 
 
+class TablesUnavailable(Exception):
+    """The tables cannot be asked now. For the model that asked, which answers without them."""
+
+
 class AnswerWithheld(GenerationFailed):
     """The model wrote what must not be shown. ``reason``: `prompt` (what it was told in confidence) or `fence`."""
 

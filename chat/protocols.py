@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from chat.types import Source, Usage
+    from chat.types import Asked, Source, TracedCall, Usage
     from retrieval.types import Turn
 
 
@@ -17,7 +17,7 @@ class PartialAnswer:
 
     ``usage`` is None while no model was asked. ``cut_off`` says that the model had to stop before its end, ``filtered``
     that its server's filter stopped it, ``withheld`` why its text must not be shown. ``left_out`` are the markers of
-    sources that did not fit into the prompt.
+    sources that did not fit into the prompt. ``calls`` are the functions that the model called.
     """
 
     generator: str = ""
@@ -27,6 +27,7 @@ class PartialAnswer:
     filtered: bool = False
     withheld: str = ""
     left_out: tuple[int, ...] = ()
+    calls: list[TracedCall] = field(default_factory=list)
 
 
 class AnswerGenerator(Protocol):
@@ -42,6 +43,15 @@ class AnswerGenerator(Protocol):
         """
 
 
+class AskableTables(Protocol):
+    """The tables that the asker of one question may see. ``names`` tells some of them, with their columns."""
+
+    names: Sequence[str]
+
+    async def ask(self, question: str) -> Asked | None:
+        """What they say; None when the question cannot be read with confidence. Raises: TablesUnavailable."""
+
+
 @runtime_checkable
 class ModelGenerator(AnswerGenerator, Protocol):
     """A generator that asks a language model, which can be told the conversation and has to be paid."""
@@ -53,7 +63,8 @@ class ModelGenerator(AnswerGenerator, Protocol):
         history: Sequence[Turn],
         partial: PartialAnswer,
         computed: str = "",
+        tables: AskableTables | None = None,
     ) -> AsyncIterator[str]:
-        """As ``stream``, with the conversation's earlier turns, oldest first, and what was computed over a table; keeps
-        ``partial`` up to date.
+        """As ``stream``, with the conversation's earlier turns, oldest first, what was computed over a table, and
+        tables that the model may ask itself; keeps ``partial`` up to date.
         """

@@ -88,8 +88,29 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What the tables say to a model's own question: ``text`` with the markers of ``sources``, which hold its rows.
+    ``document_id`` is the table's."""
+
+    text: str
+    sources: tuple[Source, ...]
+    document_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TracedCall:
+    """A function that a model called, with its ``arguments`` as it wrote them, and what it was ``told``.
+    ``document_id`` is that of the table; None when nothing was computed."""
+
+    arguments: str
+    told: str
+    document_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Searched:
-    """Sources are known; comes before the first token.
+    """Sources are known; comes before the first token, and again, with further sources behind those that were known,
+    before the first token that may name them.
 
     ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None when nobody
     estimated it. ``profile_version`` is the stored search profile's, None for the built-in one. ``computed`` is what a

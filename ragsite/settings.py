@@ -517,6 +517,7 @@ CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
 CHAT_INJECTION_CHECK = env.flag("CHAT_INJECTION_CHECK", True)
+CHAT_MODEL_TOOLS = env.flag("CHAT_MODEL_TOOLS", True)
 ANSWER_CACHE_SECONDS = env.number("ANSWER_CACHE_SECONDS", 7 * 24 * 3600.0)
 
 # Evaluation ----------------------------------------------------------------------------------------------------------

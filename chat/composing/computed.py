@@ -20,14 +20,32 @@ def cite_rows(result: TableResult, sources: Sequence[Source]) -> tuple[Source, .
     return tuple(Source(marker, block) for marker, block in enumerate([*rows, *others], start=1))
 
 
+def cite_further_rows(result: TableResult, sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The sources, their markers unchanged, and behind them the rows that are shown and stand in none of them."""
+    rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
+    further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
+    return (*sources, *(Source(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
+
+
+def rows_behind(result: TableResult, sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Of the sources, those that hold a row that is shown."""
+    found = [_find_source(row, result, sources) for row in result.rows[:MOST_ROWS]]
+    return tuple({source.marker: source for source in found if source is not None}.values())
+
+
 def render_computed(result: TableResult, sources: Sequence[Source], language: str) -> str:
     """The answer's text, each row with the marker of its source."""
 
     def marker_of(row: ResultRow) -> str:
-        for source in sources:
-            block = source.block
-            if block.best.document_id == result.document_id and block.start <= row.start < block.end:
-                return f"[{source.marker}]"
-        return ""
+        source = _find_source(row, result, sources)
+        return f"[{source.marker}]" if source is not None else ""
 
     return fill_in_markers(render_result(result, language), marker_of)
+
+
+def _find_source(row: ResultRow, result: TableResult, sources: Sequence[Source]) -> Source | None:
+    for source in sources:
+        block = source.block
+        if block.best.document_id == result.document_id and block.start <= row.start < block.end:
+            return source
+    return None

@@ -19,7 +19,7 @@ from chat.debugging.reach import filters_of_both
 from chat.debugging.sentences import Sentence, sentences_of
 from chat.debugging.snippets import snippet
 from chat.debugging.steps import steps_of
-from chat.debugging.trace import AnswerTrace, read_trace
+from chat.debugging.trace import AnswerTrace, PromptTrace, read_trace
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.cards import passage_url
@@ -74,6 +74,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     shown = _shown(saved, viewer)
     trace = with_word_matches(saved if may_read_all(viewer) else saved.without_errors())
     trace = _open_part(trace, shown)
+    trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
     matches, not_counted = _lexical_matches(answer, trace, viewer)
     sentences = sentences_of(answer)
     steps = steps_of(answer, trace, sentences, matches)
@@ -149,6 +150,15 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, Shown]) -> AnswerTrace:
         ),
         passages={pk: known for pk, known in trace.passages.items() if pk not in closed},
     )
+
+
+def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
+    """The prompt's trace without what a model was told of tables that the viewer may not read."""
+    asked = {call.document_id for call in prompt.calls if call.document_id is not None}
+    readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
+    closed = asked - readable
+    calls = (replace(call, told="") if call.document_id in closed else call for call in prompt.calls)
+    return replace(prompt, calls=tuple(calls))
 
 
 def _profile_url(answer: Answer, viewer: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from chat.types import TracedCall
 from retrieval.dataclass_json import from_json
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Passage
@@ -28,11 +29,13 @@ class KnownPassage:
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """What became of the sources on their way to the model; they are named by their markers."""
+    """What became of the sources on their way to the model; they are named by their markers. ``calls`` are the
+    functions that it called."""
 
     version: int | None = None
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
+    calls: tuple[TracedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

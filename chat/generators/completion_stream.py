@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 
 from chat.exceptions import GenerationFailed
+from chat.generators.tool_calls import CallPiece, read_pieces, storable
 
 # An answer is some kilobytes; whoever sends more has lost itself, and must not take the process along.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
@@ -20,10 +21,12 @@ _NOT_A_COMPLETION = "The model server sent something that is not a chat completi
 class Delta:
     """A piece of a completion. All empty: the model works, but says nothing to be shown (it reasons, say).
 
-    ``finish_reason`` comes with the last words; ``prompt_tokens`` and ``completion_tokens`` where the server counts.
+    ``calls`` are pieces of the functions that it calls. ``finish_reason`` comes with the last words; ``prompt_tokens``
+    and ``completion_tokens`` where the server counts.
     """
 
     text: str = ""
+    calls: tuple[CallPiece, ...] = ()
     finish_reason: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -84,8 +87,10 @@ def _delta(chunk: dict[str, Any], part: str) -> Delta:
         choices = chunk.get("choices") or []
         choice = choices[0] if choices else {}
         counted = chunk.get("usage") or {}
+        said = choice.get(part) or {}
         return Delta(
-            text=_text((choice.get(part) or {}).get("content")),
+            text=_text(said.get("content")),
+            calls=read_pieces(said.get("tool_calls")),
             finish_reason=str(choice.get("finish_reason") or ""),
             prompt_tokens=_count(counted.get("prompt_tokens")),
             completion_tokens=_count(counted.get("completion_tokens")),
@@ -100,8 +105,7 @@ def _text(content: Any) -> str:
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
         raise TypeError("content")
-    # What no database and no page can hold.
-    return (content or "").replace("\x00", "").encode(errors="ignore").decode()
+    return storable(content or "")
 
 
 def _count(value: Any) -> int | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING
 
+from chat.generators.tool_calls import FUNCTION
 from chat.grounding.citations import NUMBERS_IN_BRACKETS, quoted
 from chat.output.disclosure import LONGEST_SHARED
 from retrieval.language_models.marking import mark_sentences, new_mark
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from chat.types import Source
     from retrieval.types import Turn
 
-PROMPT_VERSION = 4
+PROMPT_VERSION = 5
 # What the model is to say, alone, when the sources do not hold the answer.
 NO_ANSWER = "NO_ANSWER"
 # Of an earlier answer this much is told: it says what is being talked about, the sources say what is so.
@@ -77,6 +78,15 @@ class Prompt:
         """The rules as they stand in every prompt, in pieces: without what changes with the question."""
         return _SECRETS
 
+    def quote_result(self, result: str, markers: Sequence[int], room_tokens: int) -> str:
+        """What was computed for the model's own question, as :func:`compose` quotes it; cut to the room."""
+        largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
+        if len(result.encode()) > largest_bytes:
+            cut = result.encode()[:largest_bytes].decode(errors="ignore")
+            result = f"{cut.rpartition(chr(10))[0] or cut}\n{_LEFT_OUT}"
+        rows = f"; its rows are SOURCES {''.join(f'[{marker}]' for marker in markers)}" if markers else ""
+        return _computed(result, f"{_FENCE}{self.nonce}", self.mark, rows)
+
 
 def compose(
     question: str,
@@ -86,12 +96,14 @@ def compose(
     budget_tokens: int,
     history: Sequence[Turn] = (),
     computed: str = "",
+    tables: Sequence[str] = (),
 ) -> Prompt:
     """The prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
 
     ``history`` are the conversation's earlier turns, oldest first. ``computed`` is what the site computed over the rows
-    of a table, with the markers of the sources that hold them. Where the budget does not hold all sources, those
-    that ranked lowest are left out; the best one stays, cut short if it must be.
+    of a table, with the markers of the sources that hold them. ``tables`` names those that the model may ask. Where
+    the budget does not hold all sources, those that ranked lowest are left out; the best one stays, cut short if it
+    must be.
     """
     fence, mark = _signs(question, sources, history)
     language = _LANGUAGES.get(detect_language(question), "")
@@ -104,8 +116,9 @@ def compose(
     )
     before = _conversation(history, fence, mark)
     result = _computed(computed, fence, mark)
+    named = _named(tables, fence, mark)
     asked = f"Question: {question}"
-    left = budget_tokens - sum(map(estimated_tokens, (system, before, result, asked)))
+    left = budget_tokens - sum(map(estimated_tokens, (system, before, result, named, asked)))
     quotations: dict[int, str] = {}
     for source in sorted(sources, key=lambda source: (-source.block.score, source.marker)):
         text = _quoted(source, fence, mark)
@@ -115,8 +128,8 @@ def compose(
             continue
         quotations[source.marker] = text
         left -= estimated_tokens(text)
-    parts = [before, *(quotations[source.marker] for source in sources if source.marker in quotations), result, asked]
-    user = "\n\n".join(filter(None, parts))
+    quoted_sources = [quotations[source.marker] for source in sources if source.marker in quotations]
+    user = "\n\n".join(filter(None, [before, *quoted_sources, result, named, asked]))
     return Prompt(
         messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
         markers=frozenset(quotations),
@@ -156,11 +169,23 @@ def _conversation(history: Sequence[Turn], fence: str, mark: str) -> str:
     return "\n".join([*lines, f"{fence} END OF CONVERSATION"])
 
 
-def _computed(result: str, fence: str, mark: str) -> str:
+def _computed(result: str, fence: str, mark: str, rows: str = "") -> str:
     if not result:
         return ""
-    head = f"{fence} COMPUTED by this site over all rows of the table that the sources quote; its figures are right"
-    return f"{head}\n{mark_sentences(result, mark)}\n{fence} END OF COMPUTED"
+    told = mark_sentences(without_instructions(result, _LEFT_OUT), mark)
+    head = (
+        f"{fence} COMPUTED by this site over all rows of the table that the sources quote; its figures are right{rows}"
+    )
+    return f"{head}\n{told}\n{fence} END OF COMPUTED"
+
+
+def _named(tables: Sequence[str], fence: str, mark: str) -> str:
+    """Names of tables are documents' text as well: they stand here, and not in the description of the function."""
+    if not tables:
+        return ""
+    told = [mark_sentences(quoted(without_instructions(_one_line(table), _LEFT_OUT)), mark) for table in tables]
+    head = f"{fence} TABLES, some of those that {FUNCTION} can compute over, with their columns; not a source"
+    return "\n".join([head, *told, f"{fence} END OF TABLES"])
 
 
 def _quoted(source: Source, fence: str, mark: str, largest_bytes: int | None = None) -> str:

@@ -40,6 +40,12 @@ class DisclosureStream:
         self._shared: set[str] = set()
         self._held: list[str] = []
 
+    def allow(self, texts: Sequence[str]) -> None:
+        """From now on, what stands in one of these texts may be repeated too."""
+        self._texts = [*self._texts, *texts]
+        self._allowed = None
+        self._judged.clear()
+
     def feed(self, piece: str) -> str:
         """What can be shown after this piece; may be empty. Raises: AnswerWithheld when the text repeats a secret."""
         shown: list[str] = []

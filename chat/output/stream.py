@@ -21,15 +21,25 @@ class OutputStream:
     whose addresses stand in the sources that the model was given."""
 
     def __init__(self, prompt: Prompt, question: str, sources: Sequence[Source], history: Sequence[Turn]) -> None:
-        prompted = [source for source in sources if source.marker in prompt.markers]
-        texts = [source.block.content for source in prompted]
         conversation = [question, *(text for turn in history for text in (turn.question, turn.answer))]
+        prompted = [source for source in sources if source.marker in prompt.markers]
+        # The steps look into these two at each piece: what the model is given later on is added to them.
+        self._markers = set(prompt.markers)
+        self._addresses = set(known_addresses(prompted))
+        texts = [source.block.content for source in prompted]
+        self._disclosure = DisclosureStream(prompt.secrets, [prompt.nonce], [*texts, *conversation])
         self._steps = (
             MarkStream(prompt.mark),
-            DisclosureStream(prompt.secrets, [prompt.nonce], [*texts, *conversation]),
-            MarkerStream(prompt.markers),
-            LinkStream(known_addresses(prompted), texts),
+            self._disclosure,
+            MarkerStream(self._markers),
+            LinkStream(self._addresses, texts),
         )
+
+    def admit(self, sources: Sequence[Source]) -> None:
+        """From now on, the text may name these sources too, and repeat what stands in them."""
+        self._markers |= {source.marker for source in sources}
+        self._addresses |= set(known_addresses(sources))
+        self._disclosure.allow([source.block.content for source in sources])
 
     def feed(self, piece: str) -> str:
         """What can be shown after this piece; may be empty. Raises: AnswerWithheld."""

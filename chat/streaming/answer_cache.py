@@ -94,6 +94,7 @@ def build_key(
             settings.OPENAI_BASE_URL,
             settings.OPENAI_MAX_TOKENS,
             settings.OPENAI_CONTEXT_TOKENS,
+            settings.CHAT_MODEL_TOOLS,
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
         if asks_model

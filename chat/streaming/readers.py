@@ -135,7 +135,8 @@ def _searched(answer: Answer) -> dict[str, Any] | None:
     events: list[Any] = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
-    return next((event.payload for event in events if event.name == "searched"), None)
+    # The last one has the sources of those before it, and those that a model found in the tables.
+    return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
 def _rights_of(user_pk: int | None, limits: KeyLimits | None, *, fresh: bool) -> Rights | None:

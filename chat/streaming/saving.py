@@ -178,7 +178,7 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
 def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
     instructed = tuple(source.marker for source in searched.sources if holds_instructions(source.block.content))
     INSTRUCTED_SOURCES.inc(len(instructed))
-    prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed)
+    prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls))
     passages = load_passages([candidate.chunk_id for candidate in searched.trace.candidates])
     stored: dict[str, Any] = to_json(
         answer_trace(searched.trace, searched.context.statistics, prompt, passages.values())

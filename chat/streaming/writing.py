@@ -27,6 +27,7 @@ from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import CachedAnswer
 from chat.streaming.runs import RUNS, Lease, Run, in_database
 from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message, stopped_message
+from chat.threads import in_thread
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
 from retrieval.resilience import deadline
@@ -124,7 +125,7 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
     if not lease.filters.collections:
         yield Failed(_("There are no documents that you may ask. An administrator can add some."))
         return
-    is_instruction = bool(await answering.in_thread(answering.instruction)(answer.question))
+    is_instruction = bool(await in_thread(answering.instruction)(answer.question))
     if not is_instruction:
         record.cache_key, cached = await in_database(_look_up)(lease)
         if cached is not None:

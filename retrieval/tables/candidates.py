@@ -27,12 +27,26 @@ _MOST_ROWS_NAMED = 200
 
 def find_candidates(question: str, filters: SearchFilters, chunk_ids: Sequence[int]) -> list[KnownTable]:
     """The tables of the hits' documents, and those whose cells, caption or columns the question names."""
-    visible = restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
+    visible = _visible(filters)
     tokens = tokenize(question)
     labels = _labels_in(tokens)
     chosen = [*_of_hits(visible, chunk_ids), *_by_labels(visible, labels), *_by_terms(visible, tokens)]
     tables = {table.pk: table for table in chosen}
     return [_know(table, labels) for table in list(tables.values())[:MOST_TABLES]]
+
+
+def name_tables(filters: SearchFilters, document_ids: Iterable[int], most: int) -> list[tuple[str, list[str]]]:
+    """Captions and columns of at most so many tables that the search may see, those of these documents first; empty
+    when it may see none."""
+    visible = _visible(filters)
+    near = visible.filter(document__in=set(document_ids))
+    named = list(near[:most])
+    named += visible.exclude(pk__in=[table.pk for table in named])[: most - len(named)]
+    return [(table.caption, [column[0] for column in table.columns]) for table in named]
+
+
+def _visible(filters: SearchFilters) -> QuerySet[Table]:
+    return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
 def _of_hits(visible: QuerySet[Table], chunk_ids: Sequence[int]) -> Iterable[Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
 from tests.browser.pages import answer_text, ask, begin_asking, source, words
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, call_pieces
 from tests.support.proxy import TcpProxy
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
@@ -344,3 +344,28 @@ def test_broken_legs_are_told_apart_and_without_any_there_is_an_honest_sentence(
     expect(again.locator(".answer")).to_have_class("answer is-complete")
     expect(again.locator(".notice")).to_have_count(0)
     site.server.stop()
+
+
+def test_a_row_that_the_model_asks_a_table_for_gets_a_source_card(
+    model_site: Site, page: Page, model: ModelServer
+) -> None:
+    class LastTold(list[str]):
+        """The model's words, with the marker that it was told of last."""
+
+        def __iter__(self) -> Iterator[str]:
+            told = model.requests[-1]["messages"][-1]["content"]
+            marker = told[told.index("SOURCES [") :].split("]")[0].rpartition("[")[2]
+            return iter(["The MX-9960-D weighs 34200 g [", f"{marker}]."])
+
+    model.rounds = [call_pieces('{"question": "How heavy is the MX-9960-D?"}')]
+    model.pieces = LastTold()
+    page.goto(model_site.url)
+    turn = ask(page, QUESTION)
+    link = turn.locator(".cite a")
+    expect(link).to_have_count(1)
+    card = source(turn, int(link.inner_text()))
+    expect(card.locator(".source-quote")).to_contain_text("34200")
+    # It stands behind the sources that were found first.
+    assert model.requests[0]["messages"][1]["content"].count("END OF SOURCE") < int(link.inner_text())
+    link.click()
+    expect(page.locator("mark").first).to_contain_text("34200")

@@ -18,7 +18,8 @@ class ModelServer:
 
     Behind the ``thoughts``, which reasoning models send in a field of their own, comes the text, as a stream or, with
     ``whole``, as one JSON document. A request with one of the ``unknown_parameters`` gets a 400 that names it unless
-    ``tight_lipped``. ``usage`` is counted where it is asked for.
+    ``tight_lipped``. ``usage`` is counted where it is asked for. To a request that offers functions the first of
+    ``rounds`` is the answer: pieces of calls, one an event, behind the ``preamble``.
     """
 
     pieces: Sequence[str] = ("The pump weighs ", "3450 grams [", "1].")
@@ -35,10 +36,19 @@ class ModelServer:
     break_after: int | None = None
     promised_bytes: int = 0
     garbage: bool = False
+    rounds: list[Sequence[dict[str, Any]]] = field(default_factory=list)
+    preamble: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     closed_early: threading.Event = field(default_factory=threading.Event)
     url: str = ""
+
+
+def call_pieces(arguments: str, *, name: str = "ask_tables", index: int = 0, size: int = 7) -> list[dict[str, Any]]:
+    """A call as OpenAI streams it: id and name first, then the arguments in pieces."""
+    head = {"index": index, "id": f"call-{index}", "type": "function", "function": {"name": name, "arguments": ""}}
+    cuts = range(0, len(arguments), size)
+    return [head, *({"index": index, "function": {"arguments": arguments[at : at + size]}} for at in cuts)]
 
 
 @contextmanager
@@ -68,7 +78,10 @@ def model_server() -> Iterator[ModelServer]:
                 self.send_header("Content-Length", str(state.promised_bytes))
             self.end_headers()
             try:
-                self._stream(counted="stream_options" in body)
+                if state.rounds and "tools" in body:
+                    self._call(state.rounds.pop(0), counted="stream_options" in body)
+                else:
+                    self._stream(counted="stream_options" in body)
             except (BrokenPipeError, ConnectionResetError):
                 closed_early.set()
 
@@ -86,6 +99,14 @@ def model_server() -> Iterator[ModelServer]:
             message = {"role": "assistant", "content": "".join(state.pieces)}
             choice = {"index": 0, "message": message, "finish_reason": state.finish_reason}
             self.wfile.write(json.dumps({"choices": [choice], "usage": state.usage}, indent=2).encode())
+
+        def _call(self, pieces: Sequence[dict[str, Any]], *, counted: bool) -> None:
+            for delta in ({"content": state.preamble or None}, *({"tool_calls": [piece]} for piece in pieces)):
+                self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+            self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+            if state.usage is not None and counted:
+                self._send({"choices": [], "usage": state.usage})
+            self.wfile.write(b"data: [DONE]\n\n")
 
         def _stream(self, *, counted: bool) -> None:
             for thought in state.thoughts:

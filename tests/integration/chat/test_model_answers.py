@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from prometheus_client import REGISTRY
 
 from chat import answering, asking
-from chat.generators import openai_compatible
+from chat.generators import completion_client
 from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import verification, weighing
 from chat.models import Answer
@@ -46,7 +46,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 @pytest.fixture
 def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(openai_compatible, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
         server.pieces = ["The MX-9920-W ", "weighs 3450 grams [", "1]."]
         settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
@@ -69,7 +69,7 @@ async def test_it_is_saved_with_what_it_took(library: Collection, model: ModelSe
     expected = {"prompt_tokens": 1000, "completion_tokens": 500, "cost": 0.006, "estimated": False}
     assert answer.usage == events[-1].payload["usage"] == expected
     prompt = answer.trace["prompt"]
-    assert prompt == {"version": PROMPT_VERSION, "sources_left_out": [], "sources_with_instructions": []}
+    assert prompt == {"version": PROMPT_VERSION, "sources_left_out": [], "sources_with_instructions": [], "calls": []}
     assert [event.name for event in events] == ["searched", "token", "token", "token", "completed"]
 
 

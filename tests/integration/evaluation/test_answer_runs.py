@@ -12,7 +12,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from chat.generators import openai_compatible
+from chat.generators import completion_client
 from chat.generators.prompts import PROMPT_VERSION
 from chat.models import Answer, Conversation
 from evaluation import gates
@@ -55,7 +55,7 @@ def answers(library):
 
 @pytest.fixture
 def model(settings, monkeypatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(openai_compatible, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
         server.pieces = ["It weighs 3450 ", "grams [", "1]."]
         server.usage = {"prompt_tokens": 100, "completion_tokens": 10}

@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 
 from chat import conf
-from chat.generators import openai_compatible
+from chat.generators import completion_client
 from chat.models import Answer
 from retrieval.models import Collection, Document
 from retrieval.resilience import breaker
@@ -32,7 +32,7 @@ def library(settings: LazySettings, collection: Collection, ingest: Callable[...
 
 @pytest.fixture
 def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(openai_compatible, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     settings.OPENAI_TIMEOUT_SECONDS = 0.4
     with model_server() as server:
         settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
@@ -90,7 +90,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
     break_it(model, "")
     model.delay_seconds = 0.2
     generator: Any = conf.generator()
-    monkeypatch.setattr(generator._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
+    monkeypatch.setattr(generator._client._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     trial = asyncio.create_task(ask())
     while len(model.requests) == asked:
         await asyncio.sleep(0.01)

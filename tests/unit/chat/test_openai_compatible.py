@@ -11,7 +11,7 @@ from email.utils import format_datetime
 import pytest
 
 from chat.exceptions import GenerationFailed, NoAnswer
-from chat.generators import openai_compatible
+from chat.generators import completion_client
 from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from chat.generators.prompts import PROMPT_VERSION
 from chat.protocols import ModelGenerator, PartialAnswer
@@ -25,7 +25,7 @@ SECRET = "sk-very-secret"
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(openai_compatible, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as state:
         yield state
 
@@ -131,7 +131,7 @@ async def test_a_line_that_breaks_before_it_is_tried_again(server: ModelServer, 
     server.break_after = 0
     with pytest.raises(GenerationFailed, match="line to the model broke"):
         await pieces(server, sources)
-    assert len(server.requests) == openai_compatible.ATTEMPTS
+    assert len(server.requests) == completion_client.ATTEMPTS
 
 
 async def test_garbage_is_an_error(server: ModelServer, sources: list[Source]) -> None:

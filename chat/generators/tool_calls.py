@@ -1,0 +1,147 @@
+"""The one function that a model may call, and its calls as they come: in pieces, several at once, malformed. PURE.
+
+Servers differ: OpenAI and vLLM send a call's id and name once and its arguments in pieces, told apart by ``index``;
+Ollama sends calls whole, all of them under index 0 in some versions; LM Studio gives each piece an id of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FUNCTION = "ask_tables"
+ASK_TABLES: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": FUNCTION,
+        "description": (
+            "Computes over all rows of a table in the documents, of which the sources may show only some. It reads one "
+            "question about one table: look up a value of a row, compare two rows, the row with the least or the most "
+            "of a column, count, sum or mean of rows, or list the rows that meet conditions (a value, more or less "
+            "than a number, yes or no, a year). It cannot join tables, group, rank beyond the first, or answer what "
+            "is no column. Call it, without a word before the call, only where the sources and what was computed "
+            "already do not say it, and then before you say that they do not. Its result has the numbers of the "
+            "sources to cite."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "question": {
+                    "type": "string",
+                    "description": "A short question in plain words, with the names of columns and values as the "
+                    "table has them, such as: How many pumps weigh more than 2 kg?",
+                }
+            },
+            "required": ["question"],
+            "additionalProperties": False,
+        },
+    },
+}
+# Of calls at once, the first are answered.
+MOST_CALLS = 4
+LONGEST_QUESTION = 500
+LONGEST_ARGUMENTS = 2000
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Unanswerable(Exception):
+    """A call that cannot be run; the message is for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a call as it was sent; what is not known of it is empty."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class Call:
+    id: str
+    name: str
+    arguments: str = ""
+
+    def read_question(self) -> str:
+        """What is asked of the tables. Raises: Unanswerable."""
+        if self.name != FUNCTION:
+            raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
+        if len(self.arguments) > LONGEST_ARGUMENTS:
+            raise Unanswerable(f"The arguments are too long: a question has at most {LONGEST_QUESTION} characters.")
+        question = (_object(self.arguments) or {}).get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise Unanswerable('The arguments must be a JSON object with a text as "question".')
+        if len(question) > LONGEST_QUESTION:
+            raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
+        return " ".join(question.split())
+
+    def as_sent(self) -> dict[str, Any]:
+        """The call as it is sent back, in a form that every server reads: some fail over what their model wrote."""
+        known = self.arguments if _object(self.arguments) is not None else "{}"
+        name = self.name if _NAME.fullmatch(self.name) else "unknown"
+        return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
+
+
+class CallsOfRound:
+    """The calls of one completion, gathered from their pieces; the first :data:`MOST_CALLS` count."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+        # The call that the next piece of an index belongs to.
+        self._open: dict[int, Call] = {}
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._calls[:MOST_CALLS])
+
+    def __len__(self) -> int:
+        return min(len(self._calls), MOST_CALLS)
+
+    def add(self, pieces: Iterable[CallPiece]) -> None:
+        for piece in pieces:
+            call = self._open.get(piece.index)
+            if call is None or _begins_another(call, piece):
+                call = self._open[piece.index] = Call(piece.id or f"call_{len(self._calls) + 1}", piece.name)
+                self._calls.append(call)
+            call.name = call.name or piece.name
+            call.arguments += piece.arguments[: LONGEST_ARGUMENTS + 1 - len(call.arguments)]
+
+
+def _begins_another(call: Call, piece: CallPiece) -> bool:
+    """Whether the piece, of the same index, is the beginning of a further call."""
+    return bool(piece.name) and piece.id not in ("", call.id) and _object(call.arguments) is not None
+
+
+def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
+    """The pieces of calls in a completion's "delta" or "message". Raises: TypeError, AttributeError for others."""
+    return tuple(_piece(at, each) for at, each in enumerate(sent or []))
+
+
+def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
+    index = sent.get("index")
+    function = sent.get("function") or {}
+    arguments = function.get("arguments") or ""
+    return CallPiece(
+        index=index if isinstance(index, int) else at,
+        id=storable(str(sent.get("id") or "")),
+        name=storable(str(function.get("name") or "")),
+        # Some servers send them as an object.
+        arguments=storable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
+    )
+
+
+def storable(text: str) -> str:
+    """The text without what no database and no page can hold."""
+    return text.replace("\x00", "").encode(errors="ignore").decode()
+
+
+def _object(arguments: str) -> dict[str, Any] | None:
+    try:
+        read = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None

@@ -1,0 +1,301 @@
+"""A language model that asks the documents' tables by a function call, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import Client
+
+from chat import asking
+from chat.debugging.panel import panel_of
+from chat.generators import completion_client
+from chat.generators.table_dialogue import MOST_ROUNDS
+from chat.generators.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
+from chat.models import Answer
+from chat.openai_api.completions import ChatCompletion
+from chat.openai_api.stream import chunks
+from chat.streaming import readers, streams
+from retrieval.models import Collection, Document
+from tests.support.model_server import ModelServer, call_pieces, model_server
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Ingest = Callable[..., Document]
+PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump for heating. It may carry glycol."
+PARTS = """sku,name,category,weight_g,price_eur
+MX-9920-W,Wet pump 9920,pump,3450,418.50
+HX-2200,Hand pump,pump,1640,96.00
+BV-100,Ball valve,valve,210,12.40
+GV-200,Gate valve,valve,640,48.00
+"""
+# So many rows that the sources do not hold them all.
+PARTS += "".join(f"MX-{number},Heating pump {number},pump,{number},{number}.50\n" for number in range(3000, 3040))
+QUESTION = "May the MX-9920-W carry glycol?"
+HEAVY = '{"question": "How heavy is the GV-200?"}'
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Ingest) -> Collection:
+    ingest(collection, "pump.md", PUMP)
+    return collection
+
+
+@pytest.fixture
+@remembered
+def parts(library: Collection, ingest: Ingest) -> Document:
+    return ingest(library, "parts.csv", PARTS)
+
+
+@pytest.fixture
+def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
+    with model_server() as server:
+        settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = server.url, "tiny"
+        server.pieces = ["It may carry glycol [1]."]
+        yield server
+
+
+class Cites(list[str]):
+    """The model's last words, with the marker that it was last told of."""
+
+    def __init__(self, model: ModelServer, text: str) -> None:
+        super().__init__()
+        self._model, self._text = model, text
+
+    def __iter__(self) -> Iterator[str]:
+        told = self._model.requests[-1]["messages"][-1]["content"]
+        marker = told[told.index("SOURCES [") :].split("]")[0].rpartition("[")[2]
+        return iter([self._text, f" [{marker}", "]."])
+
+
+async def ask(question: str = QUESTION, **options: object) -> tuple[Answer, list[streams.StreamEvent]]:
+    asker = {"user": AnonymousUser(), "visitor": "browser-1", **options}
+    answer = await sync_to_async(asking.begin)(question, **asker)  # type: ignore[arg-type]
+    events = [event async for event in streams.follow(answer.pk)]
+    return await Answer.objects.select_related("conversation").aget(pk=answer.pk), events
+
+
+def told(model: ModelServer) -> list[str]:
+    """What the model was told of its calls."""
+    return [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "tool"]
+
+
+async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Document, model: ModelServer) -> None:
+    model.rounds = [call_pieces(HEAVY)]
+    model.pieces = Cites(model, "The Gate valve GV-200 has weight_g: 640")
+    model.usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    answer, events = await ask()
+    names = [event.name for event in events]
+    assert names[0] == "searched"
+    assert names[-1] == "completed"
+    (again,) = [at for at, name in enumerate(names) if name == "searched" and at]
+    assert again < names.index("token")
+    first, second = events[0].payload["sources"], events[again].payload["sources"]
+    assert second[: len(first)] == first
+    (row,) = second[len(first) :]
+    assert "GV-200" in row["content"]
+    assert answer.sources == second
+    (citation,) = events[-1].payload["citations"]
+    assert (citation["marker"], citation["document"]["id"]) == (row["marker"], parts.pk)
+    assert "640" in citation["quote"]
+    assert answer.text == f"The Gate valve GV-200 has weight_g: 640 [{row['marker']}]."
+    assert answer.notice == ""
+    assert (answer.usage["prompt_tokens"], answer.usage["completion_tokens"]) == (200, 20)
+    # The call is sent back as it was, the result is marked as documents are, and room is left for the second answer.
+    asked, result = model.requests[1]["messages"][2:]
+    assert json.loads(asked["tool_calls"][0]["function"]["arguments"]) == json.loads(HEAVY)
+    assert result["tool_call_id"] == asked["tool_calls"][0]["id"]
+    fence = model.requests[0]["messages"][1]["content"].split(" ", 1)[0]
+    assert result["content"].startswith(f"{fence} COMPUTED")
+    assert "**640 g**" in result["content"]
+    assert model.requests[1]["max_tokens"] == model.requests[0]["max_tokens"] - 10
+    assert "Parts: sku, name, category, weight_g, price_eur\n" in model.requests[0]["messages"][1]["content"]
+    call = answer.trace["prompt"]["calls"][0]
+    assert (call["arguments"], call["document_id"]) == (HEAVY, parts.pk)
+    # Clients of OpenAI's protocol get the row too, streamed and whole.
+    completion = ChatCompletion("id", 0, "ragsite", QUESTION, "")
+    sent = [piece async for piece in chunks(answer.pk, AnonymousUser(), completion, include_usage=False)]
+    assert json.loads(sent[-2].removeprefix(b"data: "))["sources"] == second
+
+
+async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
+    parts: Document, model: ModelServer
+) -> None:
+    nothing = '{"question": "Who won the cup?"}'
+    model.rounds = [call_pieces(HEAVY), call_pieces(nothing)]
+    answer, _ = await ask()
+    boss = await User.objects.acreate_superuser("boss")
+    panel = await sync_to_async(panel_of)(answer, boss)
+    assert panel is not None
+    assert [(call.arguments, call.document_id) for call in panel.trace.prompt.calls] == [
+        (HEAVY, parts.pk),
+        (nothing, None),
+    ]
+    client = Client()
+    await sync_to_async(client.force_login)(boss)
+    page = (await sync_to_async(client.get)(f"/answers/{answer.pk}/debug/")).content.decode()
+    assert "How heavy is the GV-200?" in page
+    assert "640 g" in page
+    assert "nothing was computed" in page
+    # Who may not read the table is not told what was computed over it.
+    await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
+    panel = await sync_to_async(panel_of)(answer, AnonymousUser())
+    assert panel is not None
+    assert [call.told for call in panel.trace.prompt.calls][0] == ""
+
+
+async def test_without_tables_or_by_setting_no_function_is_offered(
+    library: Collection, model: ModelServer, ingest: Ingest, settings: LazySettings
+) -> None:
+    await ask()
+    await sync_to_async(ingest)(library, "parts.csv", PARTS)
+    settings.CHAT_MODEL_TOOLS = False
+    await ask()
+    settings.CHAT_MODEL_TOOLS = True
+    await ask()
+    assert ["tools" in request for request in model.requests] == [False, False, True]
+
+
+async def test_tables_that_the_asker_may_not_read_are_not_there(
+    parts: Document, model: ModelServer, library: Collection, ingest: Ingest
+) -> None:
+    # Another table is readable, so that the function is offered.
+    await sync_to_async(ingest)(library, "towns.csv", "town,inhabitants\nUrk,21000\nEde,120000\nOss,93000\n")
+    await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
+    model.rounds = [call_pieces(HEAVY)]
+    answer, events = await ask()
+    assert told(model) == ["No table answers this with confidence: nothing was computed."]
+    assert "weight_g" not in json.dumps(model.requests)
+    assert [event.name for event in events].count("searched") == 1
+    assert parts.pk not in [source["document"]["id"] for source in answer.sources]
+
+
+async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts: Document, model: ModelServer) -> None:
+    asked, narrowed = threading.Event(), threading.Event()
+
+    class Waiting(Cites):
+        """Goes on when the right to the row, which was computed meanwhile, is lost."""
+
+        def __iter__(self) -> Iterator[str]:
+            asked.set()
+            assert narrowed.wait(60)
+            return super().__iter__()
+
+    model.rounds, model.pieces = [call_pieces(HEAVY)], Waiting(model, "It weighs 640 g")
+    owner = await User.objects.acreate_user("owner")
+    begun = await sync_to_async(asking.begin)(QUESTION, user=owner, visitor="")
+    seen = []
+    async for event in readers.follow(begun.pk, owner):
+        seen.append(event)
+        if event.name == "searched":
+            assert await asyncio.to_thread(asked.wait, 60)
+            await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
+            readers._RIGHTS.clear()
+            narrowed.set()
+    assert [event.name for event in seen] == ["searched", "failed"]
+    assert seen[-1].payload["withheld"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        (call_pieces('{"question": "How hea'), "must be a JSON object"),
+        (call_pieces('["How heavy is it?"]'), "must be a JSON object"),
+        (call_pieces('{"question": "' + "x" * LONGEST_ARGUMENTS + '"}', size=500), "too long"),
+        (call_pieces(HEAVY, name="rm -rf"), "no such function"),
+        (call_pieces('{"question": "Who won the \\ud800 \x00 cup?"}'), "nothing was computed"),
+    ],
+)
+async def test_a_call_that_cannot_be_run_is_told_to_the_model(
+    parts: Document, model: ModelServer, pieces: list[dict[str, object]], said: str
+) -> None:
+    model.rounds, model.preamble = [pieces], "Let me look."
+    answer, _ = await ask()
+    assert said in told(model)[0]
+    assert (answer.text, answer.generator) == ("Let me look.\n\nIt may carry glycol [1].", "tiny")
+    # Some servers fail over what their own model wrote.
+    (sent,) = model.requests[-1]["messages"][2]["tool_calls"]
+    assert isinstance(json.loads(sent["function"]["arguments"]), dict)
+    assert sent["function"]["name"] in ("ask_tables", "unknown")
+    assert said in answer.trace["prompt"]["calls"][0]["told"]
+
+
+async def test_calls_at_once_are_told_apart_and_rounds_are_bounded(parts: Document, model: ModelServer) -> None:
+    light = '{"question": "What is the price of the BV-100?"}'
+    mixed = [piece for both in zip(call_pieces(HEAVY), call_pieces(light, index=1), strict=False) for piece in both]
+    mixed += call_pieces(HEAVY)[len(mixed) // 2 :] + call_pieces(light, index=1)[len(mixed) // 2 :]
+    # Ollama sends whole calls under one index.
+    whole = [
+        {"index": 0, "id": f"id-{number}", "function": {"name": "ask_tables", "arguments": HEAVY}}
+        for number in range(MOST_CALLS + 2)
+    ]
+    model.rounds = [mixed, whole, *([call_pieces(HEAVY)] * 5)]
+    answer, events = await ask()
+    assert ["tools" in request for request in model.requests] == [True] * MOST_ROUNDS + [False]
+    results = told(model)
+    assert len(results) == 2 + MOST_CALLS + 1
+    assert "640 g" in results[0]
+    assert "12.40" in results[1]
+    assert all("640 g" in each for each in results[2:])
+    # A row that is asked for again is the source that it was.
+    assert len([source for source in answer.sources if "GV-200" in source["content"]]) == 1
+    assert answer.text == "It may carry glycol [1]."
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [(400, '"auto" tool choice requires --enable-auto-tool-choice'), (500, "tools param requires --jinja flag")],
+)
+async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(
+    parts: Document, model: ModelServer, caplog: pytest.LogCaptureFixture, status: int, sentence: str
+) -> None:
+    model.statuses, model.said = [status], sentence
+    with caplog.at_level(logging.WARNING):
+        answer, _ = await ask()
+    assert answer.generator == "tiny"
+    await ask("May the pump MX-9920-W carry glycol?")
+    assert ["tools" in request for request in model.requests] == [True, False, False]
+    assert "does not take tools" in caplog.text
+
+
+async def test_a_server_that_fails_over_its_own_call_answers_without_it(parts: Document, model: ModelServer) -> None:
+    class Refusing(list[int]):
+        """The second request is refused, however it is put, as long as it holds the call."""
+
+        def __bool__(self) -> bool:
+            return any(each["role"] == "tool" for each in model.requests[-1]["messages"])
+
+        def pop(self, _at: object = 0) -> int:
+            return 400
+
+    model.rounds, model.statuses, model.said = [call_pieces(HEAVY)], Refusing(), "reasoning_content is missing"
+    answer, _ = await ask()
+    assert (answer.text, answer.generator) == ("It may carry glycol [1].", "tiny")
+    model.statuses = []
+    await ask("May the pump MX-9920-W carry glycol?")
+    # It takes functions, so it is offered them again.
+    assert "tools" in model.requests[-1]
+
+
+async def test_a_model_that_declines_after_a_call_is_a_refusal(parts: Document, model: ModelServer) -> None:
+    model.rounds, model.preamble, model.pieces = [call_pieces(HEAVY)], "Let me look.", ["NO_", "ANSWER"]
+    answer, _ = await ask()
+    assert answer.refused
+    assert "Let me look" not in answer.text
+
+
+async def test_a_server_that_loses_its_calls_is_asked_without(parts: Document, model: ModelServer) -> None:
+    model.rounds = [[]]
+    answer, _ = await ask()
+    assert (answer.text, answer.generator) == ("It may carry glycol [1].", "tiny")
+    assert ["tools" in request for request in model.requests] == [True, False]
