@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from django.core.cache import cache
 
+from chat.grounding.words import stems
 from retrieval.access import narrowing_key
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.narrowing import is_narrowed
@@ -15,6 +17,7 @@ from retrieval.types import ANYBODY
 _KEPT_SECONDS = 300
 _DOCUMENTS_PER_COLLECTION = 8
 _SHORTEST, _LONGEST = 18, 90
+_ASKS_WHAT_AN_ACTIVITY_IS = re.compile(r"What (?:is|are) (?:the )?[A-Z]\w+ing\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,17 @@ def _suggestions_of(collection: Collection) -> list[Suggestion]:
         "document_id", "canonical_questions"
     ):
         for question in questions:
-            if _SHORTEST <= len(question) <= _LONGEST and _telling(question) > _telling(best.get(document_id, "")):
+            if _can_stand_alone(question) and _telling(question) > _telling(best.get(document_id, "")):
                 best[document_id] = question
     questions = sorted(best.values(), key=_telling, reverse=True)
     return [Suggestion(question, collection.slug, collection.name) for question in questions]
+
+
+def _can_stand_alone(question: str) -> bool:
+    """Whether a reader who does not know the documents understands the question: "What is the policy?" names nothing,
+    and what is called "Building a team" is not a thing."""
+    is_legible = _SHORTEST <= len(question) <= _LONGEST and not _ASKS_WHAT_AN_ACTIVITY_IS.match(question)
+    return is_legible and len(set(stems(question))) > 1
 
 
 def _telling(question: str) -> tuple[int, int]:
