@@ -29,6 +29,8 @@ from chat.types import Source, Usage
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
 from retrieval.resilience.breaker import Breaker, BreakerState, Open
+from retrieval.resilience.quoting import without_request
+from retrieval.tracing import span
 from retrieval.types import Turn
 
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
@@ -170,13 +172,14 @@ class OpenAICompatibleGenerator:
             raise GenerationFailed(str(error)) from None
         has_begun = False
         try:
-            async with aclosing(self._attempted(messages)) as received:
-                async for delta in received:
-                    if not has_begun and breaker.state is not BreakerState.CLOSED:
-                        # Its first sign lets the others in; a trial may be as long as an answer.
-                        breaker.succeeded()
-                    has_begun = True
-                    yield delta
+            with span("model", is_current=False, model=self.name):
+                async with aclosing(self._attempted(messages)) as received:
+                    async for delta in received:
+                        if not has_begun and breaker.state is not BreakerState.CLOSED:
+                            # Its first sign lets the others in; a trial may be as long as an answer.
+                            breaker.succeeded()
+                        has_begun = True
+                        yield delta
         except GenerationFailed as error:
             if isinstance(error.__cause__, _Refused) and error.__cause__.status in _OF_THE_QUESTION:
                 breaker.left()
@@ -260,13 +263,13 @@ class OpenAICompatibleGenerator:
         async with httpx2.AsyncClient(timeout=timeout, verify=_certificates()) as client:
             async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
                 if response.status_code != httpx2.codes.OK:
-                    raise _Refused(response, await _beginning(response), self._endpoint)
+                    raise _Refused(response, await _beginning(response), self._endpoint, body)
                 try:
                     async with aclosing(deltas(response)) as received:
                         async for delta in received:
                             yield delta
                 except GenerationFailed as error:
-                    raise GenerationFailed(self._endpoint.without_key(str(error))) from None
+                    raise GenerationFailed(without_request(self._endpoint.without_key(str(error)), body)) from None
 
     def _body(self, messages: list[dict[str, str]], refused: frozenset[str]) -> dict[str, Any]:
         optional: dict[str, Any] = {
@@ -292,8 +295,10 @@ class _OutOfTime(Exception):
 class _Refused(Exception):
     """The server answered with another status than 200. ``pause_seconds`` is what it asks for, if it does."""
 
-    def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint) -> None:
-        super().__init__(endpoint.refusal(response.status_code, received))
+    def __init__(
+        self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
+    ) -> None:
+        super().__init__(endpoint.refusal(response.status_code, received, body))
         self.status = response.status_code
         self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
