@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
 from django.test import Client
 
 from ragsite.logs import JsonFormatter, TextFormatter
@@ -154,6 +155,18 @@ def test_secrets_of_addresses_are_not_in_access_lines(
         client.get(f"/s/{token}/?q=secret")
         client.get("/healthz")
     assert [record.getMessage() for record in caplog.records if record.name == "ragsite.access"] == ["GET /s/***/ 404"]
+
+
+@pytest.mark.django_db
+def test_the_log_of_the_embedded_server_holds_no_values(settings: Any) -> None:
+    log: Path = settings.EMBEDDED_POSTGRES.log
+    begins = log.stat().st_size
+    Collection.objects.create(slug=UPLOADED, name="First")
+    with pytest.raises(IntegrityError, match=UPLOADED), transaction.atomic():
+        Collection.objects.create(slug=UPLOADED, name="Second")
+    written = log.read_bytes()[begins:]
+    assert b"duplicate key value" in written
+    assert UPLOADED.encode() not in written
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter("%(message)s"), JsonFormatter()])
