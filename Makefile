@@ -16,7 +16,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard soak fuzz-api clean
+.PHONY: help setup run test test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -77,6 +77,14 @@ fuzz-api: $(VENV)/.site  ## hold the running API against its schema (schemathesi
 	@test -x $(VENV)-fuzz/bin/schemathesis || { $(PYTHON) -m venv $(VENV)-fuzz && $(VENV)-fuzz/bin/pip install --quiet schemathesis==4.32.5; }
 	$(BIN)/python -m bench.reliability.fuzz_api --schemathesis $(VENV)-fuzz/bin/schemathesis
 
+audit: sbom  ## write the bill of materials (sbom.cdx.json), and look for known weaknesses (needs the internet)
+	$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off \
+		-r constraints.txt -r requirements-model.txt -r requirements-saml.txt -r requirements-audit.txt
+
+sbom: $(VENV)/.site $(VENV)-audit/.made
+	$(VENV)-audit/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file sbom.cdx.json $(BIN)/python
+
 messages: $(VENV)/.dev  ## bring the translators' catalogues up to date
 	RAGSITE_DOTENV=false DATA_DIR=$${DATA_DIR:-$$(mktemp -d)} $(BIN)/python -m tests.support.catalogue
 
@@ -85,6 +93,11 @@ clean:  ## remove the environment (documents in var/ stay)
 
 $(VENV)/.site: requirements.txt requirements-model.txt constraints.txt
 	@./.ci/environment $(PYTHON) $(VENV) requirements.txt
+	@touch $@
+
+$(VENV)-audit/.made: requirements-audit.txt
+	@$(PYTHON) -m venv --clear $(VENV)-audit
+	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check -r requirements-audit.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.site

@@ -38,6 +38,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.tables.answering import answer_from_tables
 from retrieval.text.language import detect_language
+from retrieval.tracing import annotate, span
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
@@ -233,13 +234,15 @@ def _search(
     try:
         profile = profile if profile is not None else profile_for(subject)
         result = search(question, filters, method=method, profile=profile, history=history)
-        context = assemble(
-            result.hits,
-            load_neighbours,
-            budget_tokens=profile.settings.context_budget_tokens,
-            expand=profile.settings.context_neighbours,
-            blocks=profile.settings.context_blocks,
-        )
+        with span("assembly"):
+            context = assemble(
+                result.hits,
+                load_neighbours,
+                budget_tokens=profile.settings.context_budget_tokens,
+                expand=profile.settings.context_neighbours,
+                blocks=profile.settings.context_blocks,
+            )
+            annotate(blocks=len(context.blocks))
         sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
         searched = result.trace.query
         chunk_ids = [hit.passage.chunk_id for hit in result.hits]

@@ -18,7 +18,8 @@ from django.core.handlers.asgi import ASGIHandler
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 django.setup(set_prefix=False)
 
-from ragsite.errors import problem  # noqa: E402  # these need the settings
+from ragsite import telemetry  # noqa: E402  # these need the settings
+from ragsite.errors import problem  # noqa: E402
 from ragsite.request_bodies import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 
 Scope = dict[str, Any]
@@ -36,6 +37,7 @@ class _Handler(ASGIHandler):
 
 
 _django = _Handler()
+telemetry.start()
 # For the supervisor, which asks a process that hangs what it is busy with before it kills it.
 faulthandler.register(signal.SIGUSR1)
 

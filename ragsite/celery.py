@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging.config
 import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import setup_logging, worker_process_init
 
-from ragsite import memory
+from ragsite import memory, request_context  # noqa: F401  (the second connects its signals)
 
 # Whoever imports this first: uvicorn does before asgi.py has said so.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
@@ -20,3 +21,12 @@ app.autodiscover_tasks()
 @worker_process_init.connect
 def _go_before_the_database(**_: Any) -> None:
     memory.go_before_others(memory.WORK_SCORE)
+
+
+@setup_logging.connect
+def _log_as_the_site_does(loglevel: int | str, **_: Any) -> None:
+    """In place of Celery's own lines, which have no id of a request."""
+    from django.conf import settings
+
+    logging.config.dictConfig(settings.LOGGING)
+    logging.getLogger("celery").setLevel(loglevel)

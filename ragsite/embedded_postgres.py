@@ -242,6 +242,9 @@ class EmbeddedPostgres:
             "max_wal_size": f"{self._wal_mib()}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
+            # A statement that failed, and the detail of its error, hold what was asked or is stored.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
             "log_line_prefix": "'%m [%p] '",
         }
         lines = ["# Written at every start of the embedded server; edit postgresql.conf instead.\n"]

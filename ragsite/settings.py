@@ -61,6 +61,7 @@ if (BASE_DIR / "bench").is_dir():
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
+    "ragsite.request_context.number_requests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "ragsite.sign_in.middleware.SignInMiddleware",
@@ -360,7 +361,10 @@ SECURITY_CONTACT = env.text("SECURITY_CONTACT")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+# Browsers that were here once then refuse plain HTTP: for so long, for hosts below this one too, and by their own list.
+SECURE_HSTS_SECONDS = env.integer("HSTS_SECONDS", 31536000) if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
+SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS and env.flag("HSTS_PRELOAD", True)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -418,6 +422,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "DocumentStatusEnum": "retrieval.models.Document.Status",
         "AnswerStatusEnum": "chat.models.Answer.Status",
+        "ShareAudienceEnum": "chat.models.Conversation.ShareAudience",
+        "ShareScopeEnum": "chat.models.Conversation.ShareScope",
         "MethodEnum": "retrieval.api.serializers.METHODS",
     },
 }
@@ -542,15 +548,32 @@ EVALUATE_WITH_MODEL = env.flag("EVALUATE_WITH_MODEL", bool(JUDGE_BASE_URL and JU
 CONVERSATION_DAYS = env.integer("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
 
-# Logging -------------------------------------------------------------------------------------------------------------
+# Watching -------------------------------------------------------------------------------------------------------------
 
+# Traces and metrics go there over OTLP; the exporters read OpenTelemetry's other variables themselves.
+OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "ragsite")
+
+# One line of text an event, or one JSON object.
+LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
+# A line for each request; not for those of probes.
+LOG_REQUESTS = env.flag("LOG_REQUESTS", LOG_FORMAT == "json")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname:<7} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "text": {
+            "()": "ragsite.logs.TextFormatter",
+            "format": "{asctime} {levelname:<7} {name}: {message}",
+            "style": "{",
+        },
+        "json": {"()": "ragsite.logs.JsonFormatter"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
-        name: {"level": env.text("LOG_LEVEL", "INFO")} for name in ("ragsite", "retrieval", "chat", "evaluation")
+        **{name: {"level": env.text("LOG_LEVEL", "INFO")} for name in ("ragsite", "retrieval", "chat", "evaluation")},
+        # It has set up handlers of its own by now. Its access lines hold queries, and with them questions.
+        "uvicorn": {"handlers": [], "propagate": True, "level": "WARNING"},
     },
 }

@@ -41,6 +41,8 @@ for _name in list(os.environ):
             "STAFF_REQUIRES_MFA",
             "PASSKEYS",
             "EMAIL_",
+            "OTEL_",
+            "LOG_",
         )
     ):
         del os.environ[_name]

@@ -22,6 +22,8 @@ from chat.generators.refused import Refused, beginning
 from chat.generators.tool_calls import ASK_TABLES
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience.breaker import Breaker, BreakerState, Open
+from retrieval.resilience.quoting import without_request
+from retrieval.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -65,13 +67,14 @@ class CompletionClient:
             raise GenerationFailed(str(error)) from None
         has_begun = False
         try:
-            async with aclosing(self._attempted(request)) as received:
-                async for delta in received:
-                    if not has_begun and breaker.state is not BreakerState.CLOSED:
-                        # Its first sign lets the others in; a trial may be as long as an answer.
-                        breaker.succeeded()
-                    has_begun = True
-                    yield delta
+            with span("model", is_current=False, model=self._model):
+                async with aclosing(self._attempted(request)) as received:
+                    async for delta in received:
+                        if not has_begun and breaker.state is not BreakerState.CLOSED:
+                            # Its first sign lets the others in; a trial may be as long as an answer.
+                            breaker.succeeded()
+                        has_begun = True
+                        yield delta
         except GenerationFailed as error:
             if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
                 breaker.left()
@@ -159,13 +162,13 @@ class CompletionClient:
         async with httpx2.AsyncClient(timeout=timeout, verify=_certificates()) as client:
             async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
                 if response.status_code != httpx2.codes.OK:
-                    raise Refused(response, await beginning(response), self._endpoint)
+                    raise Refused(response, await beginning(response), self._endpoint, body)
                 try:
                     async with aclosing(read_deltas(response)) as received:
                         async for delta in received:
                             yield delta
                 except GenerationFailed as error:
-                    raise GenerationFailed(self._endpoint.without_key(str(error))) from None
+                    raise GenerationFailed(without_request(self._endpoint.without_key(str(error)), body)) from None
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         optional: dict[str, Any] = {

@@ -23,8 +23,10 @@ _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
 class Refused(Exception):
     """The server answered with another status than 200. ``pause_seconds`` is what it asks for, if it does."""
 
-    def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint) -> None:
-        super().__init__(endpoint.refusal(response.status_code, received))
+    def __init__(
+        self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
+    ) -> None:
+        super().__init__(endpoint.refusal(response.status_code, received, body))
         self.status = response.status_code
         self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")

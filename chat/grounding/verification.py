@@ -17,6 +17,7 @@ from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
+from retrieval.tracing import span
 
 if TYPE_CHECKING:
     from chat.grounding.similarity import EncodeAll
@@ -30,6 +31,7 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 
 
+@span("verification")
 def verify(text: str, sources: Sequence[Source]) -> Verified:
     """The words of the sources that an answer's markers mean, in order, and each of its sentences with its support.
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -46,7 +47,8 @@ def watch(loop: asyncio.AbstractEventLoop) -> None:
     """Have the loop's runs stored and watched for as long as there are any."""
     task = _TASKS.get(loop)
     if task is None or task.done():
-        _TASKS[loop] = loop.create_task(_watch(loop), name="heartbeat of answers")
+        # In no context: it works for all answers, not for the request that happened to begin the first one.
+        _TASKS[loop] = loop.create_task(_watch(loop), name="heartbeat of answers", context=Context())
 
 
 async def _watch(loop: asyncio.AbstractEventLoop) -> None:

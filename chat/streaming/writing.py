@@ -32,6 +32,7 @@ from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
 from retrieval.resilience import deadline
 from retrieval.resilience.timeouts import statements_within
+from retrieval.tracing import span
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ async def _write(run: Run) -> None:
         return Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
 
     try:
-        with deadline.limit(settings.QUESTION_SECONDS):
+        with deadline.limit(settings.QUESTION_SECONDS), span("answer"):
             async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
                 await publish()
     except asyncio.CancelledError:

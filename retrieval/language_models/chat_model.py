@@ -72,7 +72,7 @@ class ChatModel:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ModelFailed(f"The model server could not be reached ({type(error).__name__}).") from None
         if response.status_code != HTTPStatus.OK:
-            raise ModelFailed(self._endpoint.refusal(response.status_code, bytes(received)))
+            raise ModelFailed(self._endpoint.refusal(response.status_code, bytes(received), body))
         return bytes(received)
 
     def _late(self, seconds: float) -> ModelFailed:

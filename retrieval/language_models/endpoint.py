@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
 
 import httpx2
 
 from retrieval.exceptions import ImproperModel
+from retrieval.resilience.quoting import without_request
 
 QUOTED_CHARACTERS = 200
 
@@ -43,11 +45,12 @@ class ChatEndpoint:
         key = self.api_key.strip()
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def refusal(self, status: int, received: bytes) -> str:
-        """A sentence for the operator: the status and, unless it is about the key, what the server says."""
+    def refusal(self, status: int, received: bytes, body: Any) -> str:
+        """A sentence for the operator: the status and, unless it is about the key or quotes ``body``, what the server
+        says."""
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return f"The model server refused the API key (HTTP {status})."
-        said = self.without_key(" ".join(received.decode("utf-8", "replace").split()))
+        said = without_request(self.without_key(" ".join(received.decode("utf-8", "replace").split())), body)
         return f"The model server answered HTTP {status}" + (f": {said[:QUOTED_CHARACTERS]}" if said else ".")
 
     def without_key(self, text: str) -> str:

@@ -95,8 +95,7 @@ def _usable(answer: str, question: str) -> str:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
         raise ModelFailed("The model wrote nothing that can be searched for.")
-    lost = [token.text for token in tokens_of(question) if token.is_protected or token.is_identifier]
-    lost = [text for text in lost if text.casefold() not in query.casefold()]
-    if lost:
-        raise ModelFailed(f"The model left out {lost[0]!r}, which has to be kept.")
+    kept = (token.text for token in tokens_of(question) if token.is_protected or token.is_identifier)
+    if any(text.casefold() not in query.casefold() for text in kept):
+        raise ModelFailed("The model left out a word that has to be kept.")
     return query

@@ -150,7 +150,7 @@ class HttpReranker(Reranker):
             else:
                 if status == HTTPStatus.OK:
                     return content
-                problem = self._server.refusal(status, content)
+                problem = self._server.refusal(status, content, body)
                 if status not in RETRIED_STATUSES:
                     raise self._failed(problem)
                 pause = max(pause, retry_after_seconds(headers))

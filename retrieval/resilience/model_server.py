@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx2
 
+from retrieval.resilience.quoting import without_request
+
 QUOTED_CHARACTERS = 200
 
 
@@ -49,13 +51,14 @@ class ModelServer:
                     raise httpx2.ReadTimeout("The answer came too slowly.")
         return response.status_code, response.headers, bytes(content)
 
-    def refusal(self, status: int, content: bytes) -> str:
-        """The status and, unless it is about the key, what the server says."""
+    def refusal(self, status: int, content: bytes, body: Any) -> str:
+        """The status and, unless it is about the key or quotes ``body``, what the server says."""
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return f"it refused the API key (HTTP {status})"
         said = " ".join(content.decode("utf-8", "replace").split())
         if self._api_key:
             said = said.replace(self._api_key, "[API key]")
+        said = without_request(said, body)
         return f"it answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
 
     def _opened(self) -> httpx2.Client:

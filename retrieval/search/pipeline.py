@@ -27,6 +27,7 @@ from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import encodings_read, missing_scores, run_retrievers
 from retrieval.search.rewording import reworded
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
+from retrieval.tracing import annotate, span
 from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
 
 
@@ -50,6 +51,7 @@ class Stopwatch:
         self.milliseconds["total"] = round((time.perf_counter() - self.started) * 1000, 3)
 
 
+@span("search")
 def search(
     question: str,
     filters: SearchFilters,
@@ -108,15 +110,18 @@ def search(
     scores = missing_scores(results)
     encodings = encodings_read(results)
     watch.lap("scores")
-    fused = fuse(plan, rankings, scores)
     tuned = plan.settings
-    if tuned.metadata_boosts:
-        fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
+    with span("search.fusion"):
+        fused = fuse(plan, rankings, scores)
+        if tuned.metadata_boosts:
+            fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
     watch.lap("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
         answered = [ranking.retriever for ranking in rankings]
-        fused, rerank_trace = reranked(wording, fused, tuned, answered, encodings)
+        with span("search.rerank", reranker=tuned.reranker):
+            fused, rerank_trace = reranked(wording, fused, tuned, answered, encodings)
+            annotate(status=rerank_trace.status.value)
         watch.lap("rerank")
     # To what a reranker decides alone, nothing is added.
     if tuned.neighbour_support and encodings and not any(each.rerank and each.rerank.alone for each in fused):
@@ -153,6 +158,7 @@ def search(
         candidates=candidates,
         timings_ms=watch.milliseconds,
     )
+    annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits, trace)
 

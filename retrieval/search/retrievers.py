@@ -19,6 +19,7 @@ from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience import deadline
 from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.tracing import annotate, span
 from retrieval.types import Ranking, Retriever, SearchFilters, StoredEncoding
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,9 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         return RetrieverTrace(ranker.retriever, status, returned, milliseconds, error)
 
     try:
-        ranking = ranker.rank(depth)
+        with span(f"search.{ranker.retriever.value}", depth=depth):
+            ranking = ranker.rank(depth)
+            annotate(returned=len(ranking.chunks))
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)))
     except Exception as error:

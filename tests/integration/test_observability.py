@@ -1,0 +1,195 @@
+"""What real processes say of themselves: logs that name the request, and traces that lead from it to each part.
+
+Neither holds what was asked or uploaded.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from ragsite.logs import JsonFormatter, TextFormatter
+from retrieval.models import Collection, Document
+from tests.support.completion_server import completion_server
+from tests.support.keys import key_of
+from tests.support.otlp_receiver import otlp_receiver
+from tests.support.site import ROOT, WebServer, real_queue, start_worker, wait_until
+
+ASKED = "quarkelbeere"
+UPLOADED = "zimtwolke"
+REQUEST_ID = "proxy-4711.abc"
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+_ASKED = ("POST /api/v1/ask/", "answer")
+EXPECTED_PATHS = {
+    ("POST /api/v1/documents/", "retrieval.tasks.ingest_document"),
+    _ASKED,
+    (*_ASKED, "search", "search.lexical"),
+    (*_ASKED, "search", "search.vector"),
+    (*_ASKED, "search", "search.fusion"),
+    (*_ASKED, "search", "search.rerank"),
+    (*_ASKED, "assembly"),
+    (*_ASKED, "model"),
+    (*_ASKED, "verification"),
+}
+
+
+def call(server: WebServer, method: str, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, str]]:
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    try:
+        line.request(method, path, body, headers)
+        response = line.getresponse()
+        response.read()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}
+    finally:
+        line.close()
+
+
+def lines_of(log: Path) -> list[dict[str, Any]]:
+    """The events; a worker prints a banner beside them."""
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+
+
+@pytest.mark.worker
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> None:
+    user = User.objects.create_superuser("boss")
+    credentials = f"Bearer {key_of(user)}"
+    question = f"How much does the {ASKED} pump weigh when it is filled with oil?"
+    text = f"The {ASKED} pump of the {UPLOADED} series weighs 3450 grams when it is filled with oil."
+    logs = {name: tmp_path / f"{name}.log" for name in ("web", "worker")}
+    with completion_server() as model, otlp_receiver() as collector, real_queue():
+        # A server that quotes the request in its complaint, as some validators do.
+        model.status = 400
+        model.raw = json.dumps({"error": {"message": f"input: {question}", "input": text}}).encode()
+        environment = {
+            "LOG_FORMAT": "json",
+            "LOG_LEVEL": "DEBUG",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_BSP_SCHEDULE_DELAY": "100",
+            "OTEL_METRIC_EXPORT_INTERVAL": "200",
+        }
+        worker = start_worker(logs["worker"], **environment)
+        web = WebServer(logs["web"], **environment, OPENAI_BASE_URL=model.url, OPENAI_MODEL="tiny")
+        try:
+            boundary = "sheet"
+            form = "".join(
+                f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{extra}\r\n\r\n{value}\r\n'
+                for name, extra, value in (
+                    ("collection", "", collection.slug),
+                    ("file", '; filename="pump.md"', f"# Pump\n\n{text}\n"),
+                )
+            )
+            status, sent = call(
+                web,
+                "POST",
+                "/api/v1/documents/",
+                f"{form}--{boundary}--\r\n".encode(),
+                **{
+                    "Content-Type": f"multipart/form-data; boundary={boundary}",
+                    "Authorization": credentials,
+                    "X-Request-ID": REQUEST_ID,
+                },
+            )
+            assert (status, sent["x-request-id"]) == (202, REQUEST_ID)
+            wait_until(lambda: Document.objects.get().status == "ready", 120, "the document")
+            status, sent = call(
+                web,
+                "POST",
+                "/api/v1/ask/?why=" + ASKED,
+                json.dumps({"question": question}).encode(),
+                **{
+                    "Content-Type": "application/json",
+                    "X-Request-ID": "not well-formed",
+                    "traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01",
+                },
+            )
+            assert status == 200
+            asked_as = sent["x-request-id"]
+            assert uuid.UUID(hex=asked_as)
+            wait_until(lambda: collector.paths() >= EXPECTED_PATHS, 120, "the spans")
+            wait_until(lambda: collector.metrics.get("ragsite_answers_total") == 1, 120, "the metrics")
+        finally:
+            web.stop()
+            worker.stop()
+    assert any(ASKED in json.dumps(request) for request in model.requests)
+    sent = b"".join(collector.raw).lower()
+    assert ASKED.encode() not in sent
+    assert UPLOADED.encode() not in sent
+    # The caller's trace goes on.
+    asked = [span for span in collector.spans if span.name == "POST /api/v1/ask/"]
+    assert [span.trace_id.hex() for span in asked] == [TRACE_ID]
+    assert collector.metrics["ragsite_search_seconds_count"] == 1
+    for log in logs.values():
+        assert ASKED not in log.read_text().lower(), log.name
+        assert UPLOADED not in log.read_text().lower(), log.name
+    web_lines, worker_lines = lines_of(logs["web"]), lines_of(logs["worker"])
+    uploads = [line for line in web_lines if line.get("request_id") == REQUEST_ID]
+    access = next(line for line in uploads if line["logger"] == "ragsite.access")
+    assert (access["method"], access["path"], access["status"]) == ("POST", "/api/v1/documents/", 202)
+    assert (access["user"], access["key"]) == (user.pk, user.api_keys.get().pk)
+    assert access["duration_ms"] > 0
+    # What the thread wrote in which the answer was made belongs to the request, too.
+    warned = [line for line in web_lines if line.get("request_id") == asked_as and line["logger"] != "ragsite.access"]
+    assert any("the extractive answerer takes over" in line["message"] for line in warned), web_lines
+    done = [line for line in worker_lines if line.get("request_id") == REQUEST_ID]
+    assert any("succeeded" in line["message"] and line["task"].endswith("ingest_document") for line in done)
+
+
+def test_without_a_collector_nothing_of_opentelemetry_is_imported() -> None:
+    asked = "import sys, ragsite.asgi, ragsite.urls; print([name for name in sys.modules if 'opentelemetry' in name])"
+    run = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+@pytest.mark.django_db
+def test_secrets_of_addresses_are_not_in_access_lines(
+    client: Client, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.LOG_REQUESTS = True
+    token = uuid.uuid4()
+    with caplog.at_level(logging.INFO, "ragsite.access"):
+        client.get(f"/s/{token}/?q=secret")
+        client.get("/healthz")
+    assert [record.getMessage() for record in caplog.records if record.name == "ragsite.access"] == ["GET /s/***/ 404"]
+
+
+@pytest.mark.django_db
+def test_the_log_of_the_embedded_server_holds_no_values(settings: Any) -> None:
+    log: Path = settings.EMBEDDED_POSTGRES.log
+    begins = log.stat().st_size
+    Collection.objects.create(slug=UPLOADED, name="First")
+    with pytest.raises(IntegrityError, match=UPLOADED), transaction.atomic():
+        Collection.objects.create(slug=UPLOADED, name="Second")
+    written = log.read_bytes()[begins:]
+    assert b"retrieval_collection_slug" in written
+    assert UPLOADED.encode() not in written
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter("%(message)s"), JsonFormatter()])
+def test_what_a_library_quotes_behind_its_first_line_is_cut_off(formatter: logging.Formatter) -> None:
+    # Not spelt out in a line that raises: tracebacks show those.
+    row = f"a row is refused\nDETAIL: Failing row contains ({UPLOADED})."
+    try:
+        try:
+            raise ValueError(row)
+        except ValueError as error:
+            raise RuntimeError("not stored") from error
+    except RuntimeError as error:
+        arguments = ("stopped", error)
+        record = logging.LogRecord("a", 30, "", 0, f"%s\n{UPLOADED}: %s", arguments, (RuntimeError, error, None))
+    record.request = b"<GET /?question=zimtwolke>"
+    text = formatter.format(record)
+    assert UPLOADED not in text
+    for part in ("stopped …", "ValueError: a row is refused …", "RuntimeError: not stored", __file__):
+        assert part in text

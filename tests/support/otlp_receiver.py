@@ -1,0 +1,72 @@
+"""A small OpenTelemetry collector over real HTTP, which keeps what it is sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+
+@dataclass
+class Receiver:
+    """``metrics`` has the last value of each name, summed over labels, that any process sent."""
+
+    spans: list[Any] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    raw: list[bytes] = field(default_factory=list)
+    url: str = ""
+
+    def path_of(self, span: Any) -> list[str]:
+        """The names of the spans from the outermost one to this one, within its trace."""
+        by_id = {each.span_id: each for each in self.spans if each.trace_id == span.trace_id}
+        names = []
+        while span is not None:
+            names.append(span.name)
+            span = by_id.get(span.parent_span_id)
+        return names[::-1]
+
+    def paths(self) -> set[tuple[str, ...]]:
+        return {tuple(self.path_of(span)) for span in list(self.spans)}
+
+
+@contextmanager
+def otlp_receiver() -> Iterator[Receiver]:
+    state = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            state.raw.append(raw)
+            if self.path == "/v1/traces":
+                for resource in ExportTraceServiceRequest.FromString(raw).resource_spans:
+                    for scope in resource.scope_spans:
+                        state.spans += scope.spans
+            else:
+                assert self.path == "/v1/metrics"
+                for resource in ExportMetricsServiceRequest.FromString(raw).resource_metrics:
+                    for scope in resource.scope_metrics:
+                        for metric in scope.metrics:
+                            value = sum(point.as_double for point in metric.sum.data_points)
+                            state.metrics[metric.name] = max(value, state.metrics.get(metric.name, 0.0))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
