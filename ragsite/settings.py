@@ -511,6 +511,9 @@ ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if _HAS_MODEL else 8)
 ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
 # Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
 QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
+# What a language model may take for their answers; then those are quoted from the documents. Cost needs OPENAI_PRICE_*.
+MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
+MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
 ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)

@@ -437,7 +437,7 @@ def test_nobody_reads_what_they_may_not_see(ingest: Any, settings: Any, monkeypa
         world.person = person
         if leak := look_for_leaks(world, person, name, ALL_RULES[name](world, person)):
             leaks.append(leak)
-    assert leaks == []
+    assert leaks == [], "\n".join(leaks)
 
 
 def test_the_rule_of_this_test_is_that_of_the_site(ingest: Any) -> None:
