@@ -242,6 +242,8 @@ ACCOUNT_FORMS = {
     "login": "ragsite.accounts.forms.SignInForm",
     "signup": "ragsite.accounts.forms.SignUpForm",
     "reset_password": "ragsite.accounts.forms.PasswordResetForm",
+    "reset_password_from_key": "ragsite.accounts.forms.NewPasswordForm",
+    "change_password": "ragsite.accounts.forms.PasswordChangeForm",
 }
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
@@ -283,6 +285,8 @@ OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
 OIDC_CREATES_ACCOUNTS = env.flag("OIDC_CREATES_ACCOUNTS", True)
 # Rights follow the provider at each sign-in, so that a session must not last for weeks.
 OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12.0)
+# API keys of accounts that the provider alone opens are refused when it has not done so for this long; 0: never.
+OIDC_KEY_DAYS = env.number("OIDC_KEY_DAYS", 30.0)
 
 SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False

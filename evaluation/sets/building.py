@@ -100,13 +100,17 @@ def _drawn(collection: Collection, seed: int) -> list[_Asked]:
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """The set's question for this answer, and whether it is new; a draft until somebody says what it should find.
 
-    The question is the one that was searched: a follow-up question is taken in its completed form.
+    The question is the one that was searched: a follow-up question is taken in its completed form. That may have words
+    of all that the answer rests on; where this is more than the set's collection, which is all that readers of the set
+    are sure to see, the question is taken as it was typed.
     """
+    behind = Collection.objects.filter(pk__in=answer.source_collections)
+    is_within = all(_in_service(collection).pk == evaluation_set.collection_id for collection in behind)
     return EvaluationQuestion.objects.get_or_create(
         evaluation_set=evaluation_set,
         answer=answer,
         defaults={
-            "text": answer.completed_question or answer.question,
+            "text": answer.completed_question if is_within and answer.completed_question else answer.question,
             "origin": EvaluationQuestion.Origin.FEEDBACK,
         },
     )
