@@ -104,8 +104,7 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
     of all that the answer rests on; where this is more than the set's collection, which is all that readers of the set
     are sure to see, the question is taken as it was typed.
     """
-    behind = Collection.objects.filter(pk__in=answer.source_collections)
-    is_within = all(_in_service(collection).pk == evaluation_set.collection_id for collection in behind)
+    is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
         evaluation_set=evaluation_set,
         answer=answer,
@@ -114,6 +113,12 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
             "origin": EvaluationQuestion.Origin.FEEDBACK,
         },
     )
+
+
+def rests_within(answer: Answer, collection: Collection) -> bool:
+    """Whether all documents behind the answer lie in the collection, or in a working copy of it."""
+    behind = Collection.objects.filter(pk__in=answer.source_collections)
+    return all(_in_service(each) == collection for each in behind)
 
 
 def complaints_of(collection: Collection) -> EvaluationSet:

@@ -80,7 +80,7 @@ class _RevokesKeys(Form):
                 label=_("Revoke all my API keys"),
                 initial=True,
                 required=False,
-                help_text=_("Whoever had the password could have made one, or read one."),
+                help_text=_("Whoever knew the old password could have made one."),
             )
 
     def save(self) -> None:
