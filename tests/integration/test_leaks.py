@@ -49,7 +49,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume synchronous iterators"),
 ]
 
-REQUESTS = int(os.environ.get("LEAK_REQUESTS", "300"))
+REQUESTS = int(os.environ.get("LEAK_REQUESTS", "200"))
 SEED = int(os.environ.get("LEAK_SEED", "7"))
 # Between two changes of rights.
 REQUESTS_A_CHANGE = 6
