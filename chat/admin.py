@@ -258,7 +258,7 @@ class AnswerInline(ReadOnlyInline):
 
 @admin.register(QuestionBudget)
 class QuestionBudgetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    list_display = ["__str__", "user", "group", "questions_a_day"]
+    list_display = ["__str__", "user", "group", "questions_a_day", "tokens_a_day", "cost_a_day"]
     autocomplete_fields = ["user"]
 
 

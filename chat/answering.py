@@ -53,6 +53,7 @@ async def answer(
     draft: PartialAnswer | None = None,
     subject: str = "",
     profile: NamedProfile | None = None,
+    without_model: str = "",
 ) -> AsyncGenerator[AnswerEvent, None]:
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one. Searched
     comes again where a model has asked the tables: with their rows as further sources.
@@ -61,7 +62,7 @@ async def answer(
     and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
     Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
     the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
-    of either.
+    of either. ``without_model`` is a sentence that says why no language model is asked; empty: one may be.
 
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
@@ -97,6 +98,9 @@ async def answer(
     by_words = bool(evidence.scored) and not evidence.has_vectors and "vector" not in searched.trace.degraded
     notices = [_by_words_notice()] if by_words else []
     generator = conf.generator()
+    if without_model and isinstance(generator, ModelGenerator):
+        generator = conf.fallback()
+        notices.append(without_model)
     if meant := await in_thread(ask_which)(question, filters):
         yield replace(
             refusal(generator.name, _("There are several of these: choose the one you mean."), notices), choices=meant

@@ -75,7 +75,7 @@ def begin(
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
     with _place_in_queue() as answer_id, transaction.atomic():
-        budgets.spend(user)
+        budgets.spend_question(user)
         if conversation_id is not None:
             conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:

@@ -1,11 +1,15 @@
-"""How many questions somebody may still ask today. Visitors have no budget: rates limit them."""
+"""What somebody may still use today: questions, and what a language model takes. Rates limit visitors.
+
+No question is taken beyond its number. Without tokens or money for a model, answers are quoted from the documents.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from typing import Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
@@ -16,44 +20,92 @@ from django.utils.translation import gettext as _
 from chat.exceptions import BudgetSpent
 from chat.models import QuestionBudget, QuestionCount
 
+if TYPE_CHECKING:
+    from chat.types import Usage
+
 # What is left is told from here on: the last questions, and the last fifth.
 TOLD_FROM = 3
 TOLD_SHARE = 5
 _COUNTS_KEPT = timedelta(days=7)
+_LIMITS = ("questions_a_day", "tokens_a_day", "cost_a_day")
 
 _SPEND = """
-    INSERT INTO chat_questioncount AS counted (user_id, day, number) VALUES (%s, %s, 1)
+    INSERT INTO chat_questioncount AS counted (user_id, day, number, tokens, cost) VALUES (%s, %s, 1, 0, 0)
     ON CONFLICT (user_id, day) DO UPDATE SET number = counted.number + 1 WHERE counted.number < %s
     RETURNING number
+"""
+# An account that is deleted meanwhile has no budget.
+_COUNT_USE = """
+    INSERT INTO chat_questioncount AS counted (user_id, day, number, tokens, cost)
+    SELECT id, %s, 0, %s, %s FROM auth_user WHERE id = %s
+    ON CONFLICT (user_id, day) DO UPDATE SET
+        tokens = counted.tokens + EXCLUDED.tokens, cost = counted.cost + EXCLUDED.cost
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    limit: int
-    asked: int
+class Share:
+    """What is used today of one limit."""
+
+    limit: Decimal
+    used: Decimal
 
     @property
-    def left(self) -> int:
-        return max(0, self.limit - self.asked)
+    def left(self) -> Decimal:
+        return max(Decimal(0), self.limit - self.used)
+
+    @property
+    def percent(self) -> int:
+        """Of the limit, rounded down; at most 100."""
+        return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
     def is_short(self) -> bool:
-        return self.left <= max(TOLD_FROM, self.limit // TOLD_SHARE)
+        return self.left * TOLD_SHARE <= self.limit
+
+    @property
+    def is_spent(self) -> bool:
+        return not self.left
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A user's budget of today; None in the place of what is not limited."""
+
+    questions: Share | None
+    tokens: Share | None
+    cost: Share | None
+
+    @property
+    def few_questions(self) -> int | None:
+        """How many questions are left, once they are few."""
+        if self.questions is None or not (self.questions.is_short or self.questions.left <= TOLD_FROM):
+            return None
+        return int(self.questions.left)
+
+    @property
+    def model(self) -> Share | None:
+        """Tokens or cost, whichever is used up sooner."""
+        shares = [share for share in (self.tokens, self.cost) if share is not None]
+        return max(shares, key=lambda share: (share.is_spent, share.percent), default=None)
 
 
 def budget_of(user: Any) -> Budget | None:
     """The user's budget of today; None for those who have none: visitors, and users without any limit."""
-    limit = _limit_of(user)
-    if limit is None:
+    limits = _limits_of(user)
+    if limits == (None, None, None):
         return None
-    counted = QuestionCount.objects.filter(user_id=user.pk, day=timezone.localdate()).first()
-    return Budget(limit, counted.number if counted else 0)
+    counted = QuestionCount.objects.filter(user_id=user.pk, day=timezone.localdate()).first() or QuestionCount()
+    used: tuple[int | Decimal, ...] = (counted.number, counted.tokens, counted.cost)
+    questions, tokens, cost = (
+        None if limit is None else Share(limit, Decimal(amount)) for limit, amount in zip(limits, used, strict=True)
+    )
+    return Budget(questions, tokens, cost)
 
 
-def spend(user: Any) -> None:
+def spend_question(user: Any) -> None:
     """Count a question, in the transaction that saves it. Raises: BudgetSpent."""
-    limit = _limit_of(user)
+    limit = _limits_of(user)[0]
     if limit is None:
         return
     with connection.cursor() as cursor:
@@ -66,20 +118,34 @@ def spend(user: Any) -> None:
         raise BudgetSpent(message % {"limit": limit}, _seconds_to_tomorrow())
 
 
+def may_use_model(user: Any) -> bool:
+    """Whether a language model may be asked for the user. What is being written counts when it is done."""
+    budget = budget_of(user)
+    return budget is None or budget.model is None or not budget.model.is_spent
+
+
+def count_use(user_pk: int, usage: Usage) -> None:
+    """Count what a model took for an answer, whatever became of the answer."""
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])
+
+
 def forget_old_counts() -> None:
     QuestionCount.objects.filter(day__lt=timezone.localdate() - _COUNTS_KEPT).delete()
 
 
-def _limit_of(user: Any) -> int | None:
+def _limits_of(user: Any) -> tuple[Decimal | None, ...]:
+    """Questions, tokens and cost of a day; None where there is no limit."""
     if not getattr(user, "is_authenticated", False):
-        return None
-    own = QuestionBudget.objects.filter(user=user).values_list("questions_a_day", flat=True).first()
-    if own is not None:
-        return own
-    of_groups: int | None = QuestionBudget.objects.filter(group__in=user.groups.all()).aggregate(
-        most=Max("questions_a_day")
-    )["most"]
-    return of_groups if of_groups is not None else settings.QUESTIONS_A_DAY or None
+        return (None, None, None)
+    own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
+    of_groups = QuestionBudget.objects.filter(group__in=user.groups.all())
+    largest = of_groups.aggregate(**{name: Max(name) for name in _LIMITS})
+    of_site = (settings.QUESTIONS_A_DAY, settings.MODEL_TOKENS_A_DAY, settings.MODEL_COST_A_DAY)
+    set_by_row = [own.get(name) if own.get(name) is not None else largest[name] for name in _LIMITS]
+    chosen = [row if row is not None else site or None for row, site in zip(set_by_row, of_site, strict=True)]
+    return tuple(None if limit is None else Decimal(str(limit)) for limit in chosen)
 
 
 def _seconds_to_tomorrow() -> int:

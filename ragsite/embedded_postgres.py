@@ -19,6 +19,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -151,17 +152,26 @@ class EmbeddedPostgres:
         self._create_database(user)
 
     def stop(self) -> None:
-        """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time."""
+        """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time.
+
+        Not with pg_ctl, which would stop whatever server the folder has by then: where somebody deletes the folder
+        and begins anew meanwhile, another one.
+        """
         pid = self._postmaster_pid()
-        limit = str(STOP_TIMEOUT_SECONDS)
-        try:
-            self._run("pg_ctl", "stop", "-D", self.cluster, "-m", "fast", "-w", "-t", limit, user=self._server_user())
-        except EmbeddedPostgresError:
-            if pid is None or not self.is_running():
-                raise
+        if pid is None:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
             server = psutil.Process(pid)
-            for process in (*server.children(), server):
-                process.kill()
+            # PostgreSQL's “fast” shutdown.
+            server.send_signal(signal.SIGINT)
+            deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+            # Nobody may be there to reap it.
+            while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
+                if time.monotonic() > deadline:
+                    for process in (*server.children(), server):
+                        process.kill()
+                    return
+                time.sleep(0.05)
 
     def _postmaster_pid(self) -> int | None:
         try:

@@ -243,6 +243,8 @@ ACCOUNT_FORMS = {
     "login": "ragsite.accounts.forms.SignInForm",
     "signup": "ragsite.accounts.forms.SignUpForm",
     "reset_password": "ragsite.accounts.forms.PasswordResetForm",
+    "reset_password_from_key": "ragsite.accounts.forms.NewPasswordForm",
+    "change_password": "ragsite.accounts.forms.PasswordChangeForm",
 }
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
@@ -284,6 +286,8 @@ OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
 OIDC_CREATES_ACCOUNTS = env.flag("OIDC_CREATES_ACCOUNTS", True)
 # Rights follow the provider at each sign-in, so that a session must not last for weeks.
 OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12.0)
+# API keys of accounts that the provider alone opens are refused when it has not done so for this long; 0: never.
+OIDC_KEY_DAYS = env.number("OIDC_KEY_DAYS", 30.0)
 
 SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False
@@ -517,6 +521,9 @@ ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if _HAS_MODEL else 8)
 ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
 # Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
 QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
+# What a language model may take for their answers; then those are quoted from the documents. Cost needs OPENAI_PRICE_*.
+MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
+MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
 ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)

@@ -71,7 +71,7 @@ class AnswerStreamView(ApiView):
             if event_id and not EVENT_ID.fullmatch(event_id):
                 raise ValidationError({name: ["This is not the id of an event, such as 1-12."]})
         after = named["after"] or named["Last-Event-ID"] or ""
-        return event_stream(answer_within_reach(request, answer_id), request.user, after)
+        return event_stream(answer_within_reach(request, answer_id), request, after)
 
 
 class StopView(ApiView):

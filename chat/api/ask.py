@@ -63,7 +63,7 @@ class AskView(ApiView):
         except asking.BudgetSpent as error:
             raise Throttled(error.retry_after_seconds, str(error)) from error
         if asked["stream"]:
-            return event_stream(answer, request.user)
+            return event_stream(answer, request)
         return Response(answer_as_json(finished(answer, request.user)))
 
 

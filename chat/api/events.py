@@ -11,8 +11,10 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.http import StreamingHttpResponse
+from rest_framework.request import Request
 
 from chat import payloads
+from chat.api.reach import session_behind
 from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import readers, sse, streams
@@ -20,9 +22,9 @@ from chat.streaming import readers, sse, streams
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 
-def event_stream(answer: Answer, user: Any, after: str = "") -> StreamingHttpResponse:
-    """The answer's events behind the one named ``after``, as they come, for as long as ``user`` may read them."""
-    return unbuffered(answer_events(answer.pk, user, after))
+def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
+    """The answer's events behind the one named ``after``, as they come, for as long as the caller may read them."""
+    return unbuffered(answer_events(answer.pk, request.user, after, session_behind(request)))
 
 
 def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
@@ -34,12 +36,14 @@ def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     return response
 
 
-async def answer_events(answer_id: uuid.UUID, user: Any, after: str = "") -> AsyncIterator[bytes]:
+async def answer_events(
+    answer_id: uuid.UUID, user: Any, after: str = "", session_key: str = ""
+) -> AsyncIterator[bytes]:
     """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    async with aclosing(readers.follow(answer_id, user, after)) as events:
+    async with aclosing(readers.follow(answer_id, user, after, session_key=session_key)) as events:
         async for event in events:
             yield encode(event)
 

@@ -6,6 +6,7 @@ import uuid
 
 from django.conf import settings
 from django.db.models import QuerySet
+from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
@@ -23,6 +24,12 @@ def visitor_behind(request: Request) -> str:
     if request.user.is_authenticated or settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return ""
     return asking.visitor_of(request._request)
+
+
+def session_behind(request: Request) -> str:
+    """The key of the session that says who calls; empty for other credentials."""
+    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
+    return request._request.session.session_key or "" if is_by_session else ""
 
 
 def own_conversations(request: Request) -> ConversationQuerySet:

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 
 class QuestionBudget(models.Model):
-    """How many questions a person, or each member of a group, may ask in a day; in place of QUESTIONS_A_DAY."""
+    """What a person, or each member of a group, may ask in a day, and what a language model may take for it.
+
+    It counts in place of QUESTIONS_A_DAY, MODEL_TOKENS_A_DAY and MODEL_COST_A_DAY. A value that is empty sets nothing.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("user")
@@ -18,13 +23,30 @@ class QuestionBudget(models.Model):
     )
     questions_a_day = models.PositiveIntegerField(
         _("questions a day"),
-        help_text=_("A person's own budget counts first, then the largest of the groups'."),
+        null=True,
+        blank=True,
+        help_text=_("Of each of these, a person's own budget counts first, then the largest of the groups'."),
+    )
+    tokens_a_day = models.PositiveBigIntegerField(
+        _("model tokens a day"),
+        null=True,
+        blank=True,
+        help_text=_("Read and written by the language model. After that, answers are quoted from the documents."),
+    )
+    cost_a_day = models.DecimalField(
+        _("model cost a day"),
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("In the currency of OPENAI_PRICE_PROMPT and OPENAI_PRICE_COMPLETION."),
     )
 
     class Meta:
         ordering = ["pk"]
-        verbose_name = _("budget of questions")
-        verbose_name_plural = _("budgets of questions")
+        verbose_name = _("budget")
+        verbose_name_plural = _("budgets")
         constraints = [
             models.CheckConstraint(
                 condition=Q(user=None, group__isnull=False) | Q(user__isnull=False, group=None),
@@ -34,15 +56,25 @@ class QuestionBudget(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user or self.group}: {self.questions_a_day}"
+        return str(self.user or self.group)
+
+    def clean(self) -> None:
+        if self.cost_a_day is not None and not (settings.OPENAI_PRICE_PROMPT or settings.OPENAI_PRICE_COMPLETION):
+            sentence = _("No cost is counted: OPENAI_PRICE_PROMPT and OPENAI_PRICE_COMPLETION are not set.")
+            raise ValidationError({"cost_a_day": sentence})
 
 
 class QuestionCount(models.Model):
-    """How many questions a user asked on a day. Counted apart from the answers, which their asker may delete."""
+    """What a user asked on a day, and what a model took for it: tokens, and cost in the currency of the prices set.
+
+    Counted apart from the answers, which their asker may delete.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     day = models.DateField()
     number = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=16, decimal_places=8, default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "day"], name="one_question_count_a_day")]

@@ -6,10 +6,14 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
+from importlib import import_module
 from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.auth.models import AnonymousUser
+from django.utils.crypto import constant_time_compare
+from django.utils.module_loading import import_string
 
 from chat.conversations import rights
 from chat.conversations.history import collections_before, documents_before
@@ -26,14 +30,17 @@ _MOST_CACHED = 1000
 
 
 # One look a second for each user, however many streams that user reads; visitors are all the same.
-_RIGHTS: dict[tuple[int | None, KeyLimits | None], tuple[float, Rights | None]] = {}
+_RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
 async def follow(
-    answer_id: uuid.UUID, user: Any, after: str = "", *, may_return: bool = True
+    answer_id: uuid.UUID, user: Any, after: str = "", *, session_key: str = "", may_return: bool = True
 ) -> AsyncGenerator[StreamEvent, None]:
-    """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence."""
-    reader = _Reader(answer_id, user)
+    """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence.
+
+    Whoever came with a key reads while the key is good, and within a session while it lasts.
+    """
+    reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin)():
         yield _withheld()
         return
@@ -84,9 +91,10 @@ def may_still_read(answer: Answer, user: Any) -> bool:
 class _Reader:
     """A user on the way through one stream. Its methods read the database."""
 
-    def __init__(self, answer_id: uuid.UUID, user: Any) -> None:
+    def __init__(self, answer_id: uuid.UUID, user: Any, session_key: str) -> None:
         self._answer_id = answer_id
         self._user_pk: int | None = user.pk
+        self._session_key = session_key if user.pk is not None else ""
         self._limits = limits_of(user)
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
@@ -123,7 +131,7 @@ class _Reader:
         self.knows_sources = True
 
     def may_go_on(self, *, fresh: bool = False) -> bool:
-        held = _rights_of(self._user_pk, self._limits, fresh=fresh)
+        held = _rights_of(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             return False
         return held.allow(self._behind, self._documents)
@@ -139,27 +147,40 @@ def _searched(answer: Answer) -> dict[str, Any] | None:
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
-def _rights_of(user_pk: int | None, limits: KeyLimits | None, *, fresh: bool) -> Rights | None:
-    """What the user may read, as of half a second ago at most; None for one who was deactivated or deleted."""
+def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
+    """What the user may read, as of half a second ago at most; None for one who was deactivated or deleted, whose key
+    is refused by now, or whose session is over.
+    """
     now = time.monotonic()
-    known = _RIGHTS.get((user_pk, limits))
+    known = _RIGHTS.get((user_pk, limits, session_key))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:
         return known[1]
     if len(_RIGHTS) >= _MOST_CACHED:
         _RIGHTS.clear()
-    held = _looked_up(user_pk, limits)
-    _RIGHTS[user_pk, limits] = (now, held)
+    held = _looked_up(user_pk, limits, session_key)
+    _RIGHTS[user_pk, limits, session_key] = (now, held)
     return held
 
 
-def _looked_up(user_pk: int | None, limits: KeyLimits | None) -> Rights | None:
+def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
     if user_pk is None:
         return rights.rights_of(AnonymousUser())
     user = get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
-    if user is None:
+    if user is None or (session_key and not _is_session_of(user, session_key)):
         return None
+    if limits is not None and limits.key:
+        limits = import_string(settings.API_KEY_AUTHENTICATION)().limits_now(limits.key)
+        if limits is None:
+            return None
     set_limits(user, limits)
     return rights.rights_of(user)
+
+
+def _is_session_of(user: Any, session_key: str) -> bool:
+    """Whether the session is there still, and was not ended by a new password."""
+    session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    is_theirs = session.get(SESSION_KEY) == str(user.pk)
+    return is_theirs and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
 def _withheld() -> StreamEvent:

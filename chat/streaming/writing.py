@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import OperationalError
 from django.utils.translation import gettext as _
 
-from chat import answering, payloads
+from chat import answering, budgets, payloads
 from chat.metrics import OUT_OF_TIME
 from chat.models import Answer
 from chat.protocols import PartialAnswer
@@ -54,6 +54,10 @@ def start(lease: Lease, *, may_return: bool = True) -> Run:
 
 def out_of_time_message() -> str:
     return _("The site did not manage to answer in time. The question is saved: please ask again.")
+
+
+def without_model_message() -> str:
+    return _("Your budget for the language model is used up for today: until tomorrow the documents are quoted.")
 
 
 def cut_off_message() -> str:
@@ -134,6 +138,7 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
             return
     # What costs next to nothing waits for nobody.
     async with contextlib.nullcontext() if is_instruction else turns.taken(run):
+        may_use_model = await in_database(budgets.may_use_model)(answer.conversation.owner)
         answering_events = answering.answer(
             answer.question,
             lease.filters,
@@ -141,6 +146,7 @@ async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | Cach
             history=lease.history,
             draft=record.draft,
             subject=answer.conversation.subject,
+            without_model="" if may_use_model else without_model_message(),
         )
         async with aclosing(answering_events) as events:
             async for event in events:
@@ -167,8 +173,13 @@ def _publish_cached(run: Run, cached: CachedAnswer) -> None:
 
 async def _end(run: Run, record: Record) -> None:
     name, payload = "failed", {"message": broken_message()}
+    owner_pk, usage = run.answer.conversation.owner_id, record.draft.usage
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
+            if owner_pk is not None and usage is not None:
+                # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
+                await in_database(budgets.count_use)(owner_pk, usage)
+                usage = None
             name, payload = await in_database(saving.save)(record, run.rows(record.sequence - 1))
             break
         except Answer.DoesNotExist:

@@ -38,7 +38,8 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     after = request.headers.get("Last-Event-ID", "")
     # Whatever else a proxy or a program sends there was never told here: it gets the answer from its beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
-    events = _events(turn, request.user, after, translation.get_language())
+    session_key = request.session.session_key or ""
+    events = _events(turn, request.user, session_key, after, translation.get_language())
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 
@@ -51,13 +52,15 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     return build_turn(answer, debug=may_debug(request))
 
 
-async def _events(turn: ShownTurn, user: Any, after: str, language: str | None) -> AsyncIterator[bytes]:
+async def _events(
+    turn: ShownTurn, user: Any, session_key: str, after: str, language: str | None
+) -> AsyncIterator[bytes]:
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
         yield page.show("reset", {})
-    async with aclosing(readers.follow(turn.id, user, after)) as followed:
+    async with aclosing(readers.follow(turn.id, user, after, session_key=session_key)) as followed:
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)

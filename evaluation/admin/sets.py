@@ -246,6 +246,9 @@ class EvaluationSetAdmin(RunsOfSets):
             else _t("This answer is a test case already.")
         )
         self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
+        if is_new and not building.rests_within(answer, collection):
+            told = _t("Whoever reads this set reads the question. It was answered from other documents, too.")
+            self.message_user(request, told, messages.WARNING)
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
     def export_view(self, request: HttpRequest, set_id: int, form: str) -> HttpResponse:

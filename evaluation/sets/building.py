@@ -100,16 +100,25 @@ def _drawn(collection: Collection, seed: int) -> list[_Asked]:
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """The set's question for this answer, and whether it is new; a draft until somebody says what it should find.
 
-    The question is the one that was searched: a follow-up question is taken in its completed form.
+    The question is the one that was searched: a follow-up question is taken in its completed form. That may have words
+    of all that the answer rests on; where this is more than the set's collection, which is all that readers of the set
+    are sure to see, the question is taken as it was typed.
     """
+    is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
         evaluation_set=evaluation_set,
         answer=answer,
         defaults={
-            "text": answer.completed_question or answer.question,
+            "text": answer.completed_question if is_within and answer.completed_question else answer.question,
             "origin": EvaluationQuestion.Origin.FEEDBACK,
         },
     )
+
+
+def rests_within(answer: Answer, collection: Collection) -> bool:
+    """Whether all documents behind the answer lie in the collection, or in a working copy of it."""
+    behind = Collection.objects.filter(pk__in=answer.source_collections)
+    return all(_in_service(each) == collection for each in behind)
 
 
 def complaints_of(collection: Collection) -> EvaluationSet:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from allauth.account.forms import LoginForm, ResetPasswordForm, SignupForm
+from allauth.account.forms import (
+    ChangePasswordForm,
+    LoginForm,
+    ResetPasswordForm,
+    ResetPasswordKeyForm,
+    SignupForm,
+)
 from allauth.core import context
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.forms import BooleanField, Form
 from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations
 from ragsite.accounts.addresses import users_with
+from ragsite.models import ApiKey
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import may_use_password, refuse
 
@@ -57,6 +66,37 @@ class PasswordResetForm(ResetPasswordForm):
             if user.is_active and user.has_usable_password() and may_use_password(user)
         ]
         return email
+
+
+class _RevokesKeys(Form):
+    """A form for a new password that offers to revoke the account's API keys, which a password does not open."""
+
+    user: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.user is not None and ApiKey.objects.usable().filter(user=self.user).exists():
+            self.fields["revoke_keys"] = BooleanField(
+                label=_("Revoke all my API keys"),
+                initial=True,
+                required=False,
+                help_text=_("Whoever knew the old password could have made one."),
+            )
+
+    def save(self) -> None:
+        with transaction.atomic():
+            super().save()  # type: ignore[misc]
+            if self.cleaned_data.get("revoke_keys"):
+                for key in ApiKey.objects.usable().filter(user=self.user):
+                    key.revoke()
+
+
+class PasswordChangeForm(_RevokesKeys, ChangePasswordForm):
+    pass
+
+
+class NewPasswordForm(_RevokesKeys, ResetPasswordKeyForm):
+    pass
 
 
 class _LimitedCode:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Any
 
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
 
 from ragsite.accounts.claims import Claims, wanted_groups
 from ragsite.accounts.models import ClaimedRights
@@ -30,6 +33,17 @@ def local_administrators() -> QuerySet[Any]:
 def is_last_local_administrator(user: Any) -> bool:
     administrators = local_administrators()
     return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
+
+
+def is_forgotten(user: Any) -> bool:
+    """Whether the provider alone opens the account, and has not done so for OIDC_KEY_DAYS: nobody tells the site when
+    a person is removed there.
+    """
+    if not settings.OIDC_KEY_DAYS or user.has_usable_password():
+        return False
+    long_ago = timezone.now() - timedelta(days=settings.OIDC_KEY_DAYS)
+    seen_at = user.last_login or user.date_joined
+    return bool(seen_at < long_ago) and SocialAccount.objects.filter(user=user).exists()
 
 
 def apply_claims(user: Any, claims: Claims) -> None:

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from requests import RequestException
 
+from chat.budgets import budget_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.second_factor import has_second_factor
@@ -49,6 +50,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "has_password": user.has_usable_password() and may_use_password(user),
             "has_second_factor": has_second_factor(user),
             "groups": user.groups.order_by("name"),
+            "budget": budget_of(user),
         },
     )
 

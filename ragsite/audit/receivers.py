@@ -16,9 +16,13 @@ from ragsite.audit.recording import record
 from ragsite.models import AuditEntry
 from retrieval.record import happened
 
-# Whoever looks on for a while, on a page that asks again and again, looked once.
-LOOKED_AGAIN_AFTER = timedelta(minutes=10)
-_LOOKS = ("conversation.viewed", "conversation.listed")
+# Whoever does the same again and again, from the same address, did it once in so long: looks on, on a page that asks
+# for more, or sends a password with each call.
+AGAIN_AFTER = {
+    "conversation.viewed": timedelta(minutes=10),
+    "conversation.listed": timedelta(minutes=10),
+    "sign_in.basic": timedelta(hours=1),
+}
 
 
 @receiver(user_logged_in, dispatch_uid="audit.signed_in")
@@ -43,16 +47,17 @@ def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
 
 @receiver(happened, dispatch_uid="audit.happened")
 def _happened(action: str, subject: Model | None, details: dict[str, Any], **_: Any) -> None:
-    if action not in _LOOKS or not _looked_lately(action, subject):
+    if action not in AGAIN_AFTER or not _happened_lately(action, subject):
         record(action, subject, **details)
 
 
-def _looked_lately(action: str, subject: Model | None) -> bool:
-    user = current_origin().user
-    looks = AuditEntry.objects.filter(
+def _happened_lately(action: str, subject: Model | None) -> bool:
+    origin = current_origin()
+    before = AuditEntry.objects.filter(
         action=action,
-        actor__user_id=user.pk if user else None,
+        actor__user_id=origin.user.pk if origin.user else None,
         object_id=str(subject.pk) if subject is not None else "",
-        at__gt=timezone.now() - LOOKED_AGAIN_AFTER,
+        address=origin.address,
+        at__gt=timezone.now() - AGAIN_AFTER[action],
     )
-    return looks.exists()
+    return before.exists()

@@ -66,7 +66,9 @@ WATCHED = (
         values=("collection_id", "content_hash"),
         names=("source", "title", "url", "language", "metadata"),
     ),
-    Watched("chat.QuestionBudget", "budget", values=("questions_a_day", "user_id", "group_id")),
+    Watched(
+        "chat.QuestionBudget", "budget", values=("questions_a_day", "tokens_a_day", "cost_a_day", "user_id", "group_id")
+    ),
     Watched("retrieval.Draft", "draft", values=("status", "override")),
     Watched("retrieval.SearchProfile", "profile", values=("slug",), names=("name", "description")),
     Watched("retrieval.SearchProfileVersion", "profile_version", values=("number",)),

@@ -12,9 +12,10 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from ragsite.accounts.rights import is_forgotten
 from ragsite.keys.issuing import digest_of
 from ragsite.models import ApiKey
-from retrieval.key_limits import set_limits
+from retrieval.key_limits import KeyLimits, set_limits
 
 # A request writes the time of the last use when the one that is stored is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)
@@ -34,18 +35,32 @@ class KeyAuthentication(BaseAuthentication):
         key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
         if key is None:
             raise AuthenticationFailed("This API key is not known.")
-        if key.revoked_at is not None:
-            raise AuthenticationFailed("This API key was revoked.")
-        if key.is_expired:
-            raise AuthenticationFailed("This API key has expired.")
-        if not key.user.is_active:
-            raise AuthenticationFailed("The account of this API key is not active.")
+        if refusal := _refusal(key):
+            raise AuthenticationFailed(refusal)
         _note_use(key)
         set_limits(key.user, key.limits())
         return key.user, key
 
+    def limits_now(self, public_id: str) -> KeyLimits | None:
+        """The present limits of a key that was good when its request began; None for one that is refused by now."""
+        key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
+        return None if key is None or _refusal(key) else key.limits()
+
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def _refusal(key: ApiKey) -> str:
+    """Why the key is refused at this moment; empty for one that is good."""
+    if key.revoked_at is not None:
+        return "This API key was revoked."
+    if key.is_expired:
+        return "This API key has expired."
+    if not key.user.is_active:
+        return "The account of this API key is not active."
+    if is_forgotten(key.user):
+        return "The account of this API key has not signed in for long: its owner must sign in with the provider."
+    return ""
 
 
 def _note_use(key: ApiKey) -> None:

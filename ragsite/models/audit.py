@@ -59,4 +59,5 @@ class AuditEntry(models.Model):
         indexes = [models.Index(fields=["object_type", "object_id"], name="audit_by_object")]
 
     def __str__(self) -> str:
-        return f"{self.action} {self.object_label or self.object_id}".strip()
+        # Without the object's name, which not everybody may read who may read the log.
+        return f"{self.action} {self.object_id}".strip()

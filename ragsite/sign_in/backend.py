@@ -18,6 +18,7 @@ from rest_framework.request import Request
 
 from ragsite.accounts.second_factor import is_password_enough
 from ragsite.sign_in import hashing, limits
+from retrieval.record import tell
 
 BUSY_SECONDS = 2
 
@@ -69,6 +70,9 @@ class LimitedBackend(ModelBackend):
             _refuse_password_alone(request)
         if caller is not None and not is_clean:
             limits.count_success(caller)
+        if isinstance(request, Request):
+            # A password with each call: no session begins that would be told of.
+            tell("sign_in.basic", user)
         return user
 
     async def aauthenticate(

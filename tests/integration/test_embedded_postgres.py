@@ -31,8 +31,8 @@ time.sleep(600)
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("cluster"))
+def server(server_folder: Path) -> Iterator[EmbeddedPostgres]:
+    server = EmbeddedPostgres(server_folder)
     server.acquire()
     yield server
     server.release()
@@ -109,8 +109,8 @@ def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPo
         other.wait(60)
 
 
-def test_an_interrupted_set_up_is_begun_again(tmp_path_factory: pytest.TempPathFactory) -> None:
-    data_dir = tmp_path_factory.mktemp("interrupted")
+def test_an_interrupted_set_up_is_begun_again(server_folder: Path) -> None:
+    data_dir = server_folder
     (data_dir / "postgres.new" / "base").mkdir(parents=True)
     server = EmbeddedPostgres(data_dir)
     server.acquire()
@@ -118,8 +118,8 @@ def test_an_interrupted_set_up_is_begun_again(tmp_path_factory: pytest.TempPathF
     server.release()
 
 
-def test_two_at_once_start_one_server(tmp_path_factory: pytest.TempPathFactory) -> None:
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("twice"))
+def test_two_at_once_start_one_server(server_folder: Path) -> None:
+    server = EmbeddedPostgres(server_folder)
     users = [
         subprocess.Popen(
             [sys.executable, "-c", USER, str(server.data_dir)], stdout=subprocess.PIPE, text=True, cwd=ROOT
@@ -138,9 +138,9 @@ def test_two_at_once_start_one_server(tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("name", ["with space", "x" * LONGEST_SOCKET_DIR, "quo'te"])
-def test_awkward_folders_get_their_socket_elsewhere(tmp_path: Path, name: str) -> None:
-    server = EmbeddedPostgres(tmp_path / name)
-    assert not server.socket_dir.is_relative_to(tmp_path)
+def test_awkward_folders_get_their_socket_elsewhere(server_folder: Path, name: str) -> None:
+    server = EmbeddedPostgres(server_folder / name)
+    assert not server.socket_dir.is_relative_to(server_folder)
     assert len(os.fsencode(server.socket_dir)) <= LONGEST_SOCKET_DIR
 
 
@@ -158,8 +158,8 @@ def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
     return next((p for p in found if "postgres_guardian.py" in " ".join(p.info["cmdline"])), None)
 
 
-def test_it_does_not_outlive_users_that_are_all_killed(tmp_path_factory: pytest.TempPathFactory) -> None:
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("killed"))
+def test_it_does_not_outlive_users_that_are_all_killed(server_folder: Path) -> None:
+    server = EmbeddedPostgres(server_folder)
     users = [another_user(server), another_user(server)]
     assert server.is_running()
     users[0].kill()

@@ -14,6 +14,8 @@ from django.utils import timezone
 
 from ragsite.accounts.invitations import hash_token, new_token
 from ragsite.accounts.models import Invitation
+from ragsite.keys.issuing import issue_key
+from retrieval.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD
 
 NEW = {"password1": "quite another one", "password2": "quite another one"}
@@ -93,6 +95,26 @@ def test_a_password_is_changed(client: Client, reader: User) -> None:
     assert is_signed_in(client)
     assert sign_in(Client(), "rita").status_code == 200
     assert sign_in(Client(), "rita", NEW["password1"]).status_code == 302
+
+
+@pytest.mark.parametrize("ticked", [True, False])
+def test_a_new_password_revokes_the_keys_unless_the_box_is_cleared(
+    client: Client, reader: User, mail: list[Any], ticked: bool
+) -> None:
+    changed_by_form = issue_key(reader, "Laptop", [Scope.ASK]).key
+    sign_in(client, "rita")
+    page = client.get("/accounts/password/change/").content.decode()
+    assert re.search(r'<input type="checkbox" name="revoke_keys"[^>]* checked', page)
+    box = {"revoke_keys": "on"} if ticked else {}
+    assert client.post("/accounts/password/change/", {"oldpassword": PASSWORD, **NEW, **box}).status_code == 302
+    reset_by_mail = issue_key(reader, "Laptop", [Scope.ASK]).key
+    client.logout()
+    client.post("/accounts/password/reset/", {"email": "rita@example.org"})
+    [link] = re.findall(r"http://testserver(/accounts/password/reset/key/\S+)", mail[-1].body)
+    assert client.post(client.get(link)["Location"], NEW | box).status_code == 302
+    for key in (changed_by_form, reset_by_mail):
+        key.refresh_from_db()
+        assert (key.revoked_at is not None) == ticked
 
 
 def test_a_forgotten_password_is_reset_by_mail_once(client: Client, reader: User, mail: list[Any]) -> None:

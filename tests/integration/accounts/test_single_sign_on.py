@@ -9,6 +9,7 @@ import pytest
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Group, Permission, User
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from ragsite.accounts import rights
@@ -45,6 +46,17 @@ def test_an_account_is_made_with_its_groups_and_the_page_that_was_wanted_opens(
     assert client.session.get_expiry_age() <= 12 * 3600
     # At a time that is fixed: a number of seconds would begin anew with each change of the session.
     assert isinstance(client.session["_session_expiry"], str)
+
+
+def test_no_request_prolongs_a_session_of_the_provider(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+    provider.knows("ada")
+    sign_in_at(client, "ada")
+    ends_at = Session.objects.get(session_key=client.session.session_key).expire_date
+    session = client.session
+    session["anything"] = "saved"
+    session.save()
+    assert client.get("/accounts/").status_code == 200
+    assert Session.objects.get(session_key=client.session.session_key).expire_date == ends_at
 
 
 def test_groups_follow_the_claim_at_each_sign_in_and_what_was_given_by_hand_stays(

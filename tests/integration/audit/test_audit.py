@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import timedelta
 from io import StringIO
 
@@ -54,6 +55,16 @@ def test_sign_ins_are_recorded_and_what_strangers_type_is_not(client, reader):
     assert "secret" not in str(AuditEntry.objects.values())
     assert (succeeded.actor.name, succeeded.address, succeeded.via) == ("reader", "203.0.113.7", "page")
     assert (ended.action, ended.actor.name) == ("sign_in.ended", "reader")
+
+
+def test_a_password_with_each_call_is_recorded_once_an_hour_and_address(reader):
+    program = APIClient()
+    program.credentials(HTTP_AUTHORIZATION=f"Basic {b64encode(f'reader:{PASSWORD}'.encode()).decode()}")
+    for address in ("203.0.113.7", "203.0.113.7", "203.0.113.8"):
+        assert program.get("/api/v1/collections/", REMOTE_ADDR=address).status_code == 200
+    first, second = entries("sign_in.basic")
+    assert (first.object_person.name, first.address, first.via) == ("reader", "203.0.113.7", "api")
+    assert second.address == "203.0.113.8"
 
 
 def test_rights_are_recorded_with_who_gave_them(client, boss, reader):
@@ -224,6 +235,30 @@ def test_it_is_searched_and_exported_in_admin_and_by_command(client, boss, reade
 def test_staff_without_the_permission_do_not_see_it(client):
     client.force_login(User.objects.create_user("clerk", is_staff=True))
     assert client.get("/admin/ragsite/auditentry/").status_code == 403
+
+
+def test_names_of_documents_are_shown_to_those_who_may_read_all_of_them(client, collection, ingest):
+    ingest(collection, "plan.md", "# Unspeakable plan\n\nIt is green.")
+    auditor = User.objects.create_user("auditor", is_staff=True)
+    auditor.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
+    client.force_login(auditor)
+    named = AuditEntry.objects.filter(object_label="Unspeakable plan").latest("pk")
+    address = f"/admin/ragsite/auditentry/{named.pk}/change/"
+    chosen = {"action": "export", "_selected_action": [named.pk]}
+
+    def told() -> list[bool]:
+        listed = client.get("/admin/ragsite/auditentry/")
+        found = client.get("/admin/ragsite/auditentry/", {"q": "Unspeakable"})
+        opened = client.get(address)
+        exported = client.post("/admin/ragsite/auditentry/", chosen)
+        assert {page.status_code for page in (listed, found, opened, exported)} == {200}
+        assert address in listed.content.decode()
+        tells = ["nspeakable plan" in page.content.decode() for page in (listed, opened, exported)]
+        return [*tells, address in found.content.decode()]
+
+    assert told() == [True, True, True, True]
+    Collection.objects.create(slug="board", name="Board", visibility="granted")
+    assert told() == [False, False, False, False]
 
 
 def test_documents_of_a_working_copy_are_not_recorded_one_by_one(collection, ingest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ragsite.embedded_postgres import EmbeddedPostgres
+from ragsite.embedded_postgres import GUARDIAN_FILE, EmbeddedPostgres
 from tests.support.site import ROOT, wait_until
 
 QUESTION = "How many grams does the pump weigh?"
@@ -57,21 +58,26 @@ class Site:
     def lose(self) -> None:
         """Delete everything, and begin with nothing."""
         self.stop()
-        # Whoever watches over the database writes there until it has seen that it is gone.
-        wait_until(self._is_gone, what="the folder to be deleted")
+        # The guardian may stop the database in our place, and would find it deleted under its hands.
+        wait_until(self._is_left, seconds=120, what="the guardian to leave")
+        shutil.rmtree(self.data_dir)
         self.start()
 
-    def _is_gone(self) -> bool:
-        shutil.rmtree(self.data_dir, ignore_errors=True)
-        return not self.data_dir.exists()
+    def _is_left(self) -> bool:
+        with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return not self._server.is_running()
 
     def originals(self) -> list[bytes]:
         return sorted(path.read_bytes() for path in (self.data_dir / "media" / "documents").iterdir())
 
 
 @pytest.fixture
-def site(tmp_path: Path, model_cache: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "data", model_cache)
+def site(server_folder: Path, model_cache: Path) -> Iterator[Site]:
+    made = Site(server_folder / "data", model_cache)
     yield made
     made.stop()
 

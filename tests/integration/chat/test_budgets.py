@@ -32,6 +32,10 @@ def ask(user, question: str = "Why?") -> Answer:
     return asking.begin(question, user=user, visitor="")
 
 
+def questions_of(user) -> budgets.Share:
+    return budgets.budget_of(user).questions
+
+
 def test_without_a_budget_nothing_is_counted(reader):
     ask(reader)
     ask(AnonymousUser())
@@ -41,15 +45,20 @@ def test_without_a_budget_nothing_is_counted(reader):
 
 def test_a_persons_own_budget_counts_before_the_groups_and_those_before_the_sites(reader, settings):
     settings.QUESTIONS_A_DAY = 7
-    assert budgets.budget_of(reader).limit == 7
+    assert questions_of(reader).limit == 7
     assert budgets.budget_of(AnonymousUser()) is None
     for name, limit in (("few", 2), ("many", 20)):
         group = Group.objects.create(name=name)
         reader.groups.add(group)
         QuestionBudget.objects.create(group=group, questions_a_day=limit)
-    assert budgets.budget_of(reader).limit == 20
-    QuestionBudget.objects.create(user=reader, questions_a_day=1)
-    assert budgets.budget_of(reader).limit == 1
+    assert questions_of(reader).limit == 20
+    own = QuestionBudget.objects.create(user=reader, tokens_a_day=0)
+    # What is empty in one's own leaves that of the groups.
+    assert (questions_of(reader).limit, budgets.budget_of(reader).tokens.limit) == (20, 0)
+    assert not budgets.may_use_model(reader)
+    own.questions_a_day = 1
+    own.save()
+    assert questions_of(reader).limit == 1
 
 
 def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
@@ -57,7 +66,7 @@ def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
     ask(reader)
     with pytest.raises(asking.InvalidQuestion):
         ask(reader, "")
-    assert budgets.budget_of(reader).left == 1
+    assert questions_of(reader).left == 1
     ask(reader)
     with pytest.raises(BudgetSpent) as refused:
         ask(reader)

@@ -7,21 +7,23 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
+from django.test import AsyncClient
 from prometheus_client import REGISTRY
 
 from chat import answering, asking
 from chat.generators import completion_client
 from chat.generators.prompts import PROMPT_VERSION
 from chat.grounding import verification, weighing
-from chat.models import Answer
+from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import build_turn
-from chat.streaming import runs, streams
+from chat.streaming import runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body
 from chat.types import Source, Verified
 from retrieval.exceptions import EmbeddingFailed
@@ -78,6 +80,53 @@ async def test_it_serves_again_without_a_second_request(library: Collection, mod
     again, _ = await ask()
     assert (again.repeats, again.prompt_version, again.usage) == (first, PROMPT_VERSION, {})
     assert len(model.requests) == 1
+
+
+async def test_a_budget_for_the_model_ends_in_quotations(
+    library: Collection, model: ModelServer, settings: LazySettings, async_client: AsyncClient
+) -> None:
+    settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION = 2.0, 8.0
+    model.usage = {"prompt_tokens": 1000, "completion_tokens": 500}
+    reader = await User.objects.acreate_user("reader")
+    budget = await QuestionBudget.objects.acreate(user=reader, tokens_a_day=1800)
+    await async_client.aforce_login(reader)
+
+    async def said_at(address: str) -> str:
+        return (await async_client.get(address)).content.decode()
+
+    assert "of your budget for the language model" not in await said_at("/")
+    await ask(user=reader, visitor="", anew=True)
+    assert "83 % of your budget for the language model is used today." in await said_at("/")
+    # There is some left, so that it may be overdrawn by what is being written, and by no more.
+    await ask(user=reader, visitor="", anew=True)
+    quoted, _ = await ask(user=reader, visitor="", anew=True)
+    assert (quoted.status, quoted.generator, quoted.usage) == ("completed", "extractive", {})
+    assert "3450 grams" in quoted.text
+    assert quoted.notice == writing.without_model_message()
+    assert len(model.requests) == 2
+    page = await said_at("/accounts/")
+    assert "3000 of 1800" in page
+    assert writing.without_model_message() in page
+    budget.tokens_a_day, budget.cost_a_day = None, Decimal("0.012")
+    await budget.asave()
+    quoted, _ = await ask(user=reader, visitor="", anew=True)
+    assert quoted.generator == "extractive"
+    # Others have theirs.
+    written, _ = await ask(anew=True)
+    assert written.generator == "tiny"
+
+
+async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(
+    library: Collection, model: ModelServer
+) -> None:
+    reader = await User.objects.acreate_user("reader")
+    answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
+    async for event in streams.follow(answer.pk):
+        if event.name == "searched":
+            await sync_to_async(answer.conversation.delete)()
+    assert event.name == "failed"
+    counted = await QuestionCount.objects.aget(user=reader)
+    assert counted.tokens > 0
 
 
 async def test_every_marker_leads_to_its_own_words_on_every_way_out(

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.contrib.sessions.models import Session
 from django.test import AsyncClient, Client
 from rest_framework.exceptions import PermissionDenied
 
@@ -21,6 +23,9 @@ from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.runs import RUNS
 from chat.types import Source
+from ragsite.keys.authentication import KeyAuthentication
+from ragsite.keys.issuing import issue_key
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
 from tests.support.keys import key_of
 
@@ -286,28 +291,44 @@ class EndlessGenerator:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("loss", ["private", "deactivated"])
+@pytest.mark.parametrize("loss", ["private", "deactivated", "key revoked", "session ended", "new password"])
 async def test_a_running_stream_ends_when_the_right_is_lost(
     collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch, loss: str
 ) -> None:
     monkeypatch.setattr(conf, "generator", EndlessGenerator)
     monkeypatch.setattr(readers, "RECHECK_SECONDS", 0.05)
     owner = await sync_to_async(User.objects.create_user)("owner")
+    session_key = ""
+    if loss == "key revoked":
+        issued = await sync_to_async(issue_key)(owner, "Laptop", [Scope.ASK])
+        owner, key = await sync_to_async(KeyAuthentication().authenticate_key)(issued.secret)
+    elif loss in ("session ended", "new password"):
+        browser = AsyncClient()
+        await browser.aforce_login(owner)
+        session_key = browser.cookies[settings.SESSION_COOKIE_NAME].value
     await sync_to_async(ingest)(collection, "pump.md", PUMP)
     begun = await sync_to_async(asking.begin)("How heavy is the MX-9920-W?", user=owner, visitor="")
     events: list[streams.StreamEvent] = []
     async with asyncio.timeout(30):
-        async for event in readers.follow(begun.pk, owner):
+        async for event in readers.follow(begun.pk, owner, session_key=session_key):
             events.append(event)
             if event.name == "token":
-                if loss == "private":
-                    await Collection.objects.aupdate(visibility="staff")
-                else:
-                    await User.objects.aupdate(is_active=False)
+                match loss:
+                    case "private":
+                        await Collection.objects.aupdate(visibility="staff")
+                    case "deactivated":
+                        await User.objects.aupdate(is_active=False)
+                    case "key revoked":
+                        await sync_to_async(key.revoke)()
+                    case "session ended":
+                        await Session.objects.all().adelete()
+                    case "new password":
+                        await User.objects.aupdate(password="another")
     assert [event.name for event in events if event.name != "ping"] == ["searched", "token", "failed"]
     assert events[-1].payload == {"message": SENTENCE, "withheld": True}
     # A reader who comes back gets nothing either, from this process or from another.
-    again = [event.name async for event in readers.follow(begun.pk, owner, "1-1")]
+    following = readers.follow(begun.pk, owner, "1-1", session_key=session_key)
+    again = [event.name async for event in following]
     assert again == ["failed"]
     await streams.stop(begun.pk)
     async with asyncio.timeout(30):

@@ -161,6 +161,15 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library) -> N
     assert question.answer is None
 
 
+def test_words_of_another_collection_do_not_come_into_the_set(library) -> None:
+    other = Collection.objects.create(slug="vault", name="Vault")
+    answer = completed_answer(
+        question="Whats in it?", completed_question="What is in the vault?", source_collections=[library.pk, other.pk]
+    )
+    question, _ = building.question_from_answer(answer, building.complaints_of(library))
+    assert question.text == "Whats in it?"
+
+
 def test_collections_whose_names_begin_alike_take_their_complaints_apart(library) -> None:
     first, second = (
         Collection.objects.create(

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.cache import cache
@@ -118,7 +119,7 @@ def test_the_key_is_not_stored_and_is_recognised_by_both_words(reader):
     assert client_with(issued.secret[:-1]).get("/api/v1/collections/").status_code == 401
 
 
-@pytest.mark.parametrize("how", ["revoked", "expired", "inactive", "deleted"])
+@pytest.mark.parametrize("how", ["revoked", "expired", "inactive", "deleted", "forgotten"])
 @pytest.mark.parametrize("address", ["/api/v1/conversations/", "/v1/models"])
 def test_a_key_that_is_over_is_refused_at_the_next_request(reader, how, address):
     issued = issue_key(reader, "Importer", list(Scope))
@@ -133,6 +134,11 @@ def test_a_key_that_is_over_is_refused_at_the_next_request(reader, how, address)
             User.objects.update(is_active=False)
         case "deleted":
             reader.delete()
+        case "forgotten":
+            User.objects.update(password="!", last_login=timezone.now() - timedelta(days=31))
+            # An account for a program has no provider that could tell.
+            assert client.get(address).status_code == 200
+            SocialAccount.objects.create(user=reader, provider="sso", uid="reader")
     assert client.get(address).status_code == 401
 
 
