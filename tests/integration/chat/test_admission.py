@@ -135,7 +135,9 @@ async def test_who_comes_back_to_the_queue_has_kept_the_place(
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")
-    second, third = await reader(), await reader()
+    second = await reader()
+    await second.hears("queued")
+    third = await reader()
     await until(lambda: second.places == [1] and third.places == [2])
     second.task.cancel()
     again = Reader(second.answer)
