@@ -158,7 +158,7 @@ class EmbeddedPostgres:
         and begins anew meanwhile, another one.
         """
         pid = self._postmaster_pid()
-        if pid is None:
+        if pid is None or not self.is_running():
             return
         with contextlib.suppress(psutil.NoSuchProcess):
             server = psutil.Process(pid)
