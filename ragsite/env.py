@@ -79,6 +79,18 @@ def https_url(name: str) -> str:
     return value
 
 
+def ldap_url(name: str, *, is_encrypted_later: bool) -> str:
+    """The address of a server that passwords are sent to, and which therefore must be encrypted, as above."""
+    value = text(name).rstrip("/")
+    parts = urlsplit(value)
+    is_safe = parts.scheme == "ldaps" or is_encrypted_later or parts.hostname in ("localhost", "127.0.0.1")
+    if value and not (parts.scheme in ("ldap", "ldaps") and parts.hostname and is_safe):
+        raise ImproperlyConfigured(f"{name} must begin with ldaps://, or with ldap:// and LDAP_START_TLS=true.")
+    if parts.scheme == "ldaps" and is_encrypted_later:
+        raise ImproperlyConfigured(f"{name} with ldaps:// is encrypted already: leave LDAP_START_TLS out.")
+    return value
+
+
 def kept_secret_key(data_dir: Path) -> str:
     """The secret key in the data directory, made at first use."""
     path = data_dir / "secret_key"

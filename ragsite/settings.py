@@ -345,8 +345,37 @@ if SAML_ENTITY_ID:
         ]
     }
 
-if not LOCAL_PASSWORDS and not SOCIALACCOUNT_PROVIDERS:
-    raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs single sign-on: OIDC_SERVER_URL or SAML_ENTITY_ID.")
+# LDAP, Active Directory included. Groups and accounts follow the settings of OpenID Connect.
+LDAP_START_TLS = env.flag("LDAP_START_TLS", False)
+LDAP_URL = env.ldap_url("LDAP_URL", is_encrypted_later=LDAP_START_TLS)
+LDAP_NAME = env.text("LDAP_NAME", "LDAP")
+LDAP_CA_FILE = env.text("LDAP_CA_FILE")
+LDAP_BIND_DN = env.text("LDAP_BIND_DN")
+LDAP_BIND_PASSWORD = env.text("LDAP_BIND_PASSWORD")
+LDAP_SEARCH_BASE = env.text("LDAP_SEARCH_BASE")
+LDAP_USER_FILTER = env.text("LDAP_USER_FILTER", "(uid={name})")
+LDAP_NAME_ATTRIBUTE = env.text("LDAP_NAME_ATTRIBUTE", "uid")
+LDAP_EMAIL_ATTRIBUTE = env.text("LDAP_EMAIL_ATTRIBUTE", "mail")
+LDAP_FIRST_NAME_ATTRIBUTE = env.text("LDAP_FIRST_NAME_ATTRIBUTE", "givenName")
+LDAP_LAST_NAME_ATTRIBUTE = env.text("LDAP_LAST_NAME_ATTRIBUTE", "sn")
+# What a person keeps when the name changes, and nobody gets again: the first of them that an entry has.
+LDAP_ID_ATTRIBUTES = env.names("LDAP_ID_ATTRIBUTES", "objectGUID,entryUUID,nsUniqueId")
+LDAP_GROUPS_ATTRIBUTE = env.text("LDAP_GROUPS_ATTRIBUTE", "memberOf")
+# Where a filter is named, groups are searched for with it instead. Below the base alone groups count.
+LDAP_GROUP_FILTER = env.text("LDAP_GROUP_FILTER")
+LDAP_GROUP_BASE = env.text("LDAP_GROUP_BASE", LDAP_SEARCH_BASE if LDAP_GROUP_FILTER else "")
+# For each step: connecting, and each answer.
+LDAP_TIMEOUT_SECONDS = env.integer("LDAP_TIMEOUT_SECONDS", 5)
+if LDAP_URL:
+    if not LDAP_SEARCH_BASE or "{name}" not in LDAP_USER_FILTER:
+        raise ImproperlyConfigured("LDAP_URL needs LDAP_SEARCH_BASE, and {name} in LDAP_USER_FILTER.")
+    if LDAP_BIND_DN and not LDAP_BIND_PASSWORD:
+        raise ImproperlyConfigured("LDAP_BIND_DN needs LDAP_BIND_PASSWORD.")
+    if LDAP_TIMEOUT_SECONDS < 1:
+        raise ImproperlyConfigured("LDAP_TIMEOUT_SECONDS must be 1 or more.")
+
+if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS or LDAP_URL):
+    raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL, SAML_ENTITY_ID or LDAP_URL.")
 
 # Security ------------------------------------------------------------------------------------------------------------
 

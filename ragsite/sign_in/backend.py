@@ -1,7 +1,8 @@
-"""Checks passwords as Django does, after the limits on failures and within the bound on hashes."""
+"""Checks passwords as Django does, or asks the directory, after the limits on failures and within bounds on both."""
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any, NoReturn
 
@@ -16,11 +17,15 @@ from rest_framework import status
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from ragsite.accounts.directory_accounts import AccountRefused, account_of, is_directory_asked
 from ragsite.accounts.second_factor import is_password_enough
-from ragsite.sign_in import hashing, limits
+from ragsite.sign_in import directory, hashing, limits
 from retrieval.record import tell
 
+logger = logging.getLogger(__name__)
+
 BUSY_SECONDS = 2
+DIRECTORY_FAILED_SECONDS = 30
 
 
 class SignInBusy(Throttled):
@@ -42,27 +47,32 @@ class LimitedBackend(ModelBackend):
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
-        username = _username_of(username)
+        typed, username = username, _username_of(username)
         caller = limits.caller_of(request, username) if request is not None else None
         if caller is not None:
             refuse(request, limits.password_allowance(caller).wait_seconds, "failures")
             refuse(request, limits.account_wait(caller), "account")
+        is_directorys = is_directory_asked(username)
         is_clean = True
         try:
-            with hashing.slot():
+            with directory.slot() if is_directorys else hashing.slot():
                 if caller is not None:
-                    # Those who waited here for the hash before theirs may be over the limit by now.
+                    # Those who waited here for the one before theirs may be over the limit by now.
                     allowance = limits.password_allowance(caller)
                     refuse(request, allowance.wait_seconds, "failures")
                     is_clean = allowance.is_clean
-                user = super().authenticate(request, username=username, password=password)
-                if user is not None and not may_use_password(user):
-                    user = None
+                if is_directorys:
+                    user, caller = _ask_directory(request, typed, password, caller)
+                else:
+                    user = super().authenticate(request, username=username, password=password)
+                    if user is not None and not may_use_password(user):
+                        user = None
                 if caller is not None and user is None:
                     limits.count_failure(caller)
         except hashing.HashingBusy:
             limits.REFUSALS.labels(reason="busy").inc()
-            _raise_busy(request)
+            sentence = _("Too many people are signing in at this moment. Please try again.")
+            _raise_unavailable(request, sentence, BUSY_SECONDS)
         if user is None:
             raise PermissionDenied
         # allauth's pages go on to ask for the rest; a program, or the admin's page, cannot.
@@ -124,10 +134,40 @@ def refuse(request: Any, wait_seconds: int, reason: str) -> None:
     raise ValidationError(describe_wait(wait_seconds))
 
 
-def _raise_busy(request: Any) -> NoReturn:
-    sentence = _("Too many people are signing in at this moment. Please try again.")
+def _raise_unavailable(request: Any, sentence: str, wait_seconds: int) -> NoReturn:
     if isinstance(request, Request):
-        raise SignInBusy(BUSY_SECONDS, sentence)
+        raise SignInBusy(wait_seconds, sentence)
     if request is not None:
-        request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, BUSY_SECONDS)
+        request.sign_in_refusal = (status.HTTP_503_SERVICE_UNAVAILABLE, wait_seconds)
+    raise ValidationError(sentence)
+
+
+def _ask_directory(
+    request: Any, name: str, password: str, caller: limits.Caller | None
+) -> tuple[Any, limits.Caller | None]:
+    """The user, or None; and the caller by the directory's own spelling of the name, which has several."""
+    try:
+        person = directory.find(name) if password else None
+        if person is not None and caller is not None and person.name.casefold() != caller.secret:
+            caller = limits.caller_of(request, person.name)
+            refuse(request, limits.password_allowance(caller).wait_seconds, "failures")
+            refuse(request, limits.account_wait(caller), "account")
+        if person is None or not directory.is_password_right(person, password):
+            return None, caller
+        return account_of(person), caller
+    except directory.DirectoryFailed as error:
+        logger.error("The LDAP directory could not be asked: %s", error)
+        limits.REFUSALS.labels(reason="directory").inc()
+        sentence = _("The directory that knows your password does not answer at this moment. Please try again later.")
+        _raise_unavailable(request, sentence, DIRECTORY_FAILED_SECONDS)
+    except AccountRefused as refusal:
+        logger.warning("Refused to sign in by LDAP: %s.", refusal)
+        _refuse_account(request)
+
+
+def _refuse_account(request: Any) -> NoReturn:
+    """The sentence does not say why, because the reason may tell of other accounts; the log does."""
+    sentence = _("This site does not let this account in this way. Ask an administrator: the log of the site says why.")
+    if isinstance(request, Request):
+        raise AuthenticationFailed(sentence)
     raise ValidationError(sentence)
