@@ -364,7 +364,7 @@ LDAP_GROUPS_ATTRIBUTE = env.text("LDAP_GROUPS_ATTRIBUTE", "memberOf")
 # Where a filter is named, groups are searched for with it instead. Below the base alone groups count.
 LDAP_GROUP_FILTER = env.text("LDAP_GROUP_FILTER")
 LDAP_GROUP_BASE = env.text("LDAP_GROUP_BASE", LDAP_SEARCH_BASE if LDAP_GROUP_FILTER else "")
-# For each step: connecting, and each answer.
+# For each step: connecting, and each answer. A connection may take three times as long.
 LDAP_TIMEOUT_SECONDS = env.integer("LDAP_TIMEOUT_SECONDS", 5)
 if LDAP_URL:
     if not LDAP_SEARCH_BASE or "{name}" not in LDAP_USER_FILTER:

@@ -6,10 +6,11 @@ ldap3 is imported when somebody is looked for, so that sites without LDAP do not
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,8 @@ from ragsite.sign_in.hashing import WAIT_SECONDS, HashingBusy
 
 # A directory that does not answer holds so many threads of the process, and no more.
 ASKED_AT_ONCE = 4
+# A connection lasts at most so many times LDAP_TIMEOUT_SECONDS.
+CONNECTION_STEPS = 3
 _ID_MAX_BYTES = 191
 # What servers answer to a password that does not open: wrong, or locked, expired, not allowed at this hour.
 _REFUSED = {19, 32, 48, 49, 50, 53}
@@ -127,6 +130,9 @@ def _connection(dn: str, password: str) -> Iterator[Any]:
     from ldap3.core.exceptions import LDAPException
 
     connection = None
+    # The timeout is for each part of an answer, and a server may send single bytes.
+    end = threading.Timer(CONNECTION_STEPS * settings.LDAP_TIMEOUT_SECONDS, _cut)
+    end.daemon = True
     try:
         tls = Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=settings.LDAP_CA_FILE or None)
         server = Server(settings.LDAP_URL, get_info=NONE, connect_timeout=settings.LDAP_TIMEOUT_SECONDS, tls=tls)
@@ -143,6 +149,8 @@ def _connection(dn: str, password: str) -> Iterator[Any]:
             check_names=False,
             receive_timeout=settings.LDAP_TIMEOUT_SECONDS,
         )
+        end.args = (connection,)
+        end.start()
         connection.open()
         if settings.LDAP_START_TLS and not connection.start_tls():
             raise DirectoryFailed("StartTLS is refused")
@@ -151,9 +159,16 @@ def _connection(dn: str, password: str) -> Iterator[Any]:
     except (LDAPException, OSError) as error:
         raise DirectoryFailed(f"{type(error).__name__}: {error}") from error
     finally:
+        end.cancel()
         if connection is not None:
             # Not `unbind`, which would open a connection that was never opened.
             connection.strategy.close()
+
+
+def _cut(connection: Any) -> None:
+    """End a connection that another thread waits for."""
+    with suppress(AttributeError, OSError):
+        connection.socket.shutdown(socket.SHUT_RDWR)
 
 
 def _search(connection: Any, base: str, wanted: str, attributes: list[str], size_limit: int = 0) -> list[Any]:

@@ -42,3 +42,16 @@ def test_other_addresses_are_refused(variable, value: str) -> None:
     variable(value)
     with pytest.raises(ImproperlyConfigured, match="https://"):
         env.https_url("VARIABLE")
+
+
+def test_passwords_are_sent_encrypted_or_to_this_machine(variable) -> None:
+    for value in ("ldap://dc.example", "ldap://localhost@dc.example", "https://dc.example", "dc.example", "ldaps://"):
+        variable(value)
+        with pytest.raises(ImproperlyConfigured, match="ldaps://"):
+            env.ldap_url("VARIABLE", is_encrypted_later=False)
+    for value, is_encrypted_later in (("ldaps://dc.example:636/", False), ("ldap://dc.example", True), ("", True)):
+        variable(value)
+        assert env.ldap_url("VARIABLE", is_encrypted_later=is_encrypted_later) == value.rstrip("/")
+    variable("ldaps://dc.example")
+    with pytest.raises(ImproperlyConfigured, match="LDAP_START_TLS"):
+        env.ldap_url("VARIABLE", is_encrypted_later=True)
