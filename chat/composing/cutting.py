@@ -77,7 +77,7 @@ def _cut(question: Question, unit: QuotableUnit) -> Excerpt:
     most = LENGTHS[question.kind]
     section = unit.section
     if is_same_question(question, section.heading) and section.end - section.blocks[0].start <= LONGEST_SECTION:
-        return Excerpt(unit.source, tuple((block.start, block.end) for block in section.blocks))
+        return Excerpt(unit.source, tuple((_below_question(unit.source, block), block.end) for block in section.blocks))
     if unit.kind is UnitKind.ROW and unit.block.kind is BlockKind.TABLE and not _names_row(question, unit):
         return _within(replace(unit, kind=UnitKind.WHOLE), LONGEST_SECTION)
     if question.kind in _SHORT or unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS:
@@ -93,9 +93,21 @@ def _cut(question: Question, unit: QuotableUnit) -> Excerpt:
     return _within(unit, most)
 
 
+def _below_question(source: Source, block: Block) -> int:
+    """Where a block begins without the question that it answers."""
+    if block.kind is not BlockKind.QUESTION or block.lead_in is None:
+        return block.start
+    content, offset = source.block.content, source.block.start
+    below = content[max(0, block.lead_in[1] - offset) : max(0, block.end - offset)]
+    return block.lead_in[1] + len(below) - len(below.lstrip()) if below.strip() else block.start
+
+
 def _with_heading(question: Question, unit: QuotableUnit, excerpt: Excerpt) -> Excerpt:
     """The excerpt under its heading, where only the heading names what is asked for, or says what it is ("E-041 Dry
     running")."""
+    if is_same_question(question, unit.section.heading):
+        # It would stand below the question again.
+        return excerpt
     if not unit.heading or excerpt.start < unit.section.blocks[0].start or unit.block.kind is BlockKind.RECORDS:
         return excerpt
     content, offset = unit.source.block.content, unit.source.block.start
