@@ -17,7 +17,7 @@ from chat.signals import answer_completed
 from evaluation.judgements import judgement_queue
 from evaluation.models import Judgement, JudgeUsage, Score
 from ragsite.celery import app
-from retrieval.jobs.sweep import sweep
+from retrieval.jobs.sweep import BEGUN_WITHIN, sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import completed_answer
 from tests.support.site import database_url, start_worker, wait_until
@@ -132,9 +132,12 @@ def test_many_answers_through_a_kill_are_each_judged_once(queue, server, tmp_pat
             answer_completed.send(Answer, answer=answer)
         wait_until(lambda: Judgement.objects.filter(status="done").count() >= 4, 60, "a few judgements")
         worker.kill()
-        worker = start_worker(tmp_path / "worker2.log")
+        # Before another worker begins, whose heart beats; a message that the killed one had taken, and not begun with,
+        # is sent again once it has waited long enough.
         time_passes()
+        Judgement.objects.filter(lease=None).update(enqueued_at=timezone.now() - 2 * BEGUN_WITHIN)
         sweep(Judgement)
+        worker = start_worker(tmp_path / "worker2.log")
         wait_until(is_done, 90, f"all judgements\n{worker.log.read_text()[-3000:]}")
     finally:
         worker.stop()
