@@ -107,10 +107,10 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
         worker.kill()
         interrupted = Document.objects.get(status="processing")
         assert not interrupted.chunks.exists()
-        worker = start_worker(tmp_path / "worker2.log")
-        # Time passes: the schedule finds the document whose worker has gone silent.
+        # Time passes, before another worker's heart beats: the schedule finds the document whose worker is silent.
         Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
         assert sweep(Document) >= 1
+        worker = start_worker(tmp_path / "worker2.log")
         wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
         assert_whole(collection)
     finally:
