@@ -553,6 +553,8 @@ QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
 # What a language model may take for their answers; then those are quoted from the documents. Cost needs OPENAI_PRICE_*.
 MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
 MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
+if MODEL_COST_A_DAY and not (OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION):
+    raise ImproperlyConfigured("MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION.")
 ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)

@@ -42,3 +42,10 @@ def test_what_is_switched_off_is_told(tmp_path: Path) -> None:
     checked = check(tmp_path, **documented(), HSTS_SUBDOMAINS="false")
     assert checked.returncode == 1
     assert "security.W005" in checked.stderr
+
+
+def test_a_limit_of_cost_without_prices_is_refused(tmp_path: Path) -> None:
+    refused = check(tmp_path, MODEL_COST_A_DAY="5")
+    assert refused.returncode != 0
+    assert "MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT" in refused.stderr
+    assert "MODEL_COST_A_DAY" not in check(tmp_path, MODEL_COST_A_DAY="5", OPENAI_PRICE_COMPLETION="2").stderr
