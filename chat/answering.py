@@ -206,7 +206,7 @@ def _doubts(verified: Verified, draft: PartialAnswer) -> list[str]:
     if not verified.citations:
         doubts.append(_("This answer names no sources; it could not be checked."))
     elif measured.count(False) * 2 > len(measured):
-        doubts.append(_("Most sentences of this answer are not borne out by the sources they name."))
+        doubts.append(_("Most sentences of this answer are not supported by the sources they name."))
     return doubts
 
 

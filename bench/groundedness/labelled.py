@@ -70,7 +70,7 @@ class JudgedSentence:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """``score`` is the probability, 0 to 1, that all the answer's sentences are borne out."""
+    """``score`` is the probability, 0 to 1, that all the answer's sentences are supported."""
 
     answer: LabelledAnswer
     sentences: tuple[JudgedSentence, ...]

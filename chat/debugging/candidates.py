@@ -86,7 +86,7 @@ def used_weights(trace: SearchTrace) -> dict[str, float]:
 
 def _row(candidate: Candidate, largest: float, shown: Shown | None, known: KnownPassage) -> CandidateRow:
     parts = (
-        ("both legs", candidate.bonus),
+        ("both retrievers", candidate.bonus),
         *((boost.name, boost.contribution) for boost in candidate.boosts),
         ("neighbours", candidate.support),
     )

@@ -8,9 +8,9 @@ from django.utils.translation import gettext_lazy as _
 STAGES = {
     "reformulate": _("reformulate"),
     "classify": _("classify and plan"),
-    "legs": _("both legs"),
-    "vector": _("vector leg"),
-    "lexical": _("lexical leg"),
+    "legs": _("both retrievers"),
+    "vector": _("vector retriever"),
+    "lexical": _("lexical retriever"),
     "scores": _("missing scores"),
     "fuse": _("fuse"),
     "rerank": _("rerank"),

@@ -41,7 +41,7 @@ def sentences_of(answer: Answer) -> tuple[Sentence, ...]:
 
 
 def supported_count(sentences: Sequence[Sentence]) -> tuple[int, int]:
-    """How many sentences are borne out, and how many were measured."""
+    """How many sentences are supported, and how many were measured."""
     measured = [sentence for sentence in sentences if sentence.supported is not None]
     return sum(bool(sentence.supported) for sentence in measured), len(measured)
 

@@ -84,7 +84,7 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """What the sentence asserts; None when that is nothing that a source could bear out.
+    """What the sentence asserts; None when that is nothing that a source could support.
 
     So for a question, a greeting, a lead-in ("Here is how:"), and what says that the sources say nothing.
     """

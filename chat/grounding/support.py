@@ -32,7 +32,7 @@ class Reason(StrEnum):
 
 THRESHOLD = 0.7
 """A sentence with less support is marked: on the sentences that the weights were fitted on 46 % of the bad ones (42 %
-when the weights are fitted on others) and 7 % of the good. A number, a name or a `not` that the sources do not bear out
+when the weights are fitted on others) and 7 % of the good. A number, a name or a `not` that the sources do not support
 is always below."""
 
 
@@ -46,7 +46,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """How far a statement is borne out, from 0 to 1, what speaks against it, and the sentence that comes closest.
+    """How far a statement is supported, from 0 to 1, what speaks against it, and the sentence that comes closest.
 
     ``features`` is None for a statement that stands in a passage word for word. ``match`` is None when no passage holds
     any of its words.
@@ -198,7 +198,7 @@ def _is_contradicted(check: AssertionCheck) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SupportWeights:
-    """Of a logistic model of "this sentence is not borne out", by the features that are shares."""
+    """Of a logistic model of "this sentence is not supported", by the features that are shares."""
 
     intercept: float
     unfamiliar: float
@@ -223,7 +223,7 @@ CONTRADICTED = 0.4
 
 
 def _support_by_words(features: Features, weights: SupportWeights) -> float:
-    """The probability that a sentence is borne out as far as its words tell, numbers, names and negations aside."""
+    """The probability that a sentence is supported as far as its words tell, numbers, names and negations aside."""
     against = (
         weights.intercept
         + weights.unfamiliar * features.unfamiliar
@@ -234,7 +234,7 @@ def _support_by_words(features: Features, weights: SupportWeights) -> float:
 
 
 def estimate_support(features: Features, weights: SupportWeights) -> float:
-    """The probability that a sentence is borne out, 0 to 1; its reasons for doubt count as independent (noisy-or)."""
+    """The probability that a sentence is supported, 0 to 1; its reasons for doubt count as independent (noisy-or)."""
     support = _support_by_words(features, weights)
     if features.unknown_numbers:
         support *= 1.0 - UNKNOWN_NUMBER
@@ -257,7 +257,7 @@ def list_reasons(features: Features, weights: SupportWeights) -> tuple[Reason, .
 
 
 def groundedness(supports: Iterable[float]) -> float:
-    """The probability that every sentence of an answer is borne out: the product; 1 for an answer that asserts nothing.
+    """The probability that every sentence of an answer is supported: the product; 1 for an answer that asserts nothing.
 
     One bad sentence spoils an answer, and a long one has more chances to hold one: the mean over sentences orders
     answers worse (AUROC 0.80 against 0.83), the worst sentence alone does too (0.81).

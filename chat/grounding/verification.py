@@ -1,4 +1,4 @@
-"""An answer checked against its sources: what its markers point at, and how far its sentences are borne out."""
+"""An answer checked against its sources: what its markers point at, and how far its sentences are supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences of an answer that its sources do not bear out, and why, in words."""
+"""The sentences of an answer that its sources do not support, and why, in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """``text[start:end]`` of the answer is not borne out; ``reason`` says why, in sentences."""
+    """``text[start:end]`` of the answer is not supported; ``reason`` says why, in sentences."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
     """The text with a remark behind each sentence in doubt, for where marks cannot be seen."""
-    remark = _("(not borne out by the sources)")
+    remark = _("(not supported by the sources)")
     for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
         closing = _CLOSING.match(text, doubt.end)
         at = closing.end() if closing else doubt.end

@@ -83,7 +83,7 @@ def _with_sign(html: str, number: int, doubt: Doubt) -> str:
     if piece < 0:
         return html
     at = html.index(_MARK_END, piece) + len(_MARK_END)
-    sign = format_html(_SIGN, number=number, title=_("Not borne out by the sources."), reason=doubt.reason)
+    sign = format_html(_SIGN, number=number, title=_("Not supported by the sources."), reason=doubt.reason)
     return html[:at] + sign + html[at:]
 
 

@@ -108,14 +108,14 @@ class ShownTurn:
 
     @property
     def doubt_summary(self) -> str:
-        """How much of the answer the sources do not bear out; empty when there is nothing to say against it."""
+        """How much of the answer the sources do not support; empty when there is nothing to say against it."""
         if not self.doubts:
             return ""
         if self.checked == 1:
-            return _("This answer is not borne out by the sources.")
+            return _("This answer is not supported by the sources.")
         summary = ngettext(
-            "%(doubted)d of %(checked)d sentences is not borne out by the sources.",
-            "%(doubted)d of %(checked)d sentences are not borne out by the sources.",
+            "%(doubted)d of %(checked)d sentences is not supported by the sources.",
+            "%(doubted)d of %(checked)d sentences are not supported by the sources.",
             len(self.doubts),
         )
         return summary % {"doubted": len(self.doubts), "checked": self.checked}

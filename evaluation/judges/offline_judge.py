@@ -69,7 +69,7 @@ class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
 
 
 class Groundedness(OfflineMetric):
-    """How likely it is that the passages bear out every sentence of the answer."""
+    """How likely it is that the passages support every sentence of the answer."""
 
     label = "Groundedness"
     _required_params = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
@@ -85,16 +85,16 @@ class Groundedness(OfflineMetric):
         score = groundedness(statement.support for statement in statements if statement.support is not None)
         unsupported = [statement for statement in statements if not statement.supported]
         if not unsupported:
-            return score, f"The passages bear out each of {len(statements)} sentences."
+            return score, f"The passages support each of {len(statements)} sentences."
         quoted = " ".join(
             f"“{_shortened(self.case.answer[one.start : one.end])}” ({', '.join(one.reasons)})."
             for one in unsupported[:MOST_QUOTED]
         )
-        return score, f"The passages do not bear out {len(unsupported)} of {len(statements)} sentences: {quoted}"
+        return score, f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
 
 
 class CitationSupport(OfflineMetric):
-    """The share of sentences that the passages they cite bear out; one that cites none is not borne out."""
+    """The share of sentences that the passages they cite support; one that cites none is not supported."""
 
     label = "Citation Support"
     _required_params = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
@@ -107,14 +107,14 @@ class CitationSupport(OfflineMetric):
         statements = _measured(self.verified)
         # Not by its markers: an item of a list may be cited at the end of the list.
         uncited = [Reason.UNCITED in statement.reasons for statement in statements]
-        borne_out = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
+        supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         self.details = [
-            {**_statement(self.case.answer, one), "borne_out": good}
-            for one, good in zip(statements, borne_out, strict=True)
+            {**_statement(self.case.answer, one), "supported": good}
+            for one, good in zip(statements, supported, strict=True)
         ]
-        reason = f"Of {len(statements)} sentences, {sum(borne_out)} are borne out by a passage that they cite"
+        reason = f"Of {len(statements)} sentences, {sum(supported)} are supported by a passage that they cite"
         reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
-        return sum(borne_out) / len(statements), reason
+        return sum(supported) / len(statements), reason
 
 
 class AnswerRelevancy(OfflineMetric):

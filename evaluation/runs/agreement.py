@@ -34,7 +34,7 @@ class Expected:
 
 
 def is_right(agreement: float) -> bool:
-    """Whether a reply with this agreement counts as right: from there on a sentence counts as borne out in the chat."""
+    """Whether a reply with this agreement counts as right: from there on a sentence counts as supported in the chat."""
     return agreement >= THRESHOLD
 
 
@@ -73,7 +73,7 @@ def cited(
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """The share of the reply's sentences that its sources bear out, of those that could be measured.
+    """The share of the reply's sentences that its sources support, of those that could be measured.
 
     None for a refusal, and where no sentence could be measured.
     """
@@ -95,7 +95,7 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: Encod
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     judged = SupportScorer(passages, encode).score([Statement(sentence) for sentence in sentences])
-    # A sentence that claims nothing, such as a bare word, is borne out by its words alone, which are not there.
+    # A sentence that claims nothing, such as a bare word, is supported by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0
 

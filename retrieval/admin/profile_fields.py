@@ -130,7 +130,7 @@ def _weights(numbers: Sequence[float | None]) -> RetrieverWeights:
     by_retriever = dict(zip(RETRIEVER_NAMES, numbers, strict=True))
     vector, lexical = by_retriever[Retriever.VECTOR], by_retriever[Retriever.LEXICAL]
     if vector is None or lexical is None:
-        raise ValidationError(_t("Give a weight for both legs; 0 leaves a leg out."))
+        raise ValidationError(_t("Give a weight for both retrievers; 0 leaves a retriever out."))
     if vector + lexical == 0:
         raise ValidationError(_t("One of the two weights must be more than 0."))
     return RetrieverWeights(vector=vector, lexical=lexical)

@@ -22,7 +22,7 @@ METHOD_NAMES = {
     SearchMethod.ZSCORE: _("zscore: both scores, standardised and added"),
     SearchMethod.RRF: _("rrf: reciprocal ranks, added"),
     SearchMethod.LINEAR: _("linear: both scores, scaled to 0–1 and added"),
-    SearchMethod.WEIGHTED: _("weighted: linear, with a bonus for what both legs found"),
+    SearchMethod.WEIGHTED: _("weighted: linear, with a bonus for what both retrievers found"),
     SearchMethod.ADAPTIVE: _("adaptive: zscore, weighted by the class of the question"),
     SearchMethod.VECTOR: _("vector: by meaning alone"),
     SearchMethod.LEXICAL: _("lexical: by words alone"),

@@ -85,7 +85,7 @@ RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
 CONTEXT, BOOSTS = _("Context"), _("Boosts")
 # The sections of the form, in their order, with what each is about.
 SECTIONS = {
-    RANKING: _("How the two legs, by meaning (vector) and by words (lexical), become one list."),
+    RANKING: _("How the two retrievers, by meaning (vector) and by words (lexical), become one list."),
     CANDIDATES: _("How many passages are looked at, and how many are returned."),
     RERANK: _("A second, slower look at the best candidates."),
     CONTEXT: _("What of the passages found an answer is written from."),
@@ -110,7 +110,7 @@ class ProfileSettings:
         None,
         RANKING,
         _("Weights"),
-        _("Share of each leg; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
+        _("Share of each retriever; only their ratio counts. Left empty, the method's own. Not used by adaptive."),
         when_empty=_("the method's own"),
         methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
         as_published=None,
@@ -134,8 +134,8 @@ class ProfileSettings:
     both_legs_bonus: float = _setting(
         0.1,
         RANKING,
-        _("Bonus for both legs"),
-        _("Added by the method weighted to what both legs found."),
+        _("Bonus for both retrievers"),
+        _("Added by the method weighted to what both retrievers found."),
         bounds=(0, 10),
         methods=frozenset({SearchMethod.WEIGHTED}),
         as_published=0.1,
@@ -190,9 +190,9 @@ class ProfileSettings:
         50,
         CANDIDATES,
         _("Depth"),
-        _("How many passages each leg hands over."),
+        _("How many passages each retriever hands over."),
         bounds=(1, LARGEST_DEPTH),
-        replay=_("Depth of each leg"),
+        replay=_("Depth of each retriever"),
     )
     candidate_multiplier: int = _setting(
         4,

@@ -198,7 +198,7 @@ def _parts(candidate: Candidate) -> list[Part]:
         if (score := candidate.retrievers[retriever]) != SILENT
     ]
     if candidate.bonus and not alone:
-        parts.append(Part(_t("both legs"), "bonus", candidate.bonus))
+        parts.append(Part(_t("both retrievers"), "bonus", candidate.bonus))
     if not alone:
         parts += [Part(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
     if candidate.rerank is not None:

@@ -51,7 +51,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
     expect(panel.locator(".pipeline svg").locator("visible=true")).to_have_count(1)
     expect(panel.locator(".pipeline ol li")).to_have_count(11)
     assert shown.locator(".step-title").all_text_contents()[:5] == [
-        "Question", "Reformulated", "Class and weights", "Vector leg", "Lexical leg",
+        "Question", "Reformulated", "Class and weights", "Vector retriever", "Lexical retriever",
     ]  # fmt: skip
     overflowing = shown.evaluate(
         """svg => [...svg.querySelectorAll(".step")].flatMap(step => {
@@ -70,7 +70,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
 
     began = [
         panel.locator(".waterfall tr", has_text=name).locator("td").nth(1).inner_text()
-        for name in ("vector leg", "lexical leg")
+        for name in ("vector retriever", "lexical retriever")
     ]
     assert began[0] == began[1] != ""
 

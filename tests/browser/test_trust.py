@@ -64,14 +64,14 @@ def test_sentences_that_the_sources_do_not_bear_out_are_marked(site: Site, anywh
         statement("It is green.", False, "uncited"),
     ]
     turn = answered_with(site, page, text=TEXT, statements=statements)
-    expect(turn.locator(".remark")).to_have_text("2 of 3 sentences are not borne out by the sources.")
+    expect(turn.locator(".remark")).to_have_text("2 of 3 sentences are not supported by the sources.")
     marks = turn.locator("mark.unsupported")
     expect(marks).to_have_text(["The kit holds 14 parts", "It is green."])
     # Not by colour alone.
     assert "wavy" in marks.first.evaluate("node => getComputedStyle(node).textDecorationStyle")
     signs = turn.get_by_role("note")
     expect(signs).to_have_text(["?", "?"])
-    expect(signs.first).to_have_accessible_name("Not borne out by the sources. A number in it is not in the source.")
+    expect(signs.first).to_have_accessible_name("Not supported by the sources. A number in it is not in the source.")
 
     preview = page.locator("#preview")
     expect(preview).to_be_hidden()
@@ -95,7 +95,7 @@ def test_sentences_that_the_sources_do_not_bear_out_are_marked(site: Site, anywh
     turn.get_by_role("button", name="Copy").click()
     expect(turn.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert "The kit holds 14 parts [1]. (not borne out by the sources) It is green." in copied
+    assert "The kit holds 14 parts [1]. (not supported by the sources) It is green." in copied
 
 
 def test_an_answer_without_doubts_has_no_marks(site: Site, page: Page) -> None:
@@ -172,6 +172,6 @@ def test_what_a_model_adds_to_the_sources_is_marked_when_the_answer_is_complete(
     page.goto(model_site.url)
     turn = ask(page, QUESTION)
     expect(turn.locator("mark.unsupported")).to_have_text(re.compile("^It weighs 950 kilograms and glows"))
-    remark = "1 of 2 sentences is not borne out by the sources."
+    remark = "1 of 2 sentences is not supported by the sources."
     expect(turn.locator(".remark")).to_have_text(remark)
     expect(page.locator("#live")).to_have_text(re.compile(f"^Answer complete. {remark} The seal kit"))

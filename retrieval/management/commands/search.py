@@ -97,7 +97,7 @@ class Command(PreparedCommand):
                 for retriever, score in candidate.retrievers.items()
                 if score != SILENT
             )
-            added = {"both legs": candidate.bonus, **{each.name: each.contribution for each in candidate.boosts}}
+            added = {"both retrievers": candidate.bonus, **{each.name: each.contribution for each in candidate.boosts}}
             if candidate.rerank is not None:
                 added[f"rerank (was #{candidate.rerank.rank_before})"] = candidate.rerank.contribution
             added["neighbours"] = candidate.support

@@ -354,7 +354,7 @@ async def test_sentences_are_held_against_their_sources(library: Collection, mod
     model.pieces = ["The MX-9920-W weighs 9 tonnes [1]. ", "It was built by Napoleon in 1805 [1]."]
     answer, _ = await ask()
     assert [statement["supported"] for statement in answer.statements] == [False, False]
-    assert "Most sentences of this answer are not borne out" in answer.notice
+    assert "Most sentences of this answer are not supported" in answer.notice
 
 
 async def test_the_conversation_is_told_as_a_quotation(

@@ -1,4 +1,4 @@
-"""What a marker is taken to stand for, and how far a sentence is borne out, with the embedder that ships."""
+"""What a marker is taken to stand for, and how far a sentence is supported, with the embedder that ships."""
 
 from __future__ import annotations
 

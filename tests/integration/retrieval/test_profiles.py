@@ -260,7 +260,7 @@ def test_with_the_switch_off_only_vectors_rank(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def never(*_arguments: object) -> object:
-        raise AssertionError("The lexical leg ran.")
+        raise AssertionError("The lexical retriever ran.")
 
     strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
     profiles.publish(profiles.add_version(profile, strict))

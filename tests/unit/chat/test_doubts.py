@@ -50,7 +50,7 @@ def test_reasons_are_told_in_sentences(reasons: list[str], best: int | None, sai
 
 def test_copied_text_says_which_sentences_are_in_doubt() -> None:
     found = doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
-    remark = "(not borne out by the sources)"
+    remark = "(not supported by the sources)"
     assert add_doubt_remarks(TEXT, found) == (
         f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"
     )

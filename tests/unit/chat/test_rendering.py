@@ -173,7 +173,7 @@ def test_a_sentence_in_doubt_is_marked_and_a_sign_behind_it_says_why() -> None:
     assert '<em><mark class="unsupported" data-doubt="0">ten</mark></em>' in html
     assert html.index("kilos</mark>") < html.index('class="doubt"') < html.index("It is blue")
     sign = next(attributes for _, attributes in Elements(html).found if "data-doubt-sign" in attributes)
-    assert sign["aria-label"] == "Not borne out by the sources. A number."
+    assert sign["aria-label"] == "Not supported by the sources. A number."
     assert (sign["role"], sign["tabindex"], sign["data-reason"]) == ("note", "0", "A number.")
 
 
