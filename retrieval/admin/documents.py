@@ -74,6 +74,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
     progress_fields = [
         "state",
         "problem_in_full",
+        "notice",
         "passages_link",
         "instructions",
         "attempts",

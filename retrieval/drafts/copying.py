@@ -18,7 +18,7 @@ from retrieval.models import Chunk, Collection, CollectionStatistics, Document, 
 from retrieval.tables.writing import copy_tables
 
 # A copy stays where it is, and is ingested, if it has to be, by a job of its own.
-_OWN = {"id", "collection", "source", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
+_OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED = [field.name for field in Document._meta.concrete_fields if field.name not in _OWN]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "instructions")
 
@@ -48,11 +48,24 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
                 target.created_at = document.created_at
         Document.objects.bulk_update(targets, [*_COPIED, "lease", "heartbeat_at", "enqueued_at", "created_at"])
         counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
+        _copy_parents(documents, targets, collection)
         of_same_recipe = _copy_texts(counterparts)
         _copy_chunks(counterparts, of_same_recipe, collection)
         copy_tables(counterparts)
         for document in known.values():
             forget_file(document.file.storage, previous[document.source])
+
+
+def _copy_parents(documents: Sequence[Document], targets: Sequence[Document], collection: Collection) -> None:
+    """Give each document the parent that its counterpart has, in its own collection."""
+    sources = dict(
+        Document.objects.filter(members__in=[document.pk for document in documents]).values_list("pk", "source")
+    )
+    held = Document.objects.filter(collection=collection, source__in=sources.values())
+    own = dict(held.values_list("source", "pk"))
+    for document, target in zip(documents, targets, strict=True):
+        target.parent_id = own.get(sources.get(document.parent_id or 0, ""))
+    Document.objects.bulk_update(targets, ["parent"])
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class View(Enum):
     PRINTED = "as text, with its pages as pictures; for PDF files"
     PROSE = "as text, with the lines of a paragraph joined"
     TEXT = "as text, line by line"
+    TABLES = "as tables, each of its sheets below its name"
     RECORDS = "as text, across the whole width"
     CODE = "as numbered lines, with syntax colours"
 
@@ -69,6 +71,17 @@ class Content:
             raise DocumentRejected(
                 f"{self.filename} is a damaged ZIP or Office file: save it again in its program and upload that."
             ) from error
+
+    @cached_property
+    def archive_type(self) -> str:
+        """The media type that an OpenDocument file or a book says it has; empty for other files."""
+        if "mimetype" not in self.archive_names:
+            return ""
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.data)) as archive, archive.open("mimetype") as entry:
+                return entry.read(100).decode("ascii", "replace").strip()
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, RuntimeError, zlib.error):
+            return ""
 
 
 Recogniser = Callable[[Content], bool]
@@ -203,6 +216,10 @@ def _archive_holds(prefix: str) -> Recogniser:
     return lambda content: any(name.startswith(prefix) for name in content.archive_names)
 
 
+def _declares(*media_types: str) -> Recogniser:
+    return lambda content: content.archive_type in media_types
+
+
 def _is_pdf(content: Content) -> bool:
     # Something may stand before the mark, but not the beginning of a text that only mentions it.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
@@ -222,6 +239,8 @@ def _is_html(content: Content) -> bool:
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
 MARKDOWN = "text/markdown"
 HTML = "text/html"
 PLAIN = "text/plain"
@@ -283,10 +302,31 @@ register(
         _archive_holds("word/document.xml"),
         needs_recognition=True,
     ),
+    Format("a binary Excel workbook (.xlsb)", ("xlsb",), recognise=_archive_holds("xl/workbook.bin")),
+    Format(
+        "an Excel workbook",
+        ("xlsx", "xlsm", "xltx"),
+        XLSX,
+        "XLSX",
+        _IN + "workbook:extract_workbook",
+        View.TABLES,
+        _archive_holds("xl/"),
+        needs_recognition=True,
+    ),
+    Format(
+        "an OpenDocument spreadsheet",
+        ("ods", "ots"),
+        ODS,
+        "ODS",
+        _IN + "opendocument_sheet:extract_opendocument_sheet",
+        View.TABLES,
+        _declares(ODS, f"{ODS}-template"),
+        needs_recognition=True,
+    ),
     _PLAIN_TEXT,
     Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain"),
-    Format("a table", ("csv",), CSV, "CSV", _TABLE, View.RECORDS),
-    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.RECORDS),
+    Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
+    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.TABLES),
     Format("JSON", ("json",), JSON, "JSON", _SOURCE, View.RECORDS),
     Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _SOURCE, View.RECORDS),
     *(
@@ -294,18 +334,17 @@ register(
         for media_type, extensions in _SOURCE_CODE.items()
     ),
     # Formats that are not read. They are recognised so that the message can name them.
-    Format("an Excel workbook", ("xls", "xlsx", "xlsm"), recognise=_archive_holds("xl/")),
+    Format("an old Excel workbook (.xls)", ("xls",)),
     Format("a PowerPoint presentation", ("ppt", "pptx"), recognise=_archive_holds("ppt/")),
     Format("an EPUB book", ("epub",), recognise=_archive_holds("META-INF/container.xml")),
     Format("an OpenDocument text", ("odt",)),
-    Format("an OpenDocument spreadsheet", ("ods",)),
     Format("an OpenDocument file", recognise=_archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
     Format("a ZIP archive", ("zip",), recognise=_begins_with(b"PK\x03\x04", b"PK\x05\x06")),
     Format(
         "a protected Office file",
         recognise=lambda content: content.data.startswith(_OLE) and _ENCRYPTED in content.data,
-        refusal="password-protected: remove the password in Word and upload it again.",
+        refusal="password-protected: remove the password in its program and upload it again.",
     ),
     Format("an old Office file (.doc, .xls, .ppt or .msg)", recognise=_begins_with(_OLE)),
     Format("an old Word document (.doc)", ("doc",)),

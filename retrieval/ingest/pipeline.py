@@ -207,6 +207,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         current.progress_percent = 100
         current.chunk_count = len(chunks)
         current.instruction_count = len(instructions)
+        current.notice = extracted.notice
         current.ingested_at = timezone.now()
         current.save()
 

@@ -56,6 +56,16 @@ class Document(Job):
     url = models.URLField(
         _("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original.")
     )
+    # The archive or mail that this file came in: read again, it brings this document up to date, or removes it.
+    parent = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="members",
+        verbose_name=_("came in"),
+    )
     file = models.FileField(_("file"), upload_to=upload_path, max_length=200)
     media_type = models.CharField(_("media type"), max_length=100, blank=True)
     content_hash = models.CharField(_("SHA-256 of the file"), max_length=64, db_index=True)
@@ -70,6 +80,10 @@ class Document(Job):
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
     # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).
     instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
+
+    notice = models.TextField(
+        _("not read"), blank=True, editable=False, help_text=_("What the file holds beside its text.")
+    )
 
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)

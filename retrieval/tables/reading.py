@@ -153,7 +153,7 @@ def plain_cell(text: str) -> str:
 
 def _type_grid(text: str, grid: TableGrid, caption: str) -> Table:
     texts = [[plain_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
-    commas = uses_decimal_commas(cell for row in texts for cell in row)
+    commas = not grid.has_decimal_points and uses_decimal_commas(cell for row in texts for cell in row)
     typed = [
         type_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
     ]

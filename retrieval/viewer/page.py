@@ -20,7 +20,8 @@ from retrieval.ingest.extraction.markdown import parse_front_matter
 from retrieval.ingest.formats import View, view_of
 from retrieval.models import Document, DocumentText
 from retrieval.viewer import code, markdown, pdf_pages, plain_text
-from retrieval.viewer.plain_text import Heading
+from retrieval.viewer.plain_text import Heading, TextRun
+from retrieval.viewer.tables import ShownTable, show_tables
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         "has_text": True,
         "marked": passage,
         "is_code": is_code,
-        "is_tabular": view is View.RECORDS,
+        "is_tabular": view in (View.RECORDS, View.TABLES),
         "outline": _build_outline(sections, passage),
     }
     if passage:
@@ -64,6 +65,8 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         name = PurePath(document.source).name
         parts = code.render_lines(text, name, passage, _("Line {}"), code.colour_in_sandbox)
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
+    elif view is View.TABLES and (tables := show_tables(document, served, passage, query)):
+        context["table_parts"] = _part_tables(text, sections, passage, tables)
     elif "rendered_parts" not in context:
         if view in (View.PROSE, View.PRINTED):
             text = plain_text.unwrap_lines(text, sections)
@@ -93,6 +96,26 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
 def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
     places = {"start": passage[0], "end": passage[1]} if passage else {}
     return "?" + urlencode({**places, **more})
+
+
+def _part_tables(
+    text: str, sections: list[Heading], passage: tuple[int, int] | None, tables: list[ShownTable]
+) -> list[tuple[list[TextRun], ShownTable | None]]:
+    """Each table with the text above it, and what stands below the last one."""
+    parts: list[tuple[list[TextRun], ShownTable | None]] = []
+    at = 0
+    for table in [*tables, None]:
+        end = len(text) if table is None else table.start
+        runs = plain_text.cut_runs(text, sections=sections, marked=passage, within=(at, end))
+        begins_here = passage is not None and at <= passage[0]
+        parts.append(
+            (
+                [replace(run, is_first_marked=run.is_first_marked and begins_here) for run in runs if run.text.strip()],
+                table,
+            )
+        )
+        at = end if table is None else table.end
+    return parts
 
 
 # Markdown ------------------------------------------------------------------------------------------------------------

@@ -66,17 +66,18 @@ def cut_runs(
     pages: Iterable[Sequence[int]] = (),
     sections: Iterable[Heading] = (),
     marked: tuple[int, int] | None = None,
+    within: tuple[int, int] | None = None,
 ) -> list[TextRun]:
-    """The text in reading order. Places outside the text are left out."""
-    length = len(text)
-    page_at = {start: number for number, start, _end in pages if 0 <= start < length}
+    """The text, or what of it stands ``within`` a range, in reading order. Places outside are left out."""
+    first, last = within or (0, len(text))
+    page_at = {start: number for number, start, _end in pages if first <= start < last}
     headings: dict[int, tuple[int, int]] = {}
     for section in sections:
-        if 0 <= section.start < length:
+        if first <= section.start < last:
             line_end = text.find("\n", section.start)
-            headings[section.start] = (line_end if line_end >= 0 else length, section.level)
-    cuts = {0, length, *page_at, *headings, *(end for end, _level in headings.values()), *(marked or ())}
-    places = sorted(cuts)
+            headings[section.start] = (line_end if line_end >= 0 else last, section.level)
+    cuts = {first, last, *page_at, *headings, *(end for end, _level in headings.values()), *(marked or ())}
+    places = sorted(cut for cut in cuts if first <= cut <= last)
     found: list[TextRun] = []
     heading_end = level = 0
     seen_mark = False

@@ -112,6 +112,7 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[st
         "metadata": dict(found.metadata),
         "encoding": found.encoding,
         "language_hint": found.language_hint,
+        "notice": found.notice,
     }
     return head, found.text.encode("utf-8")
 
@@ -120,7 +121,13 @@ def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
     offsets = [
         offset for row in grid.rows for offset in (row.start, row.end, *(side for cell in row.cells for side in cell))
     ]
-    return {"header": list(grid.header), "start": grid.start, "end": grid.end, "offsets": offsets}
+    return {
+        "header": list(grid.header),
+        "start": grid.start,
+        "end": grid.end,
+        "offsets": offsets,
+        "has_decimal_points": grid.has_decimal_points,
+    }
 
 
 # What came back ------------------------------------------------------------------------------------------------------
@@ -157,6 +164,7 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         metadata={_check_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
         encoding=_check_field(head["encoding"]),
         language_hint=_check_field(head["language_hint"])[:2],
+        notice=_check_field(head["notice"]),
     )
 
 
@@ -172,7 +180,7 @@ def _rebuild_grid(grid: Any, length: int) -> TableGrid:
     for at in range(2, len(offsets), width):
         start, end, *sides = offsets[at : at + width]
         rows.append(TableGridRow(start, end, tuple(zip(sides[::2], sides[1::2], strict=True))))
-    return TableGrid(offsets[0], offsets[1], header, tuple(rows))
+    return TableGrid(offsets[0], offsets[1], header, tuple(rows), bool(grid["has_decimal_points"]))
 
 
 def _check_order(offsets: list[int], length: int, what: str) -> None:

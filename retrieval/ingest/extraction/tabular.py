@@ -46,7 +46,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     grid_rows: list[TableGridRow] = []
     length = 0
     for row in body:
-        line, cells = _write_row(header, row, length)
+        line, cells = write_row(header, row, length)
         spans.append(Span(length, length + len(line)))
         grid_rows.append(TableGridRow(length, length + len(line), cells))
         lines.append(line)
@@ -98,7 +98,7 @@ def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     return names + [f"column {at + 1}" for at in range(len(names), width)], rows[1:] if is_header else rows
 
 
-def _write_row(header: list[str], row: list[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+def write_row(header: list[str], row: list[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The line that stands at ``offset``, and where each cell stands; an empty one is left out of the line."""
     pieces: list[str] = []
     cells: list[tuple[int, int]] = []

@@ -50,12 +50,17 @@ class TableGridRow:
 
 @dataclass(frozen=True, slots=True)
 class TableGrid:
-    """A table: the names of its columns, and the places of its cells."""
+    """A table: the names of its columns, and the places of its cells.
+
+    With ``has_decimal_points`` the extractor wrote its numbers, with a point before the decimals; else the table's own
+    cells tell what a point means.
+    """
 
     start: int
     end: int
     header: tuple[str, ...]
     rows: tuple[TableGridRow, ...]
+    has_decimal_points: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class ExtractedText:
     ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
     ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
+    ``notice`` says in sentences what of the file is not in the text, such as hidden sheets; empty when nothing is.
     """
 
     text: str
@@ -82,6 +88,7 @@ class ExtractedText:
     tables: tuple[TableGrid, ...] = ()
     encoding: str = ""
     language_hint: str = ""
+    notice: str = ""
 
     def page_at(self, offset: int) -> int | None:
         """The number of the page that holds ``offset`` (between two pages, the earlier); None for a file without

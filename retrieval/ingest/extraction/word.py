@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +14,12 @@ from docx.oxml.ns import qn
 from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
 
-from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.extraction.archives import check_archive
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.html import write_markdown_table
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span, too_much_text
 
-_BLOCK_BYTES = 1 << 20
-_DOCTYPE = b"<!DOCTYPE"
-# A book of a thousand pages has about a million; each takes some 200 bytes of memory.
-_MOST_TAGS = 4_000_000
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes
 # over.
@@ -32,7 +27,7 @@ _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:mov
 
 
 def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    _check_archive(data, filename, limits)
+    check_archive(data, filename, limits, program="Word")
     document = docx.Document(io.BytesIO(data))
     _unwrap(document)
     sections: list[Section] = []
@@ -69,43 +64,6 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
         },
         language_hint=(core.language or "")[:2].lower(),
     )
-
-
-def _check_archive(data: bytes, filename: str, limits: ExtractionLimits) -> None:
-    """Raises: DocumentRejected for an archive that unpacks to too much, by its directory or in fact, or that declares
-    entities.
-    """
-    bomb = DocumentRejected(
-        f"{filename} unpacks to far more than a document holds: save it again in Word and upload that."
-    )
-    entities = DocumentRejected(f"{filename} declares XML entities, as no Word file does: save it again in Word.")
-    allowed = min(limits.max_uncompressed_bytes, limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10))
-    elements = 0
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        entries = archive.infolist()
-        if len(entries) > 20_000 or sum(entry.file_size for entry in entries) > allowed:
-            raise bomb
-        unpacked = 0
-        for entry in entries:
-            if entry.flag_bits & 1:
-                raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.")
-            is_xml = entry.filename.endswith((".xml", ".rels"))
-            seen = b""
-            with archive.open(entry) as stream:
-                while block := stream.read(_BLOCK_BYTES):
-                    unpacked += len(block)
-                    if unpacked > allowed:
-                        raise bomb
-                    # The zero bytes are those of UTF-16.
-                    seen = seen[-len(_DOCTYPE) :] + block.replace(b"\0", b"") if is_xml else b""
-                    if _DOCTYPE in seen:
-                        raise entities
-                    elements += seen.count(b"<") if is_xml else 0
-                    if elements > _MOST_TAGS:
-                        raise DocumentRejected(
-                            f"{filename} holds more than {_MOST_TAGS // 1_000_000} million XML tags: split it into"
-                            " smaller files and upload those."
-                        )
 
 
 def _unwrap(document: Document) -> None:

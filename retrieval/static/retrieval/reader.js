@@ -2,3 +2,37 @@
 addEventListener("load", () => {
   if (location.hash === "#passage") document.getElementById("passage")?.scrollIntoView();
 });
+
+// Tables that are on the page as a whole are sorted here, by their values: numbers, days, or words.
+const words = new Intl.Collator(document.documentElement.lang || undefined, { numeric: true, sensitivity: "base" });
+const valueOf = (row, at) => (row.cells[at]?.dataset.value ?? row.cells[at]?.textContent ?? "").trim();
+const numberOf = (text) => {
+  const digits = text.replace(/[^\d.,+-]/g, "");
+  const plain = /,\d{3}(\D|$)/.test(digits) || !digits.includes(",") ? digits.replace(/,/g, "") : digits.replace(/\./g, "").replace(",", ".");
+  return /^\W*[-+]?[\d.,\s]+\D{0,12}$/.test(text) && plain ? Number(plain) : NaN;
+};
+const compare = (one, other) => {
+  const [first, second] = [numberOf(one), numberOf(other)];
+  return Number.isNaN(first) || Number.isNaN(second) ? words.compare(one, other) : first - second;
+};
+const sortBy = (table, heading, at) => {
+  const falls = heading.getAttribute("aria-sort") === "ascending";
+  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", falls ? "descending" : "ascending");
+  const rows = [...table.tBodies[0].rows].sort((one, other) => {
+    const [first, second] = [valueOf(one, at), valueOf(other, at)];
+    if (!first || !second) return Number(!first) - Number(!second);
+    return falls ? compare(second, first) : compare(first, second);
+  });
+  table.tBodies[0].append(...rows);
+};
+for (const table of document.querySelectorAll(".document table:not([data-paged])")) {
+  if (!table.tHead || table.tBodies[0]?.rows.length < 2 || table.tBodies[0]?.querySelector("[rowspan]")) continue;
+  [...table.tHead.rows[0].cells].forEach((heading, at) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sortBy(table, heading, at));
+    heading.append(button);
+  });
+}

@@ -261,3 +261,45 @@ async def test_a_large_file_is_sent_without_being_held_in_memory(collection: Col
         tracemalloc.stop()
     assert received == size
     assert peak < 4 * 2**20
+
+
+def test_a_table_is_shown_as_one_with_the_cited_row_or_cell_marked(
+    client: Client, collection: Collection, ingest: Ingest
+) -> None:
+    document = ingest(collection, "parts.csv", "sku,weight_g\nMX-1,3450\nMX-2,900\nMX-3,\n")
+    html = page(client, viewer(document, "sku: MX-2; weight_g: 900"))
+    assert "sku:" not in html
+    assert re.findall(r'<th scope="col"[^>]*>(\w+)</th>', html) == ["sku", "weight_g"]
+    assert marked(html) == ["MX", "2", "900"]
+    assert html.count('id="passage"') == 1
+    assert marked(page(client, viewer(document, "3450"))) == ["3450"]
+    assert 'data-value="3450.0"' in html
+
+
+def test_a_long_table_is_shown_a_stretch_of_rows_at_a_time_and_sorted_by_its_values(
+    client: Client, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.viewer.tables.ROWS_SHOWN", 20)
+    rows = [*(f"part {number},{number * 37 % 101}" for number in range(90)), "part x,"]
+    document = ingest(collection, "parts.csv", "name,weight\n" + "\n".join(rows) + "\n")
+
+    def names(html: str) -> list[str]:
+        return re.findall(r"<tr[^>]*><td>(?:<mark[^>]*>)?(part \w+)", html)
+
+    html = page(client, viewer(document, "name: part 43; weight: 76"))
+    assert names(html) == [f"part {number}" for number in range(40, 60)]
+    assert marked(html) == ["part", "43", "76"]
+    assert "Rows 41 to 60 of 91" in html
+    following = unescape(re.findall(r'href="([^"]+)" rel="next"', html)[0])
+    assert names(page(client, reverse("retrieval:document", args=[document.pk]) + following))[0] == "part 60"
+    by_weight = unescape(re.findall(r'<a href="([^"]+)">weight</a>', html)[0])
+    address = reverse("retrieval:document", args=[document.pk])
+    lightest = page(client, address + by_weight)
+    heaviest = page(client, address + by_weight.replace("sort=1", "sort=-1"))
+    weights = {number: number * 37 % 101 for number in range(90)}
+    assert names(lightest)[:3] == [f"part {n}" for n in sorted(weights, key=lambda n: weights[n])[:3]]
+    assert names(heaviest)[:3] == [f"part {n}" for n in sorted(weights, key=lambda n: -weights[n])[:3]]
+    last = page(client, address + by_weight.replace("rows=1", "rows=99"))
+    assert names(last)[-1] == "part x"
+    for damaged in ("?table=7&sort=9&rows=x", "?table=0&sort=--1&rows=0", "?table=0&sort=99&rows=99999999"):
+        assert names(page(client, address + damaged))

@@ -50,8 +50,8 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
     assert ".toy" in str(field)
     assert ".toy" in str(DocumentForm()["replacement"])
     assert str(field.help_text).startswith("TOY, Markdown, HTML")
-    with pytest.raises(DocumentRejected, match="a.xlsx is an Excel workbook; supported are TOY, Markdown"):
-        formats.detect(b"words", "a.xlsx")
+    with pytest.raises(DocumentRejected, match=r"a.xls is an old Excel workbook \(.xls\); supported are TOY"):
+        formats.detect(b"words", "a.xls")
 
 
 def test_the_toy_format_is_unknown_without_its_registration() -> None:
