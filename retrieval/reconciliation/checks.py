@@ -22,7 +22,7 @@ from django.utils.translation import gettext_noop as _
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.ingest.writing import weighting
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.protocols import TokenEmbedder
 
 # Files are stored before the row that names them is committed: a young one may be about to get its row.
@@ -100,7 +100,8 @@ def check() -> list[Inconsistency]:
             _listed(Kind.ORPHANED_VECTORS, "", _orphaned_vectors()),
             _listed(Kind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
         ]
-        for collection in Collection.objects.order_by("slug"):
+        # Of what a worker is clearing away, nothing is kept in step.
+        for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
             checked += _check_collection(collection, embedder.pk)
     order = list(Kind)
     found = (inconsistency for inconsistency in checked if inconsistency.count)
