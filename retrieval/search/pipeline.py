@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from retrieval.access import some_await_vectors
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.syntax import parse
 from retrieval.metrics import SEARCH_SECONDS
@@ -28,7 +29,7 @@ from retrieval.search.retrievers import encodings_read, missing_scores, run_retr
 from retrieval.search.rewording import reworded
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
 from retrieval.tracing import annotate, span
-from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
+from retrieval.types import Candidate, Retriever, SearchFilters, SearchMethod, Turn
 
 
 @dataclass(slots=True)
@@ -157,6 +158,7 @@ def search(
         reformulation=reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
+        is_partly_encoded=plan.weights.of(Retriever.VECTOR) > 0 and some_await_vectors(filters),
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
