@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("retrieval", "0003_collection_rights")]
+    dependencies = [("retrieval", "0004_members_and_notices")]
 
     operations = [
         migrations.AddField(
