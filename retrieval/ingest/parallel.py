@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
@@ -45,18 +46,34 @@ def in_processes(
     left = iter(works)
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(os.getpid(), processes)) as pool:
-        running = {pool.submit(function, work): work for work in islice(left, processes * _WAITING_PER_PROCESS)}
-        while running:
-            ended, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in ended:
-                yield running.pop(future), future
-                running.update((pool.submit(function, work), work) for work in islice(left, 1))
+
+        def begin(work: Work) -> Future[Result]:
+            try:
+                return pool.submit(function, work)
+            except BrokenProcessPool as error:
+                broken: Future[Result] = Future()
+                broken.set_exception(error)
+                return broken
+
+        try:
+            running = {begin(work): work for work in islice(left, processes * _WAITING_PER_PROCESS)}
+            while running:
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield running.pop(future), future
+                    running.update((begin(work), work) for work in islice(left, 1))
+        except BaseException:
+            # Interrupted: what is being read is read to its end, and nothing else is begun.
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _begin(parent: int, processes: int) -> None:
     """A process that outlived the command would go on reading what the command's successor reads."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # An interruption is the command's to answer.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.getppid() != parent:
         os._exit(1)
     embedder = conf.embedder()
