@@ -59,16 +59,6 @@ class Counts:
         return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What came of one file; with a ``failure``, a sentence, of none of its passages."""
-
-    changed: bool = False
-    chunks: int = 0
-    characters: int = 0
-    failure: str = ""
-
-
 def ingest_paths(
     paths: Sequence[Path],
     collection: Collection,
@@ -95,15 +85,9 @@ def ingest_paths(
     for number, (file, future) in enumerate(in_processes(read, enumerate(find(paths)), processes), start=1):
         _, submitted = file
         try:
-            outcome = future.result()
+            counts += future.result()
         except BrokenProcessPool:
-            outcome = _Outcome(failure="The process that read it was ended: the machine may have run out of memory.")
-        if outcome.failure:
-            counts += Counts(failed=1, failures=((submitted.source, outcome.failure),))
-        elif not outcome.changed:
-            counts += Counts(unchanged=1)
-        else:
-            counts += Counts(added=1, chunks=outcome.chunks, characters=outcome.characters)
+            counts += _failed(submitted, "The process that read it was ended: the machine may have run out of memory.")
         bar.show(submitted.source[:60], number, total, task="files")
         # The first documents decide how long a passage is taken to be. Seen early, it is put right while they are few.
         if number == reweighed_at:
@@ -123,7 +107,8 @@ def _ingest_file(
     with_vectors: bool,
     bar: ProgressBar | None = None,
     files: int = 0,
-) -> _Outcome:
+) -> Counts:
+    """Raises: RetrievalError when not this file, but the site, cannot be written to."""
     number, file = numbered
 
     def progress(done: int, total: int) -> None:
@@ -134,15 +119,19 @@ def _ingest_file(
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
         if not submission.changed:
-            return _Outcome()
+            return Counts(unchanged=1)
         document = pipeline.ingest(submission.document.pk, progress, with_vectors=with_vectors)
     except (DocumentRejected, OSError) as error:
-        return _Outcome(failure=str(error))
+        return _failed(file, str(error))
     if document is None:
-        return _Outcome(failure="It is being read by another process.")
+        return _failed(file, "It is being read by another process.")
     if document.status != Document.Status.READY:
-        return _Outcome(failure=document.error)
-    return _Outcome(changed=True, chunks=document.chunk_count, characters=len(data))
+        return _failed(file, document.error)
+    return Counts(added=1, chunks=document.chunk_count, characters=len(data))
+
+
+def _failed(file: Submitted, reason: str) -> Counts:
+    return Counts(failed=1, failures=((file.source, reason),))
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:
