@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from retrieval.encoders.files import CONFIG, EXPORTS, SHARDS, WEIGHTS, read_object
+from retrieval.encoders.files import CONFIG, EXPORTS, SHARDS, WEIGHTS, find_export, read_object, weight_files
 
 COMPLETE = ".complete"
 """A file beside the model's that says that none is missing: a fetch that was killed leaves some."""
@@ -42,9 +42,9 @@ def fetch(
         return Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=[*patterns]))
 
     # The cache first: a start must not wait for the hub, nor change the model by itself.
-    with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
+    with contextlib.suppress(LocalEntryNotFoundError, HFValidationError, ValueError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
-        if (folder / COMPLETE).exists():
+        if (folder / COMPLETE).exists() and (weight_files(folder) or find_export(folder)):
             return folder
     try:
         folder = fetched(*descriptions)
