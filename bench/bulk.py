@@ -15,13 +15,13 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
+from pgvector import HalfVector
 
 from retrieval.dense.encoding import PassageEncoding
-from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.pipeline import Progress
 from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh, weighting
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Chunk, Collection, Document, DocumentText, Embedder, Lexeme
+from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, DocumentText, Embedder, Lexeme
 from retrieval.text.terms import expand_identifiers
 
 BATCH = 500
@@ -69,7 +69,7 @@ def replace_documents(
         # Documents before statistics, as everywhere, so that no two writers wait for each other.
         gone = Document.objects.filter(collection=collection)
         gone.exclude(source__in=[document.source for document in documents]).delete()
-        saved = _save_documents(collection, documents)
+        saved = save_documents(collection, documents)
         chunks = [
             (document.pk, document.title, ordinal, chunk)
             for document, new in zip(saved, documents, strict=True)
@@ -115,7 +115,8 @@ _FRESH = """
 """
 
 
-def _save_documents(collection: Collection, documents: Sequence[NewDocument]) -> list[Document]:
+def save_documents(collection: Collection, documents: Sequence[NewDocument]) -> list[Document]:
+    """The rows of the documents and of their texts, written; without their chunks."""
     now = timezone.now()
     saved = Document.objects.bulk_create(
         [
@@ -225,12 +226,18 @@ def _insert(collection: Collection, chunks: Sequence[_Placed], embedder: Embedde
             },
         )
         ids = {(document, ordinal): pk for pk, document, ordinal in cursor.fetchall()}
-    copy_vectors(
-        (
-            (ids[document, ordinal], document, collection.pk, _encoding(new, document, ordinal))
+    ChunkEmbedding.objects.bulk_create(
+        [
+            ChunkEmbedding(
+                chunk_id=ids[document, ordinal],
+                document_id=document,
+                collection=collection,
+                embedder=embedder,
+                vector=HalfVector(_encoding(new, document, ordinal).vector),
+                token_signs=_encoding(new, document, ordinal).token_signs,
+            )
             for document, _, ordinal, new in chunks
-        ),
-        embedder,
+        ]
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from retrieval.dense.token_vectors import TokenEncoding, Tokens
-    from retrieval.types import Candidates, Ranking, Reformulation, Retriever, Turn, Vectors, WordMatch
+    from retrieval.types import Candidates, Ranking, Reformulation, Retriever, StoredChunk, Turn, Vectors, WordMatch
 
 
 class TextEmbedder(Protocol):
@@ -41,33 +41,37 @@ class TokenEmbedder(TextEmbedder, Protocol):
     """An embedder that also gives the vector of each token, at no extra cost."""
 
     def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        """One encoding a text, in the order given; its vector equals the document's.
+        """One encoding a text, in the order given; its vector equals the document's and the query's.
 
         Raises: EmbeddingFailed.
         """
-
-    def encode_query(self, text: str) -> TokenEncoding:
-        """The encoding of a question, whose vector equals the query's; by default it is encoded as a document is.
-
-        Raises: EmbeddingFailed.
-        """
-        (encoding,) = self.encode([text])
-        return encoding
 
     def tokenize(self, text: str) -> Tokens:
         """The tokens that :meth:`encode` gives vectors for, without computing them."""
 
 
 class Ranker(Protocol):
-    """A retriever of one search; made for a question, its filters and a deadline."""
+    """A retriever of one search; made for a question, its filters and a deadline.
+
+    ``embedder_id`` names the embedder whose vectors it compares; None for one that compares none.
+    """
 
     retriever: Retriever
+
+    @property
+    def embedder_id(self) -> int | None:
+        return None
 
     def rank(self, depth: int) -> Ranking:
         """The best ``depth`` chunks, best first. Raises: RetrieverFailed when it cannot answer in time."""
 
-    def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """What the retriever says of these chunks, whether its list held them or not. Raises: RetrieverFailed."""
+    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """What the retriever says of these chunks, whether its list held them or not; of those that it can judge by
+        what is stored. Asked after :meth:`rank`, and without a look at the database."""
+
+    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+        """The terms by which the retriever found these chunks, the most telling first; none by default."""
+        return {}
 
 
 class Reranker(Protocol):

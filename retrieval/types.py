@@ -200,7 +200,6 @@ class Ranking:
 
     retriever: Retriever
     chunks: tuple[RankedChunk, ...]
-    matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     expansions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -250,20 +249,22 @@ class RerankScore:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredEncoding:
-    """What the index holds of a chunk's meaning: its unit vector, shape (dimension,), and its tokens' signs, if any."""
+class StoredChunk:
+    """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), its tokens' signs, if any, and its
+    term weights as PostgreSQL sends them, if they were read."""
 
     vector: Vectors
     token_signs: bytes | None
     collection_id: int
+    term_weights: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The chunks a reranker is to judge, and the encodings of them that have been read already."""
+    """The chunks a reranker is to judge, and what has been read of them already."""
 
     chunk_ids: Sequence[int]
-    encodings: Mapping[int, StoredEncoding] = field(default_factory=dict)
+    stored: Mapping[int, StoredChunk] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

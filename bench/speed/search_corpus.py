@@ -6,23 +6,19 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
 
-from bench.bulk import NewDocument, replace_documents
 from bench.corpora import settle
 from bench.reporting import Report
 from bench.speed import texts
+from bench.speed.copying import copy_corpus, make_indexes
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
 from retrieval import conf
 from retrieval.dense.active import active_embedder
-from retrieval.dense.encoding import PassageEncoding
 from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
-from retrieval.ingest.chunking import content_hash
-from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import (
     Chunk,
@@ -41,7 +37,7 @@ from retrieval.text.terms import ANALYSIS_VERSION
 SLUG = "benchmark"
 SEED = 20_000
 # Changing how the corpus is made or loaded changes this number; one made another way is made again.
-LOADING_VERSION = 1
+LOADING_VERSION = 2
 # Texts of each topic that are embedded to learn how the embedder's vectors spread.
 SAMPLES = 20
 # A passage of 150 words has about so many tokens that say something, one bit a dimension of each.
@@ -76,13 +72,15 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     embedder = active_embedder()
     index_fingerprint = _index_fingerprint(corpus, collection, embedder)
     if _is_loaded(collection, chunks, index_fingerprint, embedder):
+        make_indexes(embedder)  # an interrupted run may have left it without
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     documents = corpus.documents()
     vectors = _vectors(corpus, documents, report)
-    new = _new_documents(documents, vectors, index_fingerprint)
     clear(collection)
-    replace_documents(collection, new, embedder, lambda *at: report("writing", *at))
+    copy_corpus(collection, documents, corpus.vocabulary, vectors, _token_signs(), embedder, index_fingerprint, report)
+    report("making indexes", 0, 1)
+    make_indexes(embedder)
     settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 
@@ -141,45 +139,6 @@ def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], re
         report("embedding samples", topic, texts.TOPICS)
         embedded.append(conf.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
     return corpus.draw_vectors([passage.topic for document in documents for passage in document.passages], embedded)
-
-
-def _new_documents(
-    documents: Sequence[SyntheticDocument], vectors: Vectors, index_fingerprint: str
-) -> list[NewDocument]:
-    new = []
-    drawn = zip(vectors, cycle(_token_signs()))
-    for number, document in enumerate(documents):
-        text = "\n\n".join(passage.text for passage in document.passages)
-        chunks, start = [], 0
-        for passage in document.passages:
-            path = (passage.heading,)
-            chunks.append(
-                NewChunk(
-                    start=start,
-                    end=start + len(passage.text),
-                    page=None,
-                    heading_path=path,
-                    content=passage.text,
-                    content_hash=content_hash(passage.text, path),
-                    # Counted in words: nothing here is cut or assembled by it.
-                    token_count=passage.text.count(" ") + 1,
-                    questions=(),
-                    encoding=PassageEncoding(*next(drawn)),
-                )
-            )
-            start += len(passage.text) + 2
-        new.append(
-            NewDocument(
-                source=f"synthetic-{number:06d}",
-                title=document.title,
-                language="en",
-                text=text,
-                content_hash=hashlib.sha256(text.encode()).hexdigest(),
-                index_fingerprint=index_fingerprint,
-                chunks=tuple(chunks),
-            )
-        )
-    return new
 
 
 def _token_signs() -> Sequence[bytes | None]:

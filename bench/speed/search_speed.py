@@ -12,25 +12,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from pgvector import HalfVector
 
 from bench.reporting import Report
+from bench.speed.askers import Throughput
 from bench.speed.search_corpus import TABLES, LoadedCorpus
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics.intervals import Percentiles, percentiles
+from retrieval.access import readers_in
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query, forget_queries
 from retrieval.dense.index import exact_distance
 from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
-from retrieval.models import ChunkEmbedding
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
 from retrieval.search.trace import SearchResult
+from retrieval.statements import fetch
 from retrieval.types import Retriever, SearchFilters
 
 WARM_UP = 10
@@ -50,6 +53,7 @@ class BenchmarkRun:
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
     matching: list[int] = field(default_factory=list)
     recall: list[float] = field(default_factory=list)
+    throughput: list[Throughput] = field(default_factory=list)
     table_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -76,7 +80,9 @@ def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
     Raises: UntrustworthyRun when a part of a search did not answer; and whatever `search()` raises.
     """
     asked = loaded.corpus.questions(WARM_UP + questions)
-    filters = SearchFilters(collections=(loaded.collection.pk,))
+    collections = (loaded.collection.pk,)
+    # A visitor's, where no document is narrowed: what `filters_for` gives.
+    filters = SearchFilters(collections=collections, readers=readers_in(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
     tuned = active_profile().settings
     plan = plan_for(tuned, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
@@ -128,9 +134,12 @@ def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int)
         )
 
     def exact() -> None:
-        vectors = ChunkEmbedding.objects.filter(embedder=embedder, collection__in=filters.collections)
-        rows = vectors.annotate(distance=exact_distance(vector)).order_by("distance", "chunk_id")
-        timed.exact = frozenset(rows.values_list("chunk_id", flat=True)[:DEPTH])
+        rows = fetch(
+            f"SELECT chunk_id, {exact_distance()} AS distance FROM retrieval_chunkembedding "
+            "WHERE embedder_id = %s AND collection_id = ANY(%s::bigint[]) ORDER BY distance, chunk_id LIMIT %s",
+            [vector.to_text(), embedder.pk, list(filters.collections), DEPTH],
+        )
+        timed.exact = frozenset(pk for pk, _ in rows)
 
     def whole() -> None:
         for stage, milliseconds in _search(question, filters).trace.timings_ms.items():

@@ -135,7 +135,7 @@ class SyntheticCorpus:
         return unit
 
     @cached_property
-    def _vocabulary(self) -> list[str]:
+    def vocabulary(self) -> list[str]:
         """The nouns, then compounds of two of them, in random order: the commonest words are the short ones."""
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
@@ -150,13 +150,13 @@ class SyntheticCorpus:
 
     def _topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
         places = np.searchsorted(_TOPIC_LAW, random.random(number))
-        return [self._vocabulary[place] for place in self._topics[topic][places]]
+        return [self.vocabulary[place] for place in self._topics[topic][places]]
 
     def _mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
         """``number`` words, ``share`` of them of the topic, in random order."""
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
-        words = [*self._topical(random, topic, topical), *(self._vocabulary[place] for place in common)]
+        words = [*self._topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
         return [words[place] for place in random.permutation(number)]
 
     def _random(self, *purpose: str | int) -> np.random.Generator:

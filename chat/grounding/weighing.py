@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chat.grounding.answerability import Evidence, weigh
-from chat.grounding.calibration import is_calibrated
+from chat.grounding.answerability import CALIBRATED_FOR, Evidence, weigh
 from chat.types import Source
 from retrieval import conf
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
@@ -37,7 +36,7 @@ def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _weigh_with_vectors(embedder: str, question: str, sources: tuple[Source, ...]) -> Evidence:
-    return weigh(question, sources, _encode, calibrated=is_calibrated(embedder))
+    return weigh(question, sources, _encode, calibrated=embedder.startswith(CALIBRATED_FOR))
 
 
 def _encode(texts: Sequence[str]) -> list[TokenEncoding]:

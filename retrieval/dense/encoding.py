@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from retrieval import conf
 from retrieval.dense.token_vectors import TokenEncoding, packed
 from retrieval.metrics import QUERY_ENCODINGS
 from retrieval.protocols import TokenEmbedder
+from retrieval.recent import Recent
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -56,7 +55,7 @@ def encode_query(text: str) -> QueryEncoding:
     if known is not None:
         return known
     if isinstance(embedder, TokenEmbedder):
-        tokens = embedder.encode_query(text)
+        (tokens,) = embedder.encode([text])
         fresh = QueryEncoding(tokens.vector, tokens)
     else:
         fresh = QueryEncoding(embedder.embed_query(text))
@@ -64,31 +63,5 @@ def encode_query(text: str) -> QueryEncoding:
     return fresh
 
 
-class _Recent:
-    """The encodings used last, shared by threads; a failure is never kept."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[tuple[str, str], QueryEncoding] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, str]) -> QueryEncoding | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def put(self, key: tuple[str, str], encoding: QueryEncoding) -> None:
-        with self._lock:
-            self._kept[key] = encoding
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
-
-
-_queries = _Recent(QUERIES_KEPT)
+_queries: Recent[tuple[str, str], QueryEncoding] = Recent(QUERIES_KEPT)
 forget_queries = _queries.clear

@@ -9,34 +9,34 @@ Small World Graphs", IEEE TPAMI 2020.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
-from django.db.models import QuerySet, Sum
 from pgvector import HalfVector
 
-from retrieval.access import restrict
+from retrieval.access import document_condition
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query
-from retrieval.dense.index import exact_distance, indexed_distance
+from retrieval.dense.index import exact_distance, indexed_distance, scan_settings
 from retrieval.exceptions import RetrievalError, RetrieverFailed
-from retrieval.lexical.constraints import constrain, constraints_for
+from retrieval.lexical.constraints import chunk_condition, constraints_for
+from retrieval.lexical.statistics import passages_in
 from retrieval.lexical.syntax import ParsedQuestion, parse
-from retrieval.models import ChunkEmbedding, CollectionStatistics, Embedder
+from retrieval.models import Embedder
+from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredEncoding
+from retrieval.statements import fetch
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 # Up to here every row is compared: exact, and no slower than the index.
 EXACT_UP_TO = 10_000
-LARGEST_EF_SEARCH = 1000
 
 
-class VectorRanker:
-    """The vector retriever of one search. ``encodings`` holds what it has read of the chunks it ranked or scored."""
+class VectorRanker(Ranker):
+    """The vector retriever of one search."""
 
     retriever = Retriever.VECTOR
 
@@ -44,60 +44,55 @@ class VectorRanker:
         self._question = question
         self._filters = filters
         self._plan = plan
-        self.encodings: dict[int, StoredEncoding] = {}
 
     def rank(self, depth: int) -> Ranking:
         """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: RetrieverFailed."""
-        query = self._query
-        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
-            embedder = self._embedder
-            rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, collection__in=self._filters.collections)
-            constraints = constraints_for(self._parsed, self._filters.collections)
-            rows = constrain(restrict(rows, self._filters), constraints)
-            if _passages(self._filters) <= EXACT_UP_TO or ((self._filters or constraints) and _are_few(rows)):
-                distance, order = exact_distance(query), ["distance", "chunk_id"]
-            else:
-                _tune_index_scan(depth * self._plan.settings.oversampling)
-                distance, order = indexed_distance(embedder, query), ["distance"]
-            found = self._read(rows.annotate(distance=distance).order_by(*order)[:depth])
-        ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+        query = self._query.to_text()
+        scan = scan_settings(depth * self._plan.settings.oversampling)
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
+            try:
+                rows = self._nearest(query, depth)
+            except EmptyResultSet:  # a filter that nothing can pass
+                rows = []
+        ordered = sorted(((1.0 - distance, pk) for pk, distance in rows), key=lambda pair: (-pair[0], pair[1]))
         return Ranking(
             retriever=self.retriever,
-            chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(ordered, start=1)),
+            chunks=tuple(RankedChunk(pk, place, score) for place, (score, pk) in enumerate(ordered, start=1)),
         )
 
-    def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Cosine of the passages given with the question. Raises: RetrieverFailed."""
-        query = self._query
-        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
-            rows = ChunkEmbedding.objects.filter(embedder_id=self._embedder.pk, chunk__in=chunk_ids)
-            return self._read(rows.annotate(distance=exact_distance(query)))
+    def _nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
+        """Ids and distances. Raises: EmptyResultSet."""
+        embedder, collections = self._embedder, list(self._filters.collections)
+        passing, values = document_condition(self._filters)
+        meeting, demanded = chunk_condition(constraints_for(self._parsed, collections))
+        source = (
+            f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
+            f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
+        )
+        parameters = [collections, *values, *demanded]
+        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _are_few(source, parameters)):
+            distance, order = exact_distance(), "distance, chunk_id"
+        else:
+            distance, order = indexed_distance(embedder), "distance"
+        return fetch(
+            f"SELECT chunk_id, {distance} AS distance {source} ORDER BY {order} LIMIT {depth:d}", [query, *parameters]
+        )
 
-    def _read(self, rows: QuerySet[ChunkEmbedding]) -> dict[int, float]:
-        """The cosines of rows that have a ``distance``, by chunk id; their encodings are kept."""
-        # Large values, read only for who will use them.
-        signs = "token_signs" if self._plan.settings.is_reranked else "NULL"
-        wanted = rows.values("chunk_id", "collection_id", "vector", "token_signs", *rows.query.annotations)
-        try:
-            chosen, parameters = wanted.query.sql_with_params()
-        except EmptyResultSet:  # a filter that nothing can pass
+    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """As :class:`Ranker`. Cosines of what is stored, in half precision on both sides as in the index."""
+        known = [(pk, chunk.vector) for pk, chunk in stored.items() if len(chunk.vector)]
+        if not known:
             return {}
-        with connection.cursor() as cursor:
-            # Around the query, or the vectors would be converted before the nearest are chosen.
-            cursor.execute(
-                f"SELECT chunk_id, collection_id, distance, halfvec_send(vector), {signs} FROM ({chosen}) AS chosen",
-                parameters,
-            )
-            read = cursor.fetchall()
-        for pk, collection, _distance, sent, token_signs in read:
-            self.encodings[pk] = StoredEncoding(
-                # The binary form costs a twentieth of reading numbers from text: two 16-bit words of header, then
-                # half-precision numbers, big-endian.
-                vector=np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
-                token_signs=None if token_signs is None else bytes(token_signs),
-                collection_id=collection,
-            )
-        return {pk: 1.0 - float(distance) for pk, _collection, distance, _sent, _signs in read}
+        query = self._query.to_numpy().astype(np.float32)
+        matrix = np.stack([vector for _, vector in known])
+        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
+        cosines = matrix @ query / np.where(lengths > 0, lengths, 1)
+        return dict(zip((pk for pk, _ in known), cosines.tolist(), strict=True))
+
+    @property
+    def embedder_id(self) -> int:
+        """As :class:`Ranker`. Raises: RetrieverFailed."""
+        return self._embedder.pk
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -118,21 +113,7 @@ class VectorRanker:
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 
-def _passages(filters: SearchFilters) -> int:
-    total = CollectionStatistics.objects.filter(pk__in=filters.collections).aggregate(n=Sum("chunks"))["n"]
-    return total or 0
-
-
-def _are_few(rows: QuerySet[ChunkEmbedding]) -> bool:
+def _are_few(source: str, parameters: list[object]) -> bool:
     """Whether so few rows are left that comparing each is exact and fast, where the index would walk past most."""
-    return rows[: EXACT_UP_TO + 1].count() <= EXACT_UP_TO
-
-
-def _tune_index_scan(candidates: int) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            # The default of scanned tuples would starve a filter that few of a large table's rows pass.
-            "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true), "
-            "set_config('hnsw.max_scan_tuples', '1000000', true)",
-            [str(min(LARGEST_EF_SEARCH, max(40, candidates)))],
-        )
+    ((number,),) = fetch(f"SELECT count(*) FROM (SELECT {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
+    return bool(number <= EXACT_UP_TO)

@@ -1,27 +1,22 @@
-"""Files and folders, read by a command with a progress bar; no worker is needed."""
+"""Files and folders, read in this process with a progress bar; no worker is needed."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from django.core.management.base import OutputWrapper
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
-from retrieval.ingest.parallel import in_processes
 from retrieval.ingest.submission import check_size, submit
 from retrieval.ingest.writing import reweigh, settle
 from retrieval.models import Collection, Document
 from retrieval.progress import ProgressBar
 
-# For fewer, a process would take longer to begin than to read them.
-LEAST_FILES_A_PROCESS = 4
 # Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
@@ -59,79 +54,50 @@ class Counts:
         return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
 
-def ingest_paths(
-    paths: Sequence[Path],
-    collection: Collection,
-    output: OutputWrapper | None,
-    *,
-    processes: int = 1,
-    with_vectors: bool = True,
-) -> Counts:
-    """Submit and read everything at ``paths``, so many at once; one file's failure does not stop the others. Progress
-    goes to ``output``.
+def ingest_paths(paths: Sequence[Path], collection: Collection, output: OutputWrapper | None) -> Counts:
+    """Submit and read everything at ``paths``; one file's failure does not stop the others. Progress goes to
+    ``output``.
 
-    Without ``with_vectors`` the passages are found by their words alone, until `load_vectors` is called. Raises:
-    FileNotFoundError before anything is read when a path does not exist.
+    Raises: FileNotFoundError before anything is read when a path does not exist.
     """
+    return ingest_all(list(find(paths)), collection, output)
+
+
+def ingest_all(files: Sequence[Submitted], collection: Collection, output: OutputWrapper | None) -> Counts:
+    """As :func:`ingest_paths`, for files already found."""
     started = time.monotonic()
-    counts = Counts()
-    total = sum(1 for _ in find(paths))
+    added = unchanged = chunks = characters = 0
+    failures: list[tuple[str, str]] = []
     bar = ProgressBar(output)
-    read = partial(_ingest_file, collection=collection, with_vectors=with_vectors)
-    processes = min(processes, total // LEAST_FILES_A_PROCESS)
-    if processes <= 1:
-        read = partial(read, bar=bar, files=total)
-    reweighed_at = 16
-    for number, (file, future) in enumerate(in_processes(read, enumerate(find(paths)), processes), start=1):
-        _, submitted = file
+    for number, file in enumerate(files):
+        bar.show(file.source[:60], number, len(files))
         try:
-            counts += future.result()
-        except BrokenProcessPool:
-            counts += _failed(submitted, "The process that read it was ended: the machine may have run out of memory.")
-        bar.show(submitted.source[:60], number, total, task="files")
-        # The first documents decide how long a passage is taken to be. Seen early, it is put right while they are few.
-        if number == reweighed_at:
-            reweigh(collection)
-            reweighed_at *= 4
+            data = file.read()
+            submission = submit(collection, file.source, data, title=file.title, enqueue=False)
+            if not submission.changed:
+                unchanged += 1
+                continue
+
+            def progress(done: int, total: int, number: int = number, source: str = file.source) -> None:
+                bar.show(f"{source[:60]} ({done} of {total} passages)", number, len(files))
+
+            document = pipeline.ingest(submission.document.pk, progress)
+        except (DocumentRejected, OSError) as error:
+            failures.append((file.source, str(error)))
+            continue
+        if document is None:
+            failures.append((file.source, "It is being read by another process."))
+        elif document.status == Document.Status.READY:
+            added += 1
+            chunks += document.chunk_count
+            characters += len(data)
+        else:
+            failures.append((file.source, document.error))
     reweigh(collection)
-    if counts.added:
+    if added:
         settle()
     bar.clear()
-    return replace(counts, seconds=time.monotonic() - started)
-
-
-def _ingest_file(
-    numbered: tuple[int, Submitted],
-    *,
-    collection: Collection,
-    with_vectors: bool,
-    bar: ProgressBar | None = None,
-    files: int = 0,
-) -> Counts:
-    """Raises: RetrievalError when not this file, but the site, cannot be written to."""
-    number, file = numbered
-
-    def progress(done: int, total: int) -> None:
-        if bar is not None:
-            bar.show(f"{file.source[:60]} ({done} of {total} passages)", number, files, task="files")
-
-    try:
-        data = file.read()
-        submission = submit(collection, file.source, data, title=file.title, enqueue=False)
-        if not submission.changed:
-            return Counts(unchanged=1)
-        document = pipeline.ingest(submission.document.pk, progress, with_vectors=with_vectors)
-    except (DocumentRejected, OSError) as error:
-        return _failed(file, str(error))
-    if document is None:
-        return _failed(file, "It is being read by another process.")
-    if document.status != Document.Status.READY:
-        return _failed(file, document.error)
-    return Counts(added=1, chunks=document.chunk_count, characters=len(data))
-
-
-def _failed(file: Submitted, reason: str) -> Counts:
-    return Counts(failed=1, failures=((file.source, reason),))
+    return Counts(added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures))
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:

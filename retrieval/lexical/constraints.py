@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from django.db import connection
-from django.db.models import Model, Q, QuerySet
 
+from retrieval.lexical.statistics import by_configuration
 from retrieval.lexical.syntax import ParsedQuestion
-from retrieval.lexical.tsquery import MatchesTsQuery, all_of, any_of, within_one_field
-from retrieval.models import Chunk, Collection
+from retrieval.lexical.tsquery import all_of, any_of, within_one_field
 from retrieval.text.terms import spellings
-
-Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +25,6 @@ class Constraint:
 
     collections: tuple[int, ...]
     tsquery: str
-
-
-def by_configuration(collection_ids: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The collections of each text-search configuration among those given, configurations in alphabetical order."""
-    found: dict[str, tuple[int, ...]] = {}
-    rows = Collection.objects.filter(pk__in=collection_ids).order_by("text_search_configuration", "pk")
-    for pk, configuration in rows.values_list("pk", "text_search_configuration"):
-        found[configuration] = (*found.get(configuration, ()), pk)
-    return found
 
 
 def constraints_for(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[Constraint, ...]:
@@ -51,22 +38,22 @@ def constraints_for(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
     return tuple(Constraint(pks, tsqueries[configuration]) for configuration, pks in collections.items())
 
 
-def constrain(rows: QuerySet[Row], constraints: Sequence[Constraint]) -> QuerySet[Row]:
-    """``rows`` (chunks or what points at them) of the constraints' collections that meet them; all, without any.
+def chunk_condition(constraints: Sequence[Constraint]) -> tuple[str, list[object]]:
+    """That the chunk with the id ``chunk_id`` meets the constraints, in SQL, with its parameters; empty without any.
 
-    It is a plain condition on the chunk's search vector: the planner may answer it from the GIN index, or check it row
-    by row while the vector index is scanned.
+    To be put behind another condition. The planner may answer it from the GIN index, or check it row by row while the
+    vector index is scanned.
     """
     if not constraints:
-        return rows
-    search_vector = "search_vector" if rows.model is Chunk else "chunk__search_vector"
-    condition = Q()
+        return "", []
+    conditions, parameters = [], list[object]()
     for constraint in constraints:
-        met = Q(collection__in=constraint.collections)
+        conditions.append("collection_id = ANY(%s::bigint[])")
+        parameters.append(list(constraint.collections))
         if constraint.tsquery:
-            met &= Q(MatchesTsQuery(search_vector, constraint.tsquery))
-        condition |= met
-    return rows.filter(condition)
+            conditions[-1] += " AND search_vector @@ %s::tsquery"
+            parameters.append(constraint.tsquery)
+    return f" AND chunk_id IN (SELECT id FROM retrieval_chunk WHERE {' OR '.join(conditions)})", parameters
 
 
 def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:

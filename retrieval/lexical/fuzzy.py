@@ -17,16 +17,15 @@ answer, so one that the documents lack stays unknown. Quoted words are meant as 
 from __future__ import annotations
 
 from collections.abc import Collection as Container
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from django.db import connection
-from django.db.models import Sum
 
 from retrieval.lexical.seen import keep_seen
 from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
-from retrieval.models import Lexeme
+from retrieval.lexical.statistics import frequencies_in
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 
@@ -151,16 +150,12 @@ def _real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> li
 
 
 def document_frequencies(
-    lexemes: Container[str] | Mapping[str, object], collections: Sequence[int], readers: Sequence[Reader]
+    lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
 ) -> dict[str, int]:
     """In how many passages of the collections together each lexeme occurs; those that do not are missing, and those
     that occur in no passage which the readers may see.
     """
-    frequencies = dict(
-        Lexeme.objects.filter(collection__in=collections, lexeme__in=list(lexemes), document_frequency__gt=0)
-        .values_list("lexeme")
-        .annotate(frequency=Sum("document_frequency"))
-    )
+    frequencies = frequencies_in(collections, lexemes)
     seen = keep_seen(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
 

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
-from django.db import connection
 from pgvector import SparseVector
 
-from retrieval.lexical.constraints import by_configuration, constraint_tsqueries
+from retrieval.lexical.constraints import constraint_tsqueries
 from retrieval.lexical.decompounding import compound_expansions
 from retrieval.lexical.fields import stored_k1
 from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.lexical.pruning import Term
+from retrieval.lexical.statistics import by_configuration, collection_states, lexemes_of
 from retrieval.lexical.syntax import parse
 from retrieval.lexical.tsquery import all_of, quote
-from retrieval.models import CollectionStatistics
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
 from retrieval.types import ANYBODY, Reader
 
@@ -120,10 +119,11 @@ def build_queries(
     collections = by_configuration(collection_ids)
     if not collections:
         return []
-    lexemes = _lexemes(expand_identifiers(parsed.text), list(collections))
-    statistics = list(CollectionStatistics.objects.filter(pk__in=collection_ids).values_list("chunks", "weighting"))
-    passages = sum(chunks for chunks, _ in statistics)
-    largest_weight = 1 + max([settings.BM25_K1, *(stored_k1(weighting) for _, weighting in statistics)])
+    spoken = expand_identifiers(parsed.text)
+    lexemes = {configuration: found for (configuration, _), found in lexemes_of([spoken], list(collections)).items()}
+    states = collection_states(collection_ids)
+    passages = sum(state.chunks for state in states)
+    largest_weight = 1 + max([settings.BM25_K1, *(stored_k1(state.weighting) for state in states)])
     frequencies = document_frequencies(
         {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
     )
@@ -181,16 +181,6 @@ def build_queries(
             )
         )
     return queries
-
-
-def _lexemes(text: str, configurations: Sequence[str]) -> dict[str, list[str]]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT configuration, tsvector_to_array(to_tsvector(configuration::regconfig, %s)) "
-            "FROM unnest(%s::text[]) AS configuration",
-            [text, list(configurations)],
-        )
-        return dict(cursor.fetchall())
 
 
 def sparse(weights: Mapping[str, float]) -> SparseVector:

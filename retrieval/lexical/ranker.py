@@ -8,30 +8,32 @@ Source: Robertson, Walker, Jones, Hancock-Beaulieu, Gatford, "Okapi at TREC-3", 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from django.db import connection
-from django.db.models import QuerySet
-from django.db.models.expressions import Combinable
-from django.db.models.functions import Least
-from pgvector.django import MaxInnerProduct
+from django.core.exceptions import EmptyResultSet
 
-from retrieval.access import restrict
+from retrieval.access import document_condition
+from retrieval.lexical import scoring
 from retrieval.lexical.pruning import ROUNDING, candidates, rarest
-from retrieval.lexical.query import LexicalQuery, build_queries, sparse
-from retrieval.lexical.tsquery import MatchesTsQuery, all_of
-from retrieval.models import Chunk
+from retrieval.lexical.query import LexicalQuery, build_queries
+from retrieval.lexical.tsquery import all_of
+from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters
+from retrieval.statements import fetch
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 # Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
+# The GIN index is to find the passages, also when a question's words stand in half of them: the planner would read the
+# whole table then, not knowing that the search vectors of its rows lie outside of them, which took ten times as long.
+# And it plans for the words of each question: the number of rows that match differs by a thousand times.
+PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
-class Bm25Ranker:
+class Bm25Ranker(Ranker):
     """The lexical retriever of one search."""
 
     retriever = Retriever.LEXICAL
@@ -42,30 +44,26 @@ class Bm25Ranker:
         self._plan = plan
 
     def rank(self, depth: int) -> Ranking:
-        """The best ``depth`` passages by BM25, with the lexemes each shares with the question, or with what was
-        probably meant by words that the documents lack.
+        """The best ``depth`` passages by BM25, with what was probably meant by words that the documents lack.
 
         Empty when the question holds no lexeme the documents know. Raises: RetrieverFailed.
         """
-        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
-            _keep_to_the_index()
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
             rows = [row for query in self._queries for row in _best(query, self._filters, depth)]
-            rows.sort(key=lambda row: (-row[1], row[0]))
-            rows = rows[:depth]
-            return Ranking(
-                retriever=self.retriever,
-                chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows, start=1)),
-                matched_terms=matched_lexemes(self._queries, [pk for pk, _ in rows]),
-                expansions=expanded_terms(self._queries),
-            )
+        rows.sort(key=lambda row: (-row[1], row[0]))
+        return Ranking(
+            retriever=self.retriever,
+            chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
+            expansions=expanded_terms(self._queries),
+        )
 
-    def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """BM25 of the passages given, matching or not; 0 for one that shares nothing. Raises: RetrieverFailed."""
-        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds):
-            scores = dict.fromkeys(chunk_ids, 0.0)
-            for query in self._queries:
-                scores.update(_scored(Chunk.objects.filter(pk__in=chunk_ids, collection__in=query.collections), query))
-            return scores
+    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """As :class:`Ranker`; 0 for a passage that shares nothing with the question."""
+        return scoring.bm25(self._queries, stored)
+
+    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+        """As :class:`Ranker`."""
+        return scoring.matched_lexemes(self._queries, stored)
 
     @cached_property
     def _queries(self) -> list[LexicalQuery]:
@@ -79,23 +77,23 @@ class Bm25Ranker:
         )
 
 
-def _keep_to_the_index() -> None:
-    """Have the GIN index find the passages, also when a question's words stand in half of them.
-
-    The planner would read the whole table then, not knowing that the search vectors of its rows lie outside of them:
-    that took ten times as long.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('enable_seqscan', 'off', true)")
-
-
 def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
     """Ids and scores of the best passages: of those with rare terms, then of all that may still be among them."""
-    chunks = restrict(Chunk.objects.filter(collection__in=query.collections), filters)
+    try:
+        passing, passing_values = document_condition(filters)
+    except EmptyResultSet:
+        return []
+    products, weights = _inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:
-        matching = chunks.filter(MatchesTsQuery("search_vector", all_of([notation, query.constraint])))
-        return _scored(matching, query, depth)
+        rows = fetch(
+            f"SELECT id, {products} AS distance FROM retrieval_chunk "
+            f"WHERE collection_id = ANY(%s::bigint[]) AND search_vector @@ %s::tsquery{passing} "
+            f"ORDER BY distance, id LIMIT {depth:d}",
+            [*weights, list(query.collections), all_of([notation, query.constraint]), *passing_values],
+        )
+        # Inner products are negative here: the least is the best.
+        return [(pk, 0.0 - distance) for pk, distance in rows]
 
     terms = query.terms
     selective = sum(not term.common for term in terms)
@@ -117,39 +115,14 @@ def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple
             return rows if others < threshold * (1 - ROUNDING) else best(candidates(terms, threshold))
 
 
-def _scored(chunks: QuerySet[Chunk], query: LexicalQuery, depth: int | None = None) -> list[tuple[int, float]]:
-    """Ids and scores, best first."""
-    distance: Combinable = MaxInnerProduct("bm25", query.weights)
+def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
+    """The negative score of a row of chunks in SQL, and its parameters."""
+    product = "(bm25 <#> %s::sparsevec)"
+    parts, parameters = [product], [query.weights.to_text()]
     for alternatives in query.alternatives:
-        # Inner products are negative here: the least is the best.
-        products = [MaxInnerProduct("bm25", weights) for weights in alternatives]
-        distance = distance + (Least(*products) if len(products) > 1 else products[0])
-    # The distance itself is selected, because what is made of it in SQL would be computed a second time for each row.
-    rows = chunks.annotate(distance=distance).order_by("distance", "pk").values_list("pk", "distance")
-    return [(pk, 0.0 - distance) for pk, distance in rows[:depth]]
-
-
-def matched_lexemes(queries: Sequence[LexicalQuery], chunk_ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """The question's lexemes in each passage, expansions included, the most telling first.
-
-    They are told by their term weights, which stand in the row, as those that score; the search vector may be outside.
-    """
-    matched: dict[int, tuple[str, ...]] = {}
-    if not chunk_ids:
-        return matched
-    for query in queries:
-        worth = query.worth
-        lexemes = sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme))
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT id, ARRAY(SELECT place FROM unnest(%s::sparsevec[]) WITH ORDINALITY AS term(weights, place) "
-                "WHERE bm25 <#> weights < 0 ORDER BY place) "
-                "FROM retrieval_chunk WHERE id = ANY(%s) AND collection_id = ANY(%s)",
-                [[sparse({lexeme: 1.0}).to_text() for lexeme in lexemes], list(chunk_ids), list(query.collections)],
-            )
-            for pk, places in cursor.fetchall():
-                matched[pk] = tuple(lexemes[place - 1] for place in places)
-    return matched
+        parts.append(f"least({', '.join([product] * len(alternatives))})")
+        parameters += [weights.to_text() for weights in alternatives]
+    return " + ".join(parts), parameters
 
 
 def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:

@@ -15,13 +15,12 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 
 from retrieval import conf
-from retrieval.lexical.constraints import by_configuration
 from retrieval.lexical.decompounding import known_parts
 from retrieval.lexical.fuzzy import LONGEST_ENDING, beginning_alike, document_frequencies, expand, unknown_terms
 from retrieval.lexical.seen import chunks_seen
 from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances
+from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_in
 from retrieval.lexical.tsquery import quote
-from retrieval.models import CollectionStatistics
 from retrieval.reformulation.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, identifiers
 from retrieval.types import ANYBODY, Reader
@@ -51,13 +50,7 @@ class CollectionVocabulary:
     def unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
         spoken = expand_identifiers(text)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT DISTINCT unnest(tsvector_to_array(to_tsvector(configuration::regconfig, %s))) "
-                "FROM unnest(%s::text[]) AS configuration",
-                [spoken, configurations],
-            )
-            lexemes = [lexeme for (lexeme,) in cursor.fetchall()]
+        lexemes = set().union(*lexemes_of([spoken], configurations).values())
         known = document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):
             return []
@@ -86,17 +79,12 @@ class CollectionVocabulary:
         return language in _LONG_WORDS and conf.embedder().count_tokens([_LONG_WORDS[language]]) == [1]
 
     def near(self, word: str, language: str = "") -> list[NearWord]:
-        passages = sum(CollectionStatistics.objects.filter(pk__in=self._collections).values_list("chunks", flat=True))
+        passages = passages_in(self._collections)
         near: dict[str, NearWord] = {}
         for configuration, collections in self._configurations.items():
             if _LANGUAGES.get(configuration, language) != language and language:
                 continue
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SELECT tsvector_to_array(to_tsvector(%s::regconfig, %s))", [configuration, word.lower()]
-                )
-                lexemes = cursor.fetchone()[0]
-            for lexeme in lexemes[:1]:
+            for lexeme in lexemes_of([word.lower()], [configuration])[configuration, word.lower()][:1]:
                 expansions = expand(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )

@@ -115,13 +115,16 @@ def boost_neighbours(ranked: Sequence[Candidate], weight: float, vectors: Mappin
     likeness = np.maximum(matrix @ matrix.T, 0.0) ** LIKENESS_POWER
     np.fill_diagonal(likeness, 0.0)
     scores = np.array([chunk.score for chunk in taking_part])
-    gained = {}
-    for row, chunk in enumerate(taking_part):
-        nearest = np.argsort(-likeness[row], kind="stable")[:NEIGHBOURS]
-        total = likeness[row, nearest].sum()
-        if total > 0:
-            mean = float(likeness[row, nearest] @ scores[nearest] / total)
-            gained[chunk.chunk_id] = max(0.0, weight * (mean - chunk.score))
+    rows = np.arange(len(scores))
+    total, weighted = np.zeros(len(scores)), np.zeros(len(scores))
+    for _ in range(NEIGHBOURS):
+        nearest = likeness.argmax(axis=1)
+        total += likeness[rows, nearest]
+        weighted += likeness[rows, nearest] * scores[nearest]
+        likeness[rows, nearest] = 0.0
+    means = np.divide(weighted, total, out=scores.copy(), where=total > 0)
+    gains = np.maximum(0.0, weight * (means - scores))
+    gained = dict(zip((chunk.chunk_id for chunk in taking_part), gains.tolist(), strict=True))
     lifted = [
         replace(chunk, score=math.fsum([chunk.score, gain]), support=gain)
         if (gain := gained.get(chunk.chunk_id, 0.0))

@@ -39,6 +39,7 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
     if plan.method is SearchMethod.CONTRAST and len(listed) > 1:
         weights[Retriever.LEXICAL] *= contrast(_completed(known[Retriever.LEXICAL], candidates).values())
+    silent = dict.fromkeys(Retriever, SILENT)
     fused = []
     for chunk_id in candidates:
         said = {
@@ -48,7 +49,7 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
         is_in_both = len(said) > 1 and all(score.rank is not None for score in said.values())
         bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
-        fused.append(Candidate(chunk_id, score, {**dict.fromkeys(Retriever, SILENT), **said}, bonus))
+        fused.append(Candidate(chunk_id, score, silent | said, bonus))
     return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
 
 

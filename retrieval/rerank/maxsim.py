@@ -7,14 +7,12 @@ weight.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from django.db import DatabaseError, connection
-from django.db.models import Sum
+from django.db import DatabaseError
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
@@ -22,19 +20,18 @@ from retrieval.dense.encoding import encode_query
 from retrieval.dense.token_vectors import best_matches, unpacked, weighted_mean
 from retrieval.exceptions import RerankFailed, RetrievalError
 from retrieval.ingest.chunking import embedding_text
-from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics
+from retrieval.lexical.statistics import WORD, by_configuration, frequencies_in, lexemes_of, passages_in, words_in
+from retrieval.models import Chunk
 from retrieval.protocols import Reranker, TokenEmbedder
+from retrieval.stored import load_stored
 from retrieval.text.terms import inverse_document_frequency
-from retrieval.types import Candidates, Retriever, StoredEncoding, WordMatch
+from retrieval.types import Candidates, Retriever, WordMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from retrieval.dense.token_vectors import TokenEncoding, Tokens
     from retrieval.types import Vectors
-
-NO_VECTOR = np.empty(0, np.float32)
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ def _met(
     if len(spans) != len(passage):
         return  # the document's title was changed since: its tokens are not those that were kept
     similarities = question @ passage.T
-    for word in _WORD.finditer(query):
+    for word in WORD.finditer(query):
         pieces = [index for index, (start, _) in enumerate(asked) if word.start() <= start < word.end()]
         if not pieces:
             continue
@@ -148,15 +145,13 @@ def _telling(encoding: TokenEncoding) -> npt.NDArray[np.intp]:
 
 def _stored(candidates: Candidates) -> _Stored:
     """The token signs of the candidates that have them: the vector retriever's, the others from the database."""
-    known = dict(candidates.encodings)
+    known = dict(candidates.stored)
     if missing := [pk for pk in candidates.chunk_ids if pk not in known]:
         try:
             embedder = active_embedder()
         except RetrievalError as error:
             raise RerankFailed(str(error)) from error
-        rows = ChunkEmbedding.objects.filter(embedder_id=embedder.pk, chunk__in=missing)
-        for pk, signs, collection in rows.values_list("chunk_id", "token_signs", "collection_id"):
-            known[pk] = StoredEncoding(NO_VECTOR, None if signs is None else bytes(signs), collection)
+        known |= load_stored(missing, embedder.pk, terms=False)
     judged = {pk: stored for pk, stored in known.items() if stored.token_signs is not None}
     return _Stored(
         signs={pk: stored.token_signs or b"" for pk, stored in sorted(judged.items())},
@@ -166,8 +161,8 @@ def _stored(candidates: Candidates) -> _Stored:
 
 def _weights(query: str, tokens: Tokens, collections: Sequence[int]) -> Vectors:
     """Each piece's share of its word's inverse document frequency; shape (pieces,)."""
-    words = list(_WORD.finditer(query))
-    telling = _inverse_document_frequencies(sorted({word.group().lower() for word in words}), collections)
+    words = list(WORD.finditer(query))
+    telling = _inverse_document_frequencies(words_in(query), collections)
     weights = np.zeros(len(tokens.pieces), np.float32)
     for word in words:
         pieces = [index for index, (start, _) in enumerate(tokens.spans) if word.start() <= start < word.end()]
@@ -178,24 +173,12 @@ def _weights(query: str, tokens: Tokens, collections: Sequence[int]) -> Vectors:
 
 def _inverse_document_frequencies(words: Sequence[str], collections: Sequence[int]) -> dict[str, float]:
     """How much each word tells in these collections: 0 for a stop word, the most for one that they do not hold."""
-    passages = CollectionStatistics.objects.filter(pk__in=collections).aggregate(n=Sum("chunks"))["n"] or 0
-    with connection.cursor() as cursor:
-        # The rarest of the lexemes that a word is reduced to, by the analysis of any of the collections.
-        cursor.execute(
-            """
-            SELECT word, min(coalesce(frequency, 0))
-            FROM unnest(%s::text[]) AS word
-            CROSS JOIN (
-                SELECT DISTINCT text_search_configuration AS configuration FROM retrieval_collection WHERE id = ANY(%s)
-            ) AS analysis
-            CROSS JOIN LATERAL unnest(tsvector_to_array(to_tsvector(configuration::regconfig, word))) AS lexeme
-            LEFT JOIN LATERAL (
-                SELECT sum(document_frequency) AS frequency FROM retrieval_lexeme
-                WHERE collection_id = ANY(%s) AND lexeme = lexeme.lexeme
-            ) AS known ON true
-            GROUP BY word
-            """,
-            [list(words), list(collections), list(collections)],
-        )
-        found = {word: inverse_document_frequency(int(frequency), passages) for word, frequency in cursor.fetchall()}
-    return {word: found.get(word, 0.0) for word in words}
+    # The rarest of the lexemes that a word is reduced to, by the analysis of any of the collections.
+    reduced = lexemes_of(words, list(by_configuration(collections)))
+    frequencies = frequencies_in(collections, set().union(*reduced.values()))
+    passages = passages_in(collections)
+    rarest: dict[str, int] = {}
+    for (_, word), lexemes in reduced.items():
+        for lexeme in lexemes:
+            rarest[word] = min(frequencies.get(lexeme, 0), rarest.get(word, passages))
+    return {word: inverse_document_frequency(rarest[word], passages) if word in rarest else 0.0 for word in words}

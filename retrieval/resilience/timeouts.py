@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from django.db import DatabaseError, OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
@@ -14,8 +15,11 @@ from retrieval.types import Retriever
 
 
 @contextmanager
-def statement_timeout(retriever: Retriever, seconds: float) -> Iterator[None]:
-    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left.
+def statement_timeout(
+    retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
 
     Raises: RetrieverFailed for that, and for any other trouble with the database.
     """
@@ -23,7 +27,7 @@ def statement_timeout(retriever: Retriever, seconds: float) -> Iterator[None]:
     if not seconds:
         raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
     try:
-        with statements_within(seconds):
+        with statements_within(seconds, database_settings or {}):
             yield
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
@@ -34,13 +38,18 @@ def statement_timeout(retriever: Retriever, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def statements_within(seconds: float) -> Iterator[None]:
-    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left.
+def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
 
     Raises: OperationalError for that.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
     with transaction.atomic():
+        chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
         with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{milliseconds}ms"])
+            cursor.execute(
+                f"SELECT {', '.join(['set_config(%s, %s, true)'] * len(chosen))}",
+                [part for setting in chosen.items() for part in setting],
+            )
         yield

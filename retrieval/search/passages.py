@@ -6,28 +6,35 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from retrieval.models import Chunk
+from retrieval.statements import fetch
 from retrieval.text.blocks.rows import from_rows, procedures_from_rows
 from retrieval.types import Passage
 
-# A passage's fields, and where a chunk has them.
+# A passage's fields, and where they stand.
 _FIELDS = {
-    "chunk_id": "id",
-    "document_id": "document_id",
-    "document_title": "document__title",
-    "document_url": "document__url",
-    "source": "document__source",
-    "collection": "collection__slug",
-    "blocks": "blocks",
+    "chunk_id": "chunk.id",
+    "document_id": "chunk.document_id",
+    "document_title": "document.title",
+    "document_url": "document.url",
+    "source": "document.source",
+    "collection": "collection.slug",
     **{
-        name: name
-        for name in ("ordinal", "start", "end", "page", "heading_path", "content", "content_hash", "token_count")
+        name: f"chunk.{name}"
+        for name in ("ordinal", "start", "page", "heading_path", "content", "content_hash", "token_count", "blocks")
     },
+    "end": 'chunk."end"',
 }
+_SELECT = (
+    f"SELECT {', '.join(_FIELDS.values())} FROM retrieval_chunk AS chunk "
+    "JOIN retrieval_document AS document ON document.id = chunk.document_id "
+    "JOIN retrieval_collection AS collection ON collection.id = chunk.collection_id "
+)
 
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
     """The passages with these ids, by id; one that is gone is missing."""
-    return {row[0]: _passage(row) for row in Chunk.objects.filter(pk__in=chunk_ids).values_list(*_FIELDS.values())}
+    rows = fetch(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
+    return {row[0]: _passage(row) for row in rows}
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
@@ -40,11 +47,12 @@ def load_neighbours(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], 
     wanted = set(places)
     if not wanted:
         return {}
-    rows = Chunk.objects.filter(
-        document__in={document for document, _ in wanted}, ordinal__in={ordinal for _, ordinal in wanted}
-    ).values_list(*_FIELDS.values())
-    passages = map(_passage, rows)
-    return {place: passage for passage in passages if (place := (passage.document_id, passage.ordinal)) in wanted}
+    rows = fetch(
+        f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[]) AS wanted(document_id, ordinal) "
+        "ON wanted.document_id = chunk.document_id AND wanted.ordinal = chunk.ordinal",
+        [[document for document, _ in wanted], [ordinal for _, ordinal in wanted]],
+    )
+    return {(passage.document_id, passage.ordinal): passage for passage in map(_passage, rows)}
 
 
 def _passage(row: Sequence[Any]) -> Passage:

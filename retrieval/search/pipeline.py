@@ -6,15 +6,17 @@ stands; the trace, the log and a metric say so.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
-from retrieval.access import some_await_vectors
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.lexical.statistics import learn, read_once
 from retrieval.lexical.syntax import parse
 from retrieval.metrics import SEARCH_SECONDS
 from retrieval.ranking.adjustment import boost, boost_neighbours
@@ -25,11 +27,13 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
-from retrieval.search.retrievers import encodings_read, missing_scores, run_retrievers
+from retrieval.search.retrievers import look_up, run_retrievers
 from retrieval.search.rewording import reworded
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
 from retrieval.tracing import annotate, span
-from retrieval.types import Candidate, Retriever, SearchFilters, SearchMethod, Turn
+from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class Stopwatch:
 
 
 @span("search")
+@read_once()
 def search(
     question: str,
     filters: SearchFilters,
@@ -84,6 +89,7 @@ def search(
     tuned = used.settings if method is None else used.settings.as_published(method)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
+    _learn(searched, filters)
     reformulation = None
     if tuned.reformulate:
         reformulation = reworded(searched, history, filters, corrects_spelling=tuned.fuzzy)
@@ -108,12 +114,11 @@ def search(
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
-    scores = missing_scores(results)
-    encodings = encodings_read(results)
+    known = look_up(results, plan)
     watch.lap("scores")
     tuned = plan.settings
     with span("search.fusion"):
-        fused = fuse(plan, rankings, scores)
+        fused = fuse(plan, rankings, known.scores)
         if tuned.metadata_boosts:
             fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
     watch.lap("fuse")
@@ -121,16 +126,15 @@ def search(
     if tuned.is_reranked and fused:
         answered = [ranking.retriever for ranking in rankings]
         with span("search.rerank", reranker=tuned.reranker):
-            fused, rerank_trace = reranked(wording, fused, tuned, answered, encodings)
+            fused, rerank_trace = reranked(wording, fused, tuned, answered, known.stored)
             annotate(status=rerank_trace.status.value)
         watch.lap("rerank")
     # To what a reranker decides alone, nothing is added.
-    if tuned.neighbour_support and encodings and not any(each.rerank and each.rerank.alone for each in fused):
-        vectors = {pk: stored.vector for pk, stored in encodings.items()}
+    vectors = {pk: stored.vector for pk, stored in known.stored.items() if len(stored.vector)}
+    if tuned.neighbour_support and vectors and not any(each.rerank and each.rerank.alone for each in fused):
         fused = boost_neighbours(fused, tuned.neighbour_support, vectors)
         watch.lap("support")
-    matched = {pk: terms for ranking in rankings for pk, terms in ranking.matched_terms.items()}
-    candidates = _cut(fused, plan, matched)
+    candidates = _cut(fused, plan, known.matched_terms)
     kept = [candidate for candidate in candidates if candidate.rank is not None]
     passages = load_passages([candidate.chunk_id for candidate in kept])
     # A passage that was deleted since the retrievers saw it is left out.
@@ -158,11 +162,18 @@ def search(
         reformulation=reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
-        is_partly_encoded=plan.weights.of(Retriever.VECTOR) > 0 and some_await_vectors(filters),
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits, trace)
+
+
+def _learn(question: str, filters: SearchFilters) -> None:
+    try:
+        learn(question, filters.collections)
+    except DatabaseError as error:
+        # Each part that needs the words asks for them itself then, and tells when it gets no answer.
+        logger.warning("The words of a question could not be looked up beforehand: %s", error)
 
 
 def _cut(fused: Sequence[Candidate], plan: SearchPlan, matched: Mapping[int, tuple[str, ...]]) -> tuple[Candidate, ...]:

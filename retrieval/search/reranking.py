@@ -21,7 +21,7 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
 from retrieval.search.trace import RerankTrace, SearchTrace, StageStatus
-from retrieval.types import Candidate, Candidates, Retriever, StoredEncoding
+from retrieval.types import Candidate, Candidates, Retriever, StoredChunk
 
 logger = logging.getLogger(__name__)
 
@@ -33,17 +33,17 @@ def reranked(
     fused: list[Candidate],
     settings: ProfileSettings,
     answered: Sequence[Retriever],
-    encodings: Mapping[int, StoredEncoding],
+    stored: Mapping[int, StoredChunk],
 ) -> tuple[list[Candidate], RerankTrace]:
     """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
 
     A reranker that builds on a retriever which is not among ``answered`` is left out: that retriever's failure, or its
-    being switched off, is what is announced. ``encodings`` are what the vector retriever has read of the candidates.
+    being switched off, is what is announced. ``stored`` is what has been read of the candidates.
     """
     started = time.perf_counter()
     name, depth = settings.reranker, settings.rerank_depth
     head = [candidate.chunk_id for candidate in fused[:depth]]
-    candidates = Candidates(head, {pk: encodings[pk] for pk in head if pk in encodings})
+    candidates = Candidates(head, {pk: stored[pk] for pk in head if pk in stored})
 
     def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
         milliseconds = round((time.perf_counter() - started) * 1000, 3)

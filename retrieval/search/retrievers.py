@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as DeadlinePassed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import RetrieverFailed
@@ -18,9 +18,11 @@ from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience import deadline
+from retrieval.resilience.timeouts import statements_within
 from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.stored import load_stored
 from retrieval.tracing import annotate, span
-from retrieval.types import Ranking, Retriever, SearchFilters, StoredEncoding
+from retrieval.types import Ranking, Retriever, SearchFilters, StoredChunk
 
 logger = logging.getLogger(__name__)
 
@@ -97,35 +99,52 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
     )
 
 
-def encodings_read(results: Sequence[RetrieverResult]) -> dict[int, StoredEncoding]:
-    """What the vector retriever has read of the candidates on its way; empty when it did not answer."""
-    rankers = (result.ranker for result in results)
-    return next((ranker.encodings for ranker in rankers if isinstance(ranker, VectorRanker)), {})
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of all candidates beside the retrievers' lists: what is ``stored`` of them, each retriever's
+    ``scores`` of those that only the other one listed, and the ``matched_terms`` of those that it listed."""
+
+    stored: Mapping[int, StoredChunk] = field(default_factory=dict)
+    scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
+    matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-def missing_scores(results: list[RetrieverResult]) -> dict[Retriever, dict[int, float]]:
-    """For each retriever, its scores of the candidates that only the other retriever listed.
+def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
+    """One look at the index for all that ranking, reranking and the explanation need of the candidates.
 
-    A retriever that cannot tell them keeps its list; its trace then has an ``error`` that says so.
+    When it fails, the lists stand as they are: nothing is known, and the traces in ``results`` have an ``error`` that
+    says so.
     """
-    listed = {
-        result.ranking.retriever: {chunk.chunk_id for chunk in result.ranking.chunks}
+    answered = {
+        result.ranking.retriever: (result.ranking, result.ranker)
         for result in results
-        if result.ranking is not None
+        if result.ranking is not None and result.ranker is not None
     }
+    listed = {retriever: {chunk.chunk_id for chunk in ranking.chunks} for retriever, (ranking, _) in answered.items()}
     everything = set().union(*listed.values())
-    scores = {}
-    for place, result in enumerate(results):
-        if result.ranking is None or result.ranker is None:
-            continue
-        missing = sorted(everything - listed[result.ranking.retriever])
-        if not missing:
-            continue
-        try:
-            scores[result.ranking.retriever] = result.ranker.score(missing)
-        except RetrieverFailed as error:
-            RETRIEVER_FAILURES.labels(leg=result.ranking.retriever.value).inc()
-            logger.warning("The %s retriever's scores are incomplete: %s", result.ranking.retriever, error)
-            incomplete = f"Its scores of what the other retriever found are unknown: {error}"
-            results[place] = replace(result, trace=replace(result.trace, error=incomplete))
-    return scores
+    if not everything:
+        return Known()
+    try:
+        with statements_within(plan.retriever_timeout_seconds):
+            stored = load_stored(
+                sorted(everything),
+                answered[Retriever.VECTOR][1].embedder_id if Retriever.VECTOR in answered else None,
+                terms=Retriever.LEXICAL in answered,
+                signs=plan.settings.is_reranked,
+            )
+    except DatabaseError as error:
+        for place, result in enumerate(results):
+            if result.trace.retriever in answered:
+                RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
+                logger.warning("The %s retriever's scores are incomplete: %s", result.trace.retriever, error)
+                incomplete = f"Its scores of what the other retriever found are unknown: {error}"
+                results[place] = replace(result, trace=replace(result.trace, error=incomplete))
+        return Known()
+    scores, matched = {}, {}
+    for retriever, (_, ranker) in answered.items():
+        missing = everything - listed[retriever]
+        if missing:
+            scores[retriever] = ranker.score({pk: chunk for pk, chunk in stored.items() if pk in missing})
+        own = {pk: chunk for pk, chunk in stored.items() if pk in listed[retriever]}
+        matched.update(ranker.matched_terms(own))
+    return Known(stored, scores, matched)

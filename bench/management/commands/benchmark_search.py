@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from bench.arguments import positive
 from bench.reporting import replace_section, table
+from bench.speed.askers import measure
 from bench.speed.search_corpus import load, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, run
 from evaluation.exceptions import EvaluationError
@@ -32,6 +33,12 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--chunks", type=positive, default=20_000, metavar="N", help="Passages (20,000).")
         parser.add_argument("--queries", type=positive, default=100, metavar="M", help="Questions (100).")
+        parser.add_argument(
+            "--askers", type=positive, nargs="+", default=[], metavar="N", help="Also searches a second by N at once."
+        )
+        parser.add_argument(
+            "--processes", type=positive, nargs="+", default=[1], metavar="N", help="Of the askers (1)."
+        )
         parser.add_argument("--keep", action="store_true", help="Leave the corpus for the next run of the same size.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
         parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
@@ -42,6 +49,11 @@ class Command(PreparedCommand):
             loaded = load(options["chunks"], bar.show)
             try:
                 measured = run(loaded, options["queries"], bar.show)
+                measured.throughput = [
+                    measure(loaded.collection.pk, (loaded.corpus.size, loaded.corpus.seed), askers, processes)
+                    for processes in options["processes"]
+                    for askers in options["askers"]
+                ]
             finally:
                 if not options["keep"]:
                     remove(loaded.collection)
@@ -68,6 +80,10 @@ class Command(PreparedCommand):
         ]
         rows += [(name, f"{measured.ratio(*stages):.1f} x", "") for name, stages in RATIOS.items()]
         rows.append((f"recall@{DEPTH} of the index", f"{_mean(measured.recall):.3f}", ""))
+        rows += [
+            (f"searches a second, {each.askers} askers, {each.processes} processes", f"{each.per_second:.1f}", "")
+            for each in measured.throughput
+        ]
         rows += [(name, f"{size / 2**20:.1f} MiB", "") for name, size in measured.table_bytes.items()]
         width = max(len(name) for name, *_ in rows)
         for name, first, second in rows:
@@ -82,11 +98,18 @@ def _as_markdown(measured: BenchmarkRun) -> str:
     ratios = "; ".join(f"{name.replace('_', ' ')} {measured.ratio(*of):.1f}" for name, of in RATIOS.items())
     largest = {name: size for name, size in measured.table_bytes.items() if size >= 10 * 2**20}
     sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in largest.items())
+    several = table(
+        ["askers at once", "processes", "searches a second", "p50 ms", "p95 ms"],
+        [
+            [each.askers, each.processes, f"{each.per_second:.1f}", f"{each.times.p50:.0f}", f"{each.times.p95:.0f}"]
+            for each in measured.throughput
+        ],
+    )
     return (
         f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
         f"{percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
         f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_mean(measured.recall):.2f}. Sizes: {sizes}."
-    )
+    ) + (f"\n\n{several}" if measured.throughput else "")
 
 
 def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
@@ -101,6 +124,16 @@ def _as_json(measured: BenchmarkRun) -> dict[str, Any]:
         },
         "ratios": {name: round(measured.ratio(*stages), 3) for name, stages in RATIOS.items()},
         f"recall@{DEPTH}": round(_mean(measured.recall), 4),
+        "throughput": [
+            {
+                "askers": each.askers,
+                "processes": each.processes,
+                "searches_per_second": round(each.per_second, 2),
+                "p50_ms": round(each.times.p50, 3),
+                "p95_ms": round(each.times.p95, 3),
+            }
+            for each in measured.throughput
+        ],
         "bytes": dict(measured.table_bytes),
     }
 

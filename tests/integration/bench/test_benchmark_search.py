@@ -99,7 +99,7 @@ def test_passages_are_found_where_their_text_says_and_questions_find_something()
 
 def test_beyond_the_exact_bound_the_index_is_timed_and_its_recall_told(monkeypatch):
     monkeypatch.setattr("retrieval.dense.ranker.EXACT_UP_TO", 10)
-    monkeypatch.setattr("retrieval.dense.ranker.LARGEST_EF_SEARCH", 50)
+    monkeypatch.setattr("retrieval.dense.index.LARGEST_EF_SEARCH", 50)
     result = run_json("--chunks", 400, "--queries", 3)
     assert 0.5 < result["recall@50"] <= 1.0
 

@@ -3,7 +3,7 @@ serves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import pytest
@@ -20,7 +20,7 @@ from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
 from retrieval.search import retrievers
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 from tests.support.faults import FAULTS, PUMP, ask, counted, short_times
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ def library(settings: LazySettings, collection: Collection, ingest: Callable[...
     return collection
 
 
-class Faulty:
+class Faulty(Ranker):
     """The retriever of a retriever, with a fault. One that answers nonsense names passages that do not exist."""
 
     fault: ClassVar[str] = ""
@@ -51,6 +51,10 @@ class Faulty:
         self.retriever = self._whole.retriever
         self._seconds = plan.retriever_timeout_seconds
 
+    @property
+    def embedder_id(self) -> int | None:
+        return self._whole.embedder_id
+
     def rank(self, depth: int) -> Ranking:
         if self.fault == "garbage":
             return Ranking(self.retriever, (RankedChunk(10**15, 1, 1.0), RankedChunk(-1, 2, 0.5)))
@@ -59,8 +63,8 @@ class Faulty:
                 cursor.execute(STATEMENTS[self.fault])
         return self._whole.rank(depth)
 
-    def score(self, chunk_ids: Sequence[int]) -> dict[int, float]:
-        return self._whole.score(chunk_ids)
+    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        return self._whole.score(stored)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -157,17 +157,14 @@ def test_one_in_a_hundred_rows_still_fills_the_list(collection: Collection, monk
     """Through the HNSW index, with the passing rows far from the question and hundreds of others nearer."""
     _fill(collection, documents=2000, wanted_every=100)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    tune = dense_ranker._tune_index_scan
+    tuned = dense_ranker.scan_settings
 
-    def use_the_index(candidates: int) -> None:
-        tune(candidates)
-        with connection.cursor() as cursor:
-            # In a table this small the planner would rather read and sort it all.
-            cursor.execute(
-                "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
-            )
+    def use_the_index(candidates: int) -> dict[str, str]:
+        # In a table this small the planner would rather read and sort it all.
+        avoided = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
+        return {**tuned(candidates), **dict.fromkeys(avoided, "off")}
 
-    monkeypatch.setattr(dense_ranker, "_tune_index_scan", use_the_index)
+    monkeypatch.setattr(dense_ranker, "scan_settings", use_the_index)
     for name, wanted in {
         "metadata_any": {"metadata_any": {"kind": ["rare"]}},
         "metadata": {"metadata": {"kind": "rare"}},

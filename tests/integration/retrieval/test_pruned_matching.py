@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from django.conf import LazySettings
 from django.db import connection
@@ -10,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
+from retrieval import statements
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical import ranker
 from retrieval.lexical.query import build_queries
@@ -37,12 +41,18 @@ def rank(question: str, filters: SearchFilters, depth: int, first_look: int) -> 
         return Bm25Ranker(question, filters, PLAN).rank(depth)
 
 
-def statements(question: str, filters: SearchFilters, depth: int) -> list[str]:
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
+def notations(question: str, filters: SearchFilters, depth: int) -> list[str]:
+    """The conditions that passages were looked for with."""
+    asked: list[str] = []
+
+    def fetch(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        asked.extend(str(each) for each in parameters if "'" in str(each))
+        return statements.fetch(sql, parameters)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranker, "fetch", fetch)
         rank(question, filters, depth, 1)
-    return [query["sql"] for query in captured if "<#>" in query["sql"] and "LIMIT" in query["sql"]]
+    return asked
 
 
 def test_the_ranking_is_that_of_all_passages_that_match(corpus: Collection) -> None:
@@ -62,9 +72,9 @@ def test_common_words_do_not_keep_passages_from_being_left_out(corpus: Collectio
     saved = 0
     for question in QUESTIONS[:12]:
         (query,) = build_queries(question, [corpus.pk])
-        formulas = [sql for sql in statements(question, SearchFilters((corpus.pk,)), 10) if "&" in sql]
-        for sql in formulas:
-            notation = sql.split("@@ '", 1)[1].split("'::tsquery")[0].replace("''", "'")
+        for notation in notations(question, SearchFilters((corpus.pk,)), 10):
+            if "&" not in notation:
+                continue
             pruned = Chunk.objects.extra(where=["search_vector @@ %s::tsquery"], params=[notation]).count()
             matching = Chunk.objects.extra(where=["search_vector @@ %s::tsquery"], params=[query.tsquery]).count()
             assert 10 <= pruned <= matching

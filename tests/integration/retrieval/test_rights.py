@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from retrieval.access import everything, filters_for, narrowing_key
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name
-from retrieval.dense.ranker import VectorRanker
 from retrieval.lexical.matches import count_matches
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.vocabulary import CollectionVocabulary
@@ -186,17 +185,16 @@ def test_the_vector_index_is_used_with_the_condition(library: Collection, monkey
     """As for any other filter: the nearest are read in the order of the index, and each is looked at."""
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
     statements: list[str] = []
-    read = VectorRanker._read
+    fetch = dense_ranker.fetch
 
-    def explained(self: VectorRanker, rows: Any) -> dict[int, float]:
-        sql, parameters = rows.values("chunk_id").query.sql_with_params()
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
-            cursor.execute(f"EXPLAIN {sql}", parameters)
-            statements.append("\n".join(line for (line,) in cursor.fetchall()))
-        return read(self, rows)
+    def explained(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        if "ORDER BY" in sql:
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+            statements.append("\n".join(line for (line,) in fetch(f"EXPLAIN {sql}", parameters)))
+        return fetch(sql, parameters)
 
-    monkeypatch.setattr(VectorRanker, "_read", explained)
+    monkeypatch.setattr(dense_ranker, "fetch", explained)
     assert sources(AnonymousUser(), "How is the boiler heated?", method=SearchMethod.VECTOR) == {"open.md"}
     assert f"Index Scan using {index_name(active_embedder())}" in statements[0]
     assert "metadata" in statements[0]

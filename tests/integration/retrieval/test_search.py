@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 from pgvector import HalfVector
 
 from retrieval import conf
@@ -21,13 +22,15 @@ from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import ImproperEmbedder, InvalidQuery, RetrieverFailed, SearchUnavailable
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.lexical.statistics import frequencies_in
 from retrieval.metrics import RETRIEVER_FAILURES
-from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.models import Collection, Document
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.search import retrievers
 from retrieval.search.pipeline import search
 from retrieval.search.trace import StageStatus
+from retrieval.stored import load_stored
 from retrieval.types import Retriever, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
@@ -120,7 +123,7 @@ def test_scores_looked_up_equal_scores_ranked(library: Collection) -> None:
     for ranker_class in (Bm25Ranker, VectorRanker):
         ranker = ranker_class("wet pump", everything(), PLAN)
         ranked = {chunk.chunk_id: chunk.score for chunk in ranker.rank(50).chunks}
-        assert ranker.score(sorted(ranked)) == pytest.approx(ranked)
+        assert ranker.score(load_stored(sorted(ranked), active_embedder().pk)) == pytest.approx(ranked, rel=1e-5)
 
 
 def test_a_question_of_stop_words_and_nonsense(library: Collection) -> None:
@@ -145,6 +148,17 @@ def test_common_words_score_but_need_not_match(library: Collection, ingest: Inge
     assert query.idf.keys() == {"pump", "valv"}
     (query,) = build_queries("pump", [library.pk])
     assert query.matching == ("pump",)
+
+
+def test_frequencies_are_remembered_until_a_passage_changes(library: Collection, ingest: Ingest) -> None:
+    before = frequencies_in([library.pk], ["pump", "absent"])
+    with CaptureQueriesContext(connection) as asked:
+        assert frequencies_in([library.pk], ["pump", "absent"]) == before
+    assert not any("retrieval_lexeme" in query["sql"] for query in asked)
+    ingest(library, "new.md", "Another pump.")
+    assert frequencies_in([library.pk], ["pump", "absent"]) == {"pump": before["pump"] + 1}
+    Document.objects.get(source="new.md").delete()
+    assert frequencies_in([library.pk], ["pump", "absent"]) == before
 
 
 def test_an_empty_question_is_refused(library: Collection) -> None:
@@ -199,18 +213,15 @@ def test_the_filtered_index_scan_fills_the_list(
 
 def test_the_index_is_used(library: Collection) -> None:
     embedder = active_embedder()
-    query = HalfVector(conf.embedder().embed_query("pump"))
-    nearest = (
-        ChunkEmbedding.objects.filter(embedder_id=embedder.pk)
-        .annotate(distance=indexed_distance(embedder, query))
-        .order_by("distance")
-        .values_list("chunk_id", "distance")[:5]
-    )
+    query = HalfVector(conf.embedder().embed_query("pump")).to_text()
     with connection.cursor() as cursor:
         cursor.execute("SET enable_seqscan = off")
         cursor.execute("SET enable_sort = off")
-        sql, parameters = nearest.query.sql_with_params()
-        cursor.execute(f"EXPLAIN {sql}", parameters)
+        cursor.execute(
+            f"EXPLAIN SELECT chunk_id, {indexed_distance(embedder)} AS distance FROM retrieval_chunkembedding "
+            f"WHERE embedder_id = {embedder.pk} ORDER BY distance LIMIT 5",
+            [query],
+        )
         plan = "\n".join(row[0] for row in cursor.fetchall())
         cursor.execute("RESET ALL")
     assert f"Index Scan using {index_name(embedder)}" in plan
@@ -269,18 +280,16 @@ def test_one_leg_failing_is_announced_and_the_other_serves(
 def test_scores_that_cannot_be_completed_are_told(
     library: Collection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def silent(self: VectorRanker, chunk_ids: object) -> dict[int, float]:
-        raise RetrieverFailed("The vector search ran past its 5 s.")
+    def silent(*_: object, **__: object) -> None:
+        raise OperationalError("canceling statement due to statement timeout")
 
-    monkeypatch.setattr(dense_ranker.VectorRanker, "score", silent)
+    monkeypatch.setattr(retrievers, "load_stored", silent)
     before = RETRIEVER_FAILURES.labels(leg="vector")._value.get()
     profile = ProfileSettings(depth=1, top_k=1, candidate_multiplier=1)
     trace = search("At what time can I pick up goods, in a quarter?", everything(), profile=profile).trace
     assert [score.retrievers[Retriever.VECTOR].rank for score in trace.candidates].count(None) == 1
     (vector,) = [retriever for retriever in trace.retrievers if retriever.retriever is Retriever.VECTOR]
-    assert (
-        vector.error == "Its scores of what the other retriever found are unknown: The vector search ran past its 5 s."
-    )
+    assert vector.error.startswith("Its scores of what the other retriever found are unknown: canceling statement")
     assert RETRIEVER_FAILURES.labels(leg="vector")._value.get() == before + 1
     assert "scores are incomplete" in caplog.text
 
