@@ -81,7 +81,17 @@ class DocumentAdmin(GuardedDeletionAdmin):
         "retry_at",
         "ingested_at",
     ]
-    file_fields = ["collection", "source", "original", "media_type", "size", "content_hash", "created_at"]
+    file_fields = [
+        "collection",
+        "source",
+        "came_in",
+        "members",
+        "original",
+        "media_type",
+        "size",
+        "content_hash",
+        "created_at",
+    ]
     fieldsets = [
         (None, {"fields": ["title", "url", "language", "metadata", "replacement"]}),
         (_("How far it is"), {"fields": tuple(progress_fields)}),
@@ -179,6 +189,19 @@ class DocumentAdmin(GuardedDeletionAdmin):
         )
         return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)
 
+    @admin.display(description=_("came in"))
+    def came_in(self, document: Document) -> SafeString | str:
+        return _document_link(document.parent) if document.parent is not None else "-"
+
+    @admin.display(description=_("holds"))
+    def members(self, document: Document) -> SafeString | str:
+        """The documents that came in it, each with its state."""
+        found = document.members.order_by("source")
+        items = format_html_join(
+            "", "<li>{} – {}</li>", ((_document_link(member), member.get_status_display()) for member in found)
+        )
+        return format_html("<ul>{}</ul>", items) if items else "-"
+
     @admin.display(description=_("original"))
     def original(self, document: Document) -> SafeString:
         address = reverse("admin:retrieval_document_original", args=[document.pk])
@@ -198,6 +221,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
                 submission.requeue(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
+            document.share_metadata()
             if replacement is not None:
                 reread = submission.submit(document.collection, document.source, replacement).changed
         if reread:
@@ -322,6 +346,11 @@ def requeue_all(documents: Iterable[Document]) -> int:
 
 def documents_by_status(documents: QuerySet[Document]) -> dict[str, int]:
     return dict(documents.order_by().values_list("status").annotate(Count("pk")))
+
+
+def _document_link(document: Document) -> SafeString:
+    address = reverse("admin:retrieval_document_change", args=[document.pk])
+    return format_html('<a href="{}">{}</a>', address, document)
 
 
 def _excerpt(error: str) -> str:

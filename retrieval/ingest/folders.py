@@ -87,17 +87,27 @@ def ingest_all(files: Sequence[Submitted], collection: Collection, output: Outpu
             continue
         if document is None:
             failures.append((file.source, "It is being read by another process."))
-        elif document.status == Document.Status.READY:
-            added += 1
-            chunks += document.chunk_count
-            characters += len(data)
-        else:
-            failures.append((file.source, document.error))
+            continue
+        characters += len(data)
+        for read in (document, *_read_members(document)):
+            if read.status == Document.Status.READY:
+                added += 1
+                chunks += read.chunk_count
+            else:
+                failures.append((read.source, read.error))
     reweigh(collection)
     if added:
         settle()
     bar.clear()
     return Counts(added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures))
+
+
+def _read_members(document: Document) -> Iterator[Document]:
+    """What came in an archive or a mail, read too; what another process reads is left to it."""
+    for pk in document.members.filter(status=Document.Status.PENDING).order_by("pk").values_list("pk", flat=True):
+        if (member := pipeline.ingest(pk)) is not None:
+            yield member
+            yield from _read_members(member)
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:

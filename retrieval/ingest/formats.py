@@ -26,6 +26,7 @@ _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
 _HTML_LOOKED_AT = 4096
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MESSAGE = "__properties_version1.0".encode("utf-16-le")
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 
@@ -39,6 +40,7 @@ class View(Enum):
     PROSE = "as text, with the lines of a paragraph joined"
     TEXT = "as text, line by line"
     TABLES = "as tables, each of its sheets below its name"
+    SLIDES = "slide by slide, with the notes"
     RECORDS = "as text, across the whole width"
     CODE = "as numbered lines, with syntax colours"
 
@@ -241,6 +243,14 @@ PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODT = "application/vnd.oasis.opendocument.text"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+ODP = "application/vnd.oasis.opendocument.presentation"
+EPUB = "application/epub+zip"
+RTF = "application/rtf"
+EML = "message/rfc822"
+MSG = "application/vnd.ms-outlook"
+ZIP = "application/zip"
 MARKDOWN = "text/markdown"
 HTML = "text/html"
 PLAIN = "text/plain"
@@ -323,6 +333,67 @@ register(
         _declares(ODS, f"{ODS}-template"),
         needs_recognition=True,
     ),
+    Format(
+        "a PowerPoint presentation",
+        ("pptx", "pptm", "ppsx", "potx"),
+        PPTX,
+        "PPTX",
+        _IN + "presentation:extract_presentation",
+        View.SLIDES,
+        _archive_holds("ppt/presentation.xml"),
+        needs_recognition=True,
+    ),
+    Format(
+        "an OpenDocument presentation",
+        ("odp", "otp"),
+        ODP,
+        "ODP",
+        _IN + "opendocument_text:extract_opendocument_slides",
+        View.SLIDES,
+        _declares(ODP, f"{ODP}-template"),
+        needs_recognition=True,
+    ),
+    Format(
+        "an OpenDocument text",
+        ("odt", "ott"),
+        ODT,
+        "ODT",
+        _IN + "opendocument_text:extract_opendocument_text",
+        View.CONVERTED,
+        _declares(ODT, f"{ODT}-template"),
+        needs_recognition=True,
+    ),
+    Format(
+        "an EPUB book",
+        ("epub",),
+        EPUB,
+        "EPUB",
+        _IN + "book:extract_book",
+        View.CONVERTED,
+        _archive_holds("META-INF/container.xml"),
+        needs_recognition=True,
+    ),
+    Format(
+        "an RTF document",
+        ("rtf",),
+        RTF,
+        "RTF",
+        _IN + "rtf:extract_rtf",
+        View.CONVERTED,
+        _begins_with(b"{\\rtf"),
+        needs_recognition=True,
+    ),
+    Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
+    Format(
+        "an Outlook message",
+        ("msg",),
+        MSG,
+        "MSG",
+        _IN + "mail:extract_outlook_mail",
+        View.CONVERTED,
+        lambda content: content.data.startswith(_OLE) and _MESSAGE in content.data,
+        needs_recognition=True,
+    ),
     _PLAIN_TEXT,
     Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain"),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
@@ -335,21 +406,26 @@ register(
     ),
     # Formats that are not read. They are recognised so that the message can name them.
     Format("an old Excel workbook (.xls)", ("xls",)),
-    Format("a PowerPoint presentation", ("ppt", "pptx"), recognise=_archive_holds("ppt/")),
-    Format("an EPUB book", ("epub",), recognise=_archive_holds("META-INF/container.xml")),
-    Format("an OpenDocument text", ("odt",)),
+    Format("an old PowerPoint presentation (.ppt)", ("ppt",)),
     Format("an OpenDocument file", recognise=_archive_holds("content.xml")),
     # Every other archive; an empty one holds no names.
-    Format("a ZIP archive", ("zip",), recognise=_begins_with(b"PK\x03\x04", b"PK\x05\x06")),
+    Format(
+        "a ZIP archive",
+        ("zip",),
+        ZIP,
+        "ZIP",
+        _IN + "archive:extract_archive",
+        View.CONVERTED,
+        _begins_with(b"PK\x03\x04", b"PK\x05\x06"),
+        needs_recognition=True,
+    ),
     Format(
         "a protected Office file",
         recognise=lambda content: content.data.startswith(_OLE) and _ENCRYPTED in content.data,
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
-    Format("an old Office file (.doc, .xls, .ppt or .msg)", recognise=_begins_with(_OLE)),
+    Format("an old Office file (.doc, .xls or .ppt)", recognise=_begins_with(_OLE)),
     Format("an old Word document (.doc)", ("doc",)),
-    Format("an Outlook message", ("msg",)),
-    Format("an RTF document", ("rtf",), recognise=_begins_with(b"{\\rtf")),
     Format("a PNG image", ("png",), recognise=_begins_with(b"\x89PNG\r\n\x1a\n")),
     Format("a JPEG image", ("jpg", "jpeg"), recognise=_begins_with(b"\xff\xd8\xff")),
     Format("a GIF image", ("gif",), recognise=_begins_with(b"GIF87a", b"GIF89a")),

@@ -26,6 +26,7 @@ from retrieval.ingest import chunking, formats, turns
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.fingerprint import compute_fingerprint
+from retrieval.ingest.membership import remove_members, submit_members
 from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
@@ -180,6 +181,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         )
         for index, piece in enumerate(pieces)
     ]
+    submit_members(document, extracted.members)
     tables = read_tables(extracted)
     instructions = find_instructions(extracted.text)
     INSTRUCTED_DOCUMENTS.inc(bool(instructions))
@@ -189,6 +191,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         current.language, current.media_type = language, extracted.media_type
         replace_chunks(current, chunks, embedder_row, keep=keep)
         replace_tables(current, tables)
+        remove_members(current, extracted.members)
         DocumentText.objects.update_or_create(
             document=current,
             defaults={

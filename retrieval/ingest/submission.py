@@ -42,11 +42,15 @@ def submit(
     url: str = "",
     language: str = "",
     metadata: dict[str, object] | None = None,
+    parent: Document | None = None,
     enqueue: bool = True,
 ) -> Submission:
     """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
 
-    Raises: DocumentRejected when it is larger than the site accepts, or the collection's documents may not be changed;
+    ``parent`` is the archive or mail that holds it.
+
+    Raises: DocumentRejected when it is larger than the site accepts, or the collection's documents may not be changed,
+    or a member would take the place of a document that is none of its parent's;
     DiskFull when there is no room for it. Then neither a file nor a row is left.
     """
     check_size(source, len(data))
@@ -62,7 +66,9 @@ def submit(
         ):
             return Submission(document, changed=False)
         if document is None:
-            document = Document(collection=collection, source=source, title=title)
+            document = Document(collection=collection, source=source, title=title, parent=parent)
+        elif parent is not None and document.parent_id != parent.pk:
+            raise DocumentRejected(f"{parent.source} holds {source}, but there is another document of that name.")
         previous = document.file.name if document.pk and document.content_hash != content_hash else ""
         if not document.pk or previous:
             document.file.save(source.replace("\\", "/").rsplit("/", 1)[-1], ContentFile(data), save=False)
@@ -74,6 +80,7 @@ def submit(
         document.language = language or document.language
         document.metadata = metadata if metadata is not None else document.metadata
         requeue(document, enqueue=enqueue)
+        document.share_metadata()
         if previous:
             forget_file(document.file.storage, previous)
     return Submission(document, changed=True)

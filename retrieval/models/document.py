@@ -106,6 +106,14 @@ class Document(Job):
     def __str__(self) -> str:
         return self.title or self.source
 
+    def share_metadata(self) -> None:
+        """Give the members, and theirs, this document's metadata: what narrows a mail narrows what came in it."""
+        parents = [self.pk]
+        while parents:
+            members = Document.objects.filter(parent__in=parents)
+            parents = list(members.values_list("pk", flat=True))
+            members.update(metadata=self.metadata)
+
     def write(self, **values: Any) -> bool:
         # During ingestion this is the time of the last progress: `/readyz` recognises a stuck document by it.
         return super().write(updated_at=timezone.now(), **values)

@@ -42,13 +42,14 @@ def render_document(
     source: str = "",
     hrefs: Hrefs = lambda sources: {},
     line_breaks: bool = False,
+    page_starts: Sequence[int] = (),
 ) -> RenderedMarkdown:
     """``text`` as HTML, in parts of some screens each.
 
     What stands before ``body_start`` is shown as it is written. Each outer heading has the id ``section-OFFSET``, and
     the first marked words have ``passage``. A relative link leads to the document with that source, beside the one with
     ``source``, if ``hrefs`` knows it; links to nowhere become plain words, images their descriptions. With
-    ``line_breaks`` each line end in a paragraph is one on the page.
+    ``line_breaks`` each line end in a paragraph is one on the page. A new part begins at each of the ``page_starts``.
     """
     front = _render_front_matter(text[:body_start], passage)
     body = text[body_start:]
@@ -61,7 +62,7 @@ def render_document(
     sections = _name_headings(tokens, starts, body_start)
     _resolve_links(tokens, source, sections, hrefs)
     parts = [front] if front else []
-    for group in _group_tokens(tokens, starts):
+    for group in _group_tokens(tokens, starts, {start - body_start for start in page_starts}):
         parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
     return RenderedMarkdown(tuple(parts), any("<mark" in part for part in parts))
 
@@ -157,12 +158,13 @@ class _DocumentRenderer(SafeRenderer):
         return html.replace("<pre ", f'<pre data-language="{escape(language[0])}" ', 1) if language else html
 
 
-def _group_tokens(tokens: Sequence[Token], starts: Sequence[int]) -> list[list[Token]]:
+def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: AbstractSet[int]) -> list[list[Token]]:
     groups: list[list[Token]] = [[]]
     size = 0
     for token in tokens:
         if token.level == 0 and token.nesting >= 0 and token.map:
-            if size >= _PART_CHARACTERS:
+            begins_page = starts[token.map[0]] in page_starts and bool(groups[-1])
+            if begins_page or (size >= _PART_CHARACTERS and not page_starts):
                 groups.append([])
                 size = 0
             first, last = (starts[min(line, len(starts) - 1)] for line in token.map)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -47,6 +47,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         "has_text": True,
         "marked": passage,
         "is_code": is_code,
+        "is_slides": view is View.SLIDES,
         "is_tabular": view in (View.RECORDS, View.TABLES),
         "outline": _build_outline(sections, passage),
     }
@@ -56,11 +57,16 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
             "page": plain_text.page_number(served.pages, passage[0]),
             "first_line": plain_text.line_number(text, passage[0]) if is_code else None,
         }
-    if view in (View.MARKDOWN, View.CONVERTED):
+    if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
         wants_text = query.get("view") == "text"
+        pages = served.pages if view is View.SLIDES else []
         context |= _markdown_context(
-            document, text, passage, is_converted=view is View.CONVERTED, wants_text=wants_text
+            document, text, passage, pages, is_converted=view is not View.MARKDOWN, wants_text=wants_text
         )
+        if view is View.SLIDES and "rendered_parts" in context:
+            # A slide without words, such as a hidden one, has no part.
+            numbers = [number for number, start, end in pages if text[start:end].strip()]
+            context["slides"] = list(zip(numbers, context["rendered_parts"], strict=True))
     if is_code:
         name = PurePath(document.source).name
         parts = code.render_lines(text, name, passage, _("Line {}"), code.colour_in_sandbox)
@@ -122,7 +128,13 @@ def _part_tables(
 
 
 def _markdown_context(
-    document: Document, text: str, passage: tuple[int, int] | None, *, is_converted: bool, wants_text: bool
+    document: Document,
+    text: str,
+    passage: tuple[int, int] | None,
+    pages: Sequence[Sequence[int]],
+    *,
+    is_converted: bool,
+    wants_text: bool,
 ) -> dict[str, Any]:
     """The parts of the page, or the sentence why there are none, and the addresses of both views."""
     jump = "#passage" if passage else ""
@@ -147,6 +159,7 @@ def _markdown_context(
         source=document.source,
         hrefs=hrefs,
         line_breaks=is_converted,
+        page_starts=[start for _number, start, _end in pages],
     )
     if passage and not page.shows_passage:
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}

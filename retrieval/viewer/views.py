@@ -58,6 +58,9 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         # Never an address that a browser would run.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
+    readable = Document.objects.readable_by(request.user)
+    context["members"] = list(readable.filter(parent=found).order_by("source"))
+    context["parent"] = readable.filter(members=found).first()
     served = DocumentText.objects.filter(document=found).first()
     if served is not None:
         context |= page_context(found, served, request.GET)

@@ -41,8 +41,7 @@ _NON_SPACE = re.compile(r"\S")
 
 def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     source, encoding = decode(data, filename, html=True)
-    _check_tags(source, filename)
-    root = _parse(source, filename)
+    root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
     title = plain_title(root.findtext(".//title") or "")
@@ -77,7 +76,9 @@ def _check_tags(source: str, filename: str) -> None:
                 )
 
 
-def _parse(source: str, filename: str) -> etree._Element | None:
+def parse_html(source: str, filename: str) -> etree._Element | None:
+    """The root of the page, or None. Raises: DocumentRejected for what takes the parser too long, or loses words."""
+    _check_tags(source, filename)
     # Without huge_tree the parser leaves out what is nested in more than 255 levels, as unclosed tags soon are.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
@@ -131,6 +132,12 @@ def _is_poorer(text: str, visible: str) -> bool:
     return any(
         len(mark.findall(text)) < _KEPT_SHARE * len(mark.findall(visible)) for mark in (_HEADING_LINE, _FENCE_LINE)
     )
+
+
+def convert_html(root: etree._Element) -> str:
+    """All that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
+    _drop_invisible(root)
+    return canonical(_to_markdown(root)).strip("\n")
 
 
 def _find_main(root: etree._Element) -> etree._Element:

@@ -24,6 +24,7 @@ _NAMESPACES = {
     "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
     "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
     "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
+    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
 }
 _SPACE = re.compile(r"[ \t\n]+")
@@ -35,8 +36,13 @@ def name(prefixed: str) -> str:
     return f"{{{_NAMESPACES[prefix]}}}{local}"
 
 
-# Comments, tracked deletions and forms are no words of the document; frames hold pictures, and texts of their own.
-NOT_READ = frozenset(map(name, ("office:annotation", "text:tracked-changes", "office:forms", "text:note")))
+# Comments, tracked deletions and the descriptions of pictures are no words of the document; tables are read apart.
+_NOT_READ = frozenset(
+    map(
+        name,
+        ("office:annotation", "text:tracked-changes", "text:note-citation", "svg:title", "svg:desc", "table:table"),
+    )
+)
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
@@ -69,7 +75,8 @@ def find_properties(root: Element, family: str, kind: str) -> dict[str, Mapping[
 
 
 def read_words(element: Element) -> str:
-    """The words of a paragraph or cell: runs of white space as one space, line ends where it has them."""
+    """The words of a paragraph or cell: runs of white space as one space, line ends where it has them; a footnote
+    stands in brackets."""
     return canonical("".join(_pieces(element))).strip()
 
 
@@ -77,8 +84,15 @@ def _pieces(element: Element) -> Iterator[str]:
     if element.text:
         yield _SPACE.sub(" ", element.text)
     for child in element:
-        if isinstance(child.tag, str) and child.tag not in NOT_READ:
+        if isinstance(child.tag, str) and child.tag not in _NOT_READ:
             if child.tag == name("text:s"):
+                yield " "
+            elif child.tag == name("text:note"):
+                yield f" ({' '.join(read_words(child).split())})"
+            elif child.tag in (name("draw:frame"), name("text:p")):
+                # A box of text inside of a paragraph, and the paragraphs in it.
+                yield " "
+                yield from _pieces(child)
                 yield " "
             elif child.tag == name("text:tab"):
                 yield "\t"

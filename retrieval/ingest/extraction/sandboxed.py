@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict
+from itertools import accumulate, pairwise
 from typing import Any, BinaryIO
 
 from retrieval import sandbox
@@ -13,6 +14,7 @@ from retrieval.ingest.extraction import extract, printable_name
 from retrieval.ingest.extraction.types import (
     ExtractedText,
     ExtractionLimits,
+    Member,
     Page,
     Section,
     Span,
@@ -40,7 +42,7 @@ def sandbox_limits(
 
     A small file may take less processor time than a large one: it has no reason to take long, unless it is made to.
     """
-    output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES
+    output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES + limits.max_member_bytes
     if size_bytes is None:
         return sandbox.JobLimits(memory_mib, seconds, output_bytes)
     processor_seconds = round(min(seconds, _LEAST_SECONDS + _SECONDS_PER_MIB * size_bytes / 2**20))
@@ -95,7 +97,7 @@ def _describe_excess(error: sandbox.LimitExceeded) -> str:
 
 
 def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[str, Any], bytes]:
-    """The extracted text as values that JSON can hold, and the text itself in UTF-8."""
+    """The extracted text as values that JSON can hold, and the text itself in UTF-8, with the members behind it."""
     found = extract(file.read(), filename, limits=ExtractionLimits(**limits))
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(
@@ -113,8 +115,9 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[st
         "encoding": found.encoding,
         "language_hint": found.language_hint,
         "notice": found.notice,
+        "members": [[member.name, len(member.data)] for member in found.members],
     }
-    return head, found.text.encode("utf-8")
+    return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
 
 
 def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
@@ -135,7 +138,11 @@ def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     """Raises: ValueError, TypeError, KeyError or AttributeError for what :func:`read` would not have given."""
-    text = body.decode("utf-8")
+    sizes = [int(size) for _, size in head["members"]]
+    ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
+    if min([ends[0], *sizes]) < 0 or len(sizes) > limits.max_members:
+        raise ValueError("the members")
+    text = body[: ends[0]].decode("utf-8")
     if "\0" in text or len(text) > limits.max_text_chars:
         raise ValueError("the text")
     offsets = [int(offset) for offset in head["protected"]]
@@ -165,6 +172,10 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         encoding=_check_field(head["encoding"]),
         language_hint=_check_field(head["language_hint"])[:2],
         notice=_check_field(head["notice"]),
+        members=tuple(
+            Member(_check_field(name), body[start:end])
+            for (name, _), (start, end) in zip(head["members"], pairwise(ends), strict=True)
+        ),
     )
 
 

@@ -64,6 +64,14 @@ class TableGrid:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive, or an attachment of a mail: a document of its own. ``name`` is a relative path."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractedText:
     """The text of a file as the source viewer shows it, and its structure.
 
@@ -74,6 +82,7 @@ class ExtractedText:
     ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
     ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
+    ``members`` are the files that it holds, of formats that are read, each under a name of its own.
     ``notice`` says in sentences what of the file is not in the text, such as hidden sheets; empty when nothing is.
     """
 
@@ -88,6 +97,7 @@ class ExtractedText:
     tables: tuple[TableGrid, ...] = ()
     encoding: str = ""
     language_hint: str = ""
+    members: tuple[Member, ...] = ()
     notice: str = ""
 
     def page_at(self, offset: int) -> int | None:
@@ -108,6 +118,8 @@ class ExtractionLimits:
     max_pages: int = 5_000
     max_uncompressed_bytes: int = 500_000_000
     max_compression_ratio: int = 200
+    max_members: int = 1_000
+    max_member_bytes: int = 100_000_000
 
 
 def too_much_text(filename: str, limits: ExtractionLimits) -> DocumentRejected:

@@ -1,0 +1,104 @@
+"""Writes what a parser finds, piece by piece, as Markdown with the places of its headings, tables and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retrieval.ingest.extraction.decoding import canonical
+from retrieval.ingest.extraction.html import write_markdown_table
+from retrieval.ingest.extraction.lines import plain_title
+from retrieval.ingest.extraction.types import (
+    ExtractedText,
+    ExtractionLimits,
+    Member,
+    Page,
+    Section,
+    Span,
+    too_much_text,
+)
+
+_DEEPEST = 6
+_INDENT = "   "
+
+
+class MarkdownWriter:
+    """Raises: DocumentRejected from any method once the text is longer than the limits allow."""
+
+    def __init__(self, filename: str, limits: ExtractionLimits) -> None:
+        self._filename = filename
+        self._limits = limits
+        self._parts: list[str] = []
+        self._length = 0
+        self._in_list = False
+        self._page_starts: list[int] = []
+        self.sections: list[Section] = []
+        self._protected: list[Span] = []
+
+    def add_heading(self, words: str, level: int) -> None:
+        if title := plain_title(canonical(words)):
+            start = self._add(f"{'#' * min(level, _DEEPEST)} {title}")
+            self.sections.append(Section(start, level, title))
+
+    def add_paragraph(self, words: str) -> None:
+        if words := canonical(words).strip():
+            self._add(words)
+
+    def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False) -> None:
+        """An item of a list; ``level`` is 0 for the outermost."""
+        if words := " ".join(canonical(words).split()):
+            self._add(f"{_INDENT * min(level, 8)}{'1. ' if is_numbered else '- '}{words}", is_item=True)
+
+    def add_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """A table whose first row is its header; rows without words are left out."""
+        cells = [[" ".join(canonical(cell).split()).replace("|", r"\|") for cell in row] for row in rows]
+        if table := write_markdown_table([row for row in cells if any(row)]):
+            start = self._add(table)
+            self._protected.append(Span(start, start + len(table)))
+
+    def begin_page(self) -> None:
+        """What is added from here on stands on the next page."""
+        if self._parts:
+            self._write("\n\n")
+        self._in_list = False
+        self._page_starts.append(self._length)
+
+    def finish(
+        self,
+        *,
+        media_type: str,
+        title: str,
+        language_hint: str = "",
+        members: tuple[Member, ...] = (),
+        notice: str = "",
+    ) -> ExtractedText:
+        self._write("\n")
+        ends = [*self._page_starts[1:], self._length]
+        return ExtractedText(
+            text="".join(self._parts),
+            media_type=media_type,
+            title=title,
+            sections=tuple(self.sections),
+            protected=tuple(self._protected),
+            pages=tuple(
+                Page(number, start, end)
+                for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), start=1)
+            ),
+            language_hint=language_hint[:2].lower(),
+            members=members,
+            notice=notice,
+        )
+
+    def _add(self, block: str, *, is_item: bool = False) -> int:
+        """The offset at which the block stands."""
+        if self._parts and self._length not in self._page_starts[-1:]:
+            self._write("\n" if is_item and self._in_list else "\n\n")
+        self._in_list = is_item
+        start = self._length
+        self._write(block)
+        return start
+
+    def _write(self, words: str) -> None:
+        self._parts.append(words)
+        self._length += len(words)
+        if self._length > self._limits.max_text_chars:
+            raise too_much_text(self._filename, self._limits)
