@@ -12,6 +12,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.models import Citation
+from chat.pages.record_paragraphs import show_records
 
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
@@ -137,7 +138,8 @@ def place(section: str, page: int | None) -> str:
 
 
 def plain(text: str) -> str:
-    """The words of Markdown on one line: without the signs of headings, emphasis, code and tables."""
+    """The words of Markdown on one line: without the signs of headings, emphasis, code, tables and records."""
+    text = show_records(text)
     for pattern, replacement in _SIGNS:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

@@ -40,6 +40,17 @@ def _is_record(content: str) -> bool:
     return _COLUMN.match(content) is not None and len(names) >= FEWEST_COLUMNS and "\n" not in content
 
 
+def show_records(text: str) -> str:
+    """The text, its records as cells behind each other: ``column value · column value``."""
+    return "\n".join(" · ".join(_cells(line)) if _is_record(line) else line for line in text.split("\n"))
+
+
+def _cells(line: str) -> Iterator[str]:
+    names = list(_COLUMN.finditer(line))
+    for match, following in zip(names, [*names[1:], None], strict=True):
+        yield f"{match['name']} {line[match.end() : following.start() if following else len(line)]}"
+
+
 def _columns(text: Token, *, first: bool) -> Iterator[Token]:
     """The text, its columns parted by line breaks and their names emphasised; ``first`` opens the paragraph."""
     position = 0

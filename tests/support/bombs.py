@@ -233,6 +233,127 @@ def zip_huge_directory(count: int = 300_000) -> bytes:
     return b"PK\x03\x04" + record * count + end
 
 
+# Spreadsheets, OpenDocument, mails and other archives -----------------------------------------------------------------
+
+
+def xlsx(sheet: bytes, *, strings: bytes = b"", prolog: bytes = b"") -> bytes:
+    """A workbook of one sheet."""
+    main = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    relations = b"http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = b"http://schemas.openxmlformats.org/package/2006/"
+    kinds = b"application/vnd.openxmlformats-officedocument.spreadsheetml."
+    return zipped(
+        {
+            "[Content_Types].xml": b'<Types xmlns="%scontent-types"><Default Extension="rels" ContentType='
+            b'"application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" '
+            b'ContentType="%ssheet.main+xml"/><Override PartName="/xl/sharedStrings.xml" ContentType='
+            b'"%ssharedStrings+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="%sworksheet+xml"/>'
+            b"</Types>" % (package, kinds, kinds, kinds),
+            "_rels/.rels": _RELATIONS % (b"officeDocument", b"xl/workbook.xml"),
+            "xl/workbook.xml": b'<workbook xmlns="%s" xmlns:r="%s"><sheets><sheet name="S" sheetId="1" r:id="r1"/>'
+            b"</sheets></workbook>" % (main, relations),
+            "xl/_rels/workbook.xml.rels": _RELATIONS % (b"worksheet", b"worksheets/sheet1.xml"),
+            "xl/sharedStrings.xml": b'<sst xmlns="%s">%s</sst>' % (main, strings),
+            "xl/worksheets/sheet1.xml": b'%s<worksheet xmlns="%s">%s</worksheet>' % (prolog, main, sheet),
+        }
+    )
+
+
+def _inline(place: bytes, words: bytes) -> bytes:
+    return b'<c r="%s" t="inlineStr"><is><t>%s</t></is></c>' % (place, words)
+
+
+def xlsx_far_cells() -> bytes:
+    """Two cells that are seventeen billion apart."""
+    first = b'<row r="1">%s</row>' % _inline(b"A1", b"The pump hums.")
+    return xlsx(b"<sheetData>%s<row r='1048576'>%s</row></sheetData>" % (first, _inline(b"XFD1048576", b"far")))
+
+
+def xlsx_merged_areas(count: int = 100_000) -> bytes:
+    areas = b"".join(b'<mergeCell ref="A%d:XFD%d"/>' % (n, n + 1) for n in range(1, 2 * count, 2))
+    cell = b'<row r="1">%s</row>' % _inline(b"A1", b"The pump hums.")
+    return xlsx(b"<sheetData>%s</sheetData><mergeCells>%s</mergeCells>" % (cell, areas))
+
+
+def xlsx_many_cells(rows: int = 60_000) -> bytes:
+    cells = b"".join(
+        b'<row r="%d">%s</row>' % (n, b"".join(b"<c><v>%d</v></c>" % at for at in range(10))) for n in range(1, rows)
+    )
+    return xlsx(b"<sheetData>%s</sheetData>" % cells)
+
+
+def xlsx_entities() -> bytes:
+    return xlsx(b"<sheetData/>", prolog=b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>')
+
+
+_ODF = (
+    b'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    b'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+    b'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+)
+
+
+def odf(kind: bytes, body: bytes, prolog: bytes = b"") -> bytes:
+    content = b"%s<office:document-content %s><office:body><office:%s>%s</office:%s></office:body>" % (
+        prolog, _ODF, kind, body, kind,
+    )  # fmt: skip
+    media_type = b"application/vnd.oasis.opendocument." + kind
+    return zipped({"mimetype": media_type, "content.xml": content + b"</office:document-content>"})
+
+
+def ods_repeated_cells() -> bytes:
+    cell = b'<table:table-cell table:number-columns-repeated="16384"><text:p>x</text:p></table:table-cell>'
+    row = b'<table:table-row table:number-rows-repeated="1048576">%s</table:table-row>' % cell
+    return odf(b"spreadsheet", b'<table:table table:name="S">%s</table:table>' % row)
+
+
+def odt_nested_lists(depth: int = 5_000) -> bytes:
+    inner = b"<text:list><text:list-item>" * depth + b"<text:p>The pump hums.</text:p>"
+    return odf(b"text", inner + b"</text:list-item></text:list>" * depth)
+
+
+def odt_entities() -> bytes:
+    return odf(b"text", b"<text:p>&b;</text:p>", b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>')
+
+
+def rtf_groups(depth: int = 200_000) -> bytes:
+    return b"{\\rtf1 The pump hums. " + b"{" * depth + b"}" * depth + b"}"
+
+
+def rtf_controls(count: int = 300_000) -> bytes:
+    return b"{\\rtf1 The pump hums. " + b"\\b\\i0 a|" * count + b"}"
+
+
+def mail_nested(depth: int = 2_000) -> bytes:
+    head = b"".join(
+        b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (level, level) for level in range(depth)
+    )
+    return b"Subject: Pump\n" + head + b"Content-Type: text/plain\n\nThe pump hums.\n"
+
+
+def mail_headers(count: int = 100_000) -> bytes:
+    to = b", ".join(b'"(a <%d@b>' % n for n in range(count))
+    return b"Subject: Pump\nTo: " + to + b"\n\nThe pump hums.\n"
+
+
+def mail_parts(count: int = 50_000) -> bytes:
+    part = b'--b\nContent-Disposition: attachment; filename="a.txt"\n\nhums\n'
+    return b'Subject: Pump\nContent-Type: multipart/mixed; boundary="b"\n\n' + part * count + b"--b--\n"
+
+
+def zip_zeros(megabytes: int = 300) -> bytes:
+    return zipped({"a.txt": b"The pump hums.", "b.txt": bytes(megabytes << 20)})
+
+
+def zip_many_files(count: int = 15_000) -> bytes:
+    return zipped({f"{n}.txt": b"hums" for n in range(count)})
+
+
+def zip_overlapping_entries(count: int = 1_500) -> bytes:
+    whole = docx_overlapping_entries(count)
+    return whole.replace(b"word/document.xml", b"worm/document.xml")
+
+
 # HTML ----------------------------------------------------------------------------------------------------------------
 
 
@@ -409,6 +530,12 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
             docx_empty_paragraphs, docx_list_numbers, docx_nested_tables, docx_entities, docx_zip_bomb,
             docx_overlapping_entries, zip_huge_directory,
         ),
+        "bomb.xlsx": (xlsx_far_cells, xlsx_merged_areas, xlsx_many_cells, xlsx_entities),
+        "bomb.ods": (ods_repeated_cells,),
+        "bomb.odt": (odt_nested_lists, odt_entities),
+        "bomb.rtf": (rtf_groups, rtf_controls),
+        "bomb.eml": (mail_nested, mail_headers, mail_parts),
+        "bomb.zip": (zip_zeros, zip_many_files, zip_overlapping_entries),
         "bomb.html": (
             html_empty_elements, html_deep, html_attributes, html_unclosed_tags, html_tables_in_tables, html_comments,
             html_spaces, html_lists, html_entities,

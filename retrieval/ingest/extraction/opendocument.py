@@ -27,6 +27,7 @@ _NAMESPACES = {
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
 }
+_SPACES = re.compile(" {2,}")
 _SPACE = re.compile(r"[ \t\n]+")
 
 
@@ -77,7 +78,7 @@ def find_properties(root: Element, family: str, kind: str) -> dict[str, Mapping[
 def read_words(element: Element) -> str:
     """The words of a paragraph or cell: runs of white space as one space, line ends where it has them; a footnote
     stands in brackets."""
-    return canonical("".join(_pieces(element))).strip()
+    return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
 
 
 def _pieces(element: Element) -> Iterator[str]:

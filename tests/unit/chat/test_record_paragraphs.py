@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -54,3 +55,10 @@ def test_a_doubtful_record_is_still_marked() -> None:
     html = answer_html(RECORD, [cited(1)], [Doubt(start=0, end=len(RECORD) - 4, reason="No.")])
     assert "unsupported" in html
     assert html.count("<mark") == html.count("</mark>")
+
+
+def test_a_quoted_record_is_shown_as_cells() -> None:
+    quote = "Article: MX-1; Price: € 12.50; Note: a; b; Since: 2026-01-03\nOpen: yes; parking: no"
+    assert replace(cited(1), quote=quote).preview == (
+        "Article MX-1 · Price € 12.50 · Note a; b · Since 2026-01-03 Open: yes; parking: no"
+    )

@@ -25,6 +25,14 @@ SMALLER = {
     bombs.docx_list_numbers: 2_000,
     bombs.docx_empty_paragraphs: 30_000,
     bombs.zip_huge_directory: 30_000,
+    bombs.xlsx_merged_areas: 10_000,
+    bombs.xlsx_many_cells: 6_000,
+    bombs.rtf_groups: 50_000,
+    bombs.rtf_controls: 50_000,
+    bombs.mail_headers: 20_000,
+    bombs.mail_parts: 10_000,
+    bombs.zip_zeros: 50,
+    bombs.zip_many_files: 3_000,
     bombs.html_empty_elements: 20_000,
     bombs.html_attributes: 100_000,
     bombs.html_comments: 50_000,
@@ -61,7 +69,8 @@ def made(function: Callable[..., bytes]) -> bytes:
 def test_the_zoo_is_large() -> None:
     assert len(bombs.BOMBS) >= 40
     assert {name.rpartition(".")[2] for name, _ in bombs.BOMBS.values()} >= {
-        "pdf", "docx", "html", "md", "csv", "json", "jsonl", "txt", "rst", "py",
+        "pdf", "docx", "xlsx", "ods", "odt", "rtf", "eml", "zip", "html", "md", "csv",
+        "json", "jsonl", "txt", "rst", "py",
     }  # fmt: skip
 
 
