@@ -79,7 +79,10 @@ def chunk(
     outline = find_regions(extracted)
     limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS)
     limits.prepare({region.path for region in outline})
-    groups = _group_regions(_measure_regions(text, extracted, outline, cost_of), limits)
+    # Rows are cited by the sheet they stand on, however small it is.
+    groups = _group_regions(
+        _measure_regions(text, extracted, outline, cost_of), limits, joins_small=not extracted.holds_records
+    )
     if extracted.holds_records:
         groups = _separate_records(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
@@ -188,7 +191,7 @@ def _cut_region(text: str, extracted: ExtractedText, region: Region) -> Iterator
         yield (*piece, True)
 
 
-def _group_regions(sections: list[_Group], limits: _Budgets) -> list[_Group]:
+def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
     """Neighbours joined where one is too small to stand alone, and heads without a body with what they head."""
     groups: list[_Group] = []
     for group in sections:
@@ -199,7 +202,7 @@ def _group_regions(sections: list[_Group], limits: _Budgets) -> list[_Group]:
             last.path, last.leads = group.path, group.leads
             last.units += group.units
             last.cost += group.cost
-        elif (shared := _find_shared_path(last, group, limits)) is not None:
+        elif joins_small and (shared := _find_shared_path(last, group, limits)) is not None:
             last.path = shared
             last.leads = False
             last.units += group.units

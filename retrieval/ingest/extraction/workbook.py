@@ -19,9 +19,9 @@ from retrieval.ingest.extraction.sheets import Area, Cell, Sheet, write_sheets
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
-_FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
+_FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
 # What stands before and behind the digits of a number's format: quoted words, a currency, single signs.
-_QUOTED = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]|\\(.)|([€$£¥])')
+_QUOTED = re.compile(r'"([^"]{0,80})"|\[\$([^\]-]{0,20})[^\]]{0,20}\]|\\(.)|([€$£¥])')
 _DIGITS = re.compile(r"[#0?](?:[#0?,. ]*[#0?])?")
 _MOST_DECIMALS = 10
 

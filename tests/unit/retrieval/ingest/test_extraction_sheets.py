@@ -10,6 +10,7 @@ import openpyxl
 import pytest
 
 from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.chunking import chunk
 from retrieval.ingest.extraction import extract
 from retrieval.ingest.extraction.sheets import Cell, Sheet, write_sheets
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
@@ -82,6 +83,11 @@ def test_a_workbook_is_read_as_the_tables_of_its_sheets() -> None:
     assert [row.values[3:] for row in table.rows] == [(1250.0, "2026-01-03", 21.0), (990.5, "2025-05-01", 5.0)]
     assert [extracted.text[start:end] for start, end in table.rows[1].cells][:2] == ["MX-2", "Pumps"]
     assert [column.name for column in quarters.columns] == ["Region", "2024 H1", "2024 H2", "2025 H1", "2025 H2"]
+
+
+def test_rows_are_cited_by_their_sheet_however_small_it_is() -> None:
+    chunks = chunk(extract(saved(prices()), "prices.xlsx"), lambda texts: [len(text) // 4 for text in texts], 300)
+    assert [each.heading_path for each in chunks] == [("Prices",), ("Prices", "Pump list"), ("Quarters",)]
 
 
 def test_what_is_hidden_and_what_was_never_computed_is_said() -> None:
