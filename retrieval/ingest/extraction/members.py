@@ -39,7 +39,7 @@ class Members:
             return ""
         named = self._left_out[:_MOST_NAMED]
         more = len(self._left_out) - len(named)
-        return f"Not read: {', '.join(named)}{f' and {more} more' if more else ''}."
+        return f"Left out: {', '.join(named)}{f' and {more} more' if more else ''}."
 
     def add(self, name: str, data: bytes) -> None:
         """One more; what cannot be a document is left out, and named in the notice."""

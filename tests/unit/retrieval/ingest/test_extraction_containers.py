@@ -42,7 +42,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members() -
     assert [section.title for section in extracted.sections] == ["Invoice überall"]
     assert extracted.members[0].data == NOTES
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
-    assert extracted.notice == "Not read: broken.docx (a damaged ZIP or Office file)."
+    assert extracted.notice == "Left out: broken.docx (a damaged ZIP or Office file)."
 
 
 def test_a_mail_of_html_alone_is_laid_out() -> None:
@@ -66,7 +66,7 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
     extracted = extract_in_sandbox(make_zip(files), "pack.zip", limits=limits, within=sandbox_limits(512, 20, limits))
     assert extracted.text == "# Pack\n\n- a/notes.txt\n- A/notes.txt\n"
     assert [member.data for member in extracted.members] == [NOTES, b"Other\n"]
-    assert extracted.notice == "Not read: p.exe (a program)."
+    assert extracted.notice == "Left out: p.exe (a program)."
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
         (
             {"p.exe": b"MZ\x90\x00"},
             ExtractionLimits(),
-            r"holds no file that can be read. Not read: p.exe \(a program\)",
+            r"holds no file that can be read. Left out: p.exe \(a program\)",
         ),
     ],
 )
