@@ -32,6 +32,10 @@ PROFILE_CHOICE_FAILURES = Counter(
     "ragsite_search_profile_choice_failures",
     "Questions for which a visitor's search profile could not be chosen; the one in force served.",
 )
+PASSAGES_ENCODED = Counter(
+    "ragsite_answer_passages_encoded",
+    "Passages of answers whose token vectors the index lacked, and which were encoded while somebody waited.",
+)
 BREAKER_OPEN = Gauge("ragsite_breaker_open", "1 while a part that failed repeatedly is left alone.", ["part"])
 BREAKER_OPENED = Counter(
     "ragsite_breaker_opened", "Times that a part was left alone after repeated failures.", ["part"]

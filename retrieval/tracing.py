@@ -31,7 +31,8 @@ class Spans(Protocol):
 _spans: Spans | None = None
 
 
-def use(spans: Spans) -> None:
+def use(spans: Spans | None) -> None:
+    """From now on; None: nothing happens again."""
     global _spans
     _spans = spans
 

@@ -22,6 +22,7 @@ from chat.questions.comparison import find_compared
 from chat.questions.presence import find_answer_values
 from chat.questions.types import Question, ValueKind
 from chat.types import AnswerForm, Source
+from retrieval.tracing import span
 
 # The values that are recognised well enough to say that one is not there. A place is told in too many ways.
 TOLD_APART = frozenset(set(ValueKind) - {ValueKind.PLACE})
@@ -47,6 +48,7 @@ class ExtractiveGenerator:
             yield gap + render(excerpt)
             gap = "\n\n"
 
+    @span("composition")
     def excerpts(self, question: str, sources: Sequence[Source]) -> list[Excerpt]:
         """What is shown, one place for each thing that is asked. Raises: NoAnswer when the documents probably do not
         answer."""

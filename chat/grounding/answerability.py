@@ -1,4 +1,4 @@
-"""How likely it is that the documents answer a question, by what was found on it. PURE; the embedder is handed in.
+"""How likely it is that the documents answer a question, by what was found on it. PURE; what vectors tell is handed in.
 
 Three signals in [0, 1] are weighed, each plain to read: how close the closest block comes in meaning (``similarity``),
 how much of the question's weight in words the best single source holds (``coverage``), and how much all sources hold
@@ -27,7 +27,7 @@ from chat.types import AnswerForm
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.relevance import EncodeUnits
+    from chat.grounding.closeness import Compare
     from chat.types import Source
 
 # Fitted on 1,131 answerable and 1,320 off-topic questions of six sets, English and Dutch, each set and each kind
@@ -139,13 +139,13 @@ class Evidence:
         return any(each.vector is not None for each in self.scored)
 
 
-def weigh(question: str, sources: Sequence[Source], encode: EncodeUnits, *, calibrated: bool = True) -> Evidence:
-    """The evidence of ``sources`` on ``question``; ``encode`` as in :func:`chat.grounding.relevance.score_units`.
+def weigh(question: str, sources: Sequence[Source], compare: Compare, *, calibrated: bool = True) -> Evidence:
+    """The evidence of ``sources`` on ``question``; ``compare`` as in :func:`chat.grounding.relevance.score_units`.
 
     ``calibrated`` says that its cosines lie on the scale that the weights were fitted on.
     """
     units = quotable_units(sources)
-    together = score_units(question, [*units, *whole_units(sources)], encode)
+    together = score_units(question, [*units, *whole_units(sources)], compare)
     scored = [each for each in together if each.unit.kind is not UnitKind.WHOLE]
     wholes = [each for each in together if each.unit.kind is UnitKind.WHOLE]
     answerability = assess(question, scored, sources, calibrated=calibrated)

@@ -1,4 +1,4 @@
-"""How well the units of the context bear on a question. PURE; the embedder is handed in.
+"""How well the units of the context bear on a question. PURE; what vectors tell is handed in.
 
 A unit's score is a mean of two signals in [0, 1]: how near each word of the question comes to a word of the unit (late
 interaction of token vectors, words weighted by how rare they are), and the share of the question's weight in words that
@@ -15,7 +15,7 @@ BERT", SIGIR 2020.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,11 @@ from retrieval.text.compounds import DUTCH, has_part
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from retrieval.dense.token_vectors import TokenEncoding
+    from chat.grounding.closeness import Closeness, Compare
     from retrieval.types import Vectors
 
-    EncodeUnits = Callable[[Sequence[str]], Sequence[TokenEncoding] | None]
-    """One encoding a text, in order, without token vectors where the embedder has none; None when it cannot."""
-
-# Vectors are made for this many units at most, those that share most words with the question first.
-ENCODED_UNITS = 48
+# Vectors are compared for this many units at most, those that share most words with the question first.
+COMPARED_UNITS = 48
 # The weight of the late interaction beside that of the words, fitted by choosing the sentence that holds the answer
 # (docs/quality.md).
 INTERACTION_WEIGHT = 0.6
@@ -75,7 +72,7 @@ class ScoredUnit:
     """``score`` is made of ``coverage`` and ``interaction``, or ``similarity``, corrected by the rules above; all lie
     in [0, 1].
 
-    ``vector`` has unit length, shape (dimension,); None for a unit that was not encoded, whose similarity counts 0.
+    ``vector`` has unit length, shape (dimension,); None for a unit that was not compared, whose similarity counts 0.
     """
 
     unit: QuotableUnit
@@ -86,30 +83,31 @@ class ScoredUnit:
     vector: Vectors | None
 
 
-def score_units(question: str, units: Sequence[QuotableUnit], encode: EncodeUnits) -> list[ScoredUnit]:
-    """The units, best first; ties in the order given. When ``encode`` cannot, words alone decide."""
+def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) -> list[ScoredUnit]:
+    """The units, best first; ties in the order given. When ``compare`` cannot, words alone decide."""
     if not units:
         return []
     coverages, heading_matches = _match_words(question, units)
     asked_codes = codes(question)
     asked_names = identifiers(question)
     is_whole = [unit.kind is UnitKind.WHOLE for unit in units]
-    encoded = sorted(range(len(units)), key=lambda index: (not is_whole[index], -coverages[index]))[:ENCODED_UNITS]
-    encodings = encode([question, *(_text_to_encode(units[index]) for index in encoded)])
-    encoding_of = dict(zip(encoded, encodings[1:], strict=True)) if encodings is not None else {}
-    interactions = _interactions(encodings[0], encoding_of, units) if encodings is not None else {}
+    compared = sorted(range(len(units)), key=lambda index: (not is_whole[index], -coverages[index]))[:COMPARED_UNITS]
+    closeness = compare(question, [units[index] for index in compared])
+    column_of = {index: column for column, index in enumerate(compared)} if closeness is not None else {}
+    interactions = _interactions(closeness, units) if closeness is not None else None
     best_source = max(unit.source.block.score for unit in units)
     scored = []
     for index, (unit, coverage, heading_match) in enumerate(zip(units, coverages, heading_matches, strict=True)):
         similarity = interaction = 0.0
-        encoding = encoding_of.get(index)
-        if encodings is None:
+        vector = None
+        column = column_of.get(index)
+        if closeness is None:
             score = coverage
         else:
-            if encoding is not None:
-                similarity = max(0.0, float(encodings[0].vector @ encoding.vector))
-            interaction = interactions.get(index, 0.0)
-            if interactions:
+            if column is not None:
+                similarity, vector = max(0.0, float(closeness.similarities[column])), closeness.vectors[column]
+                interaction = float(interactions[column]) if interactions is not None else 0.0
+            if interactions is not None:
                 score = INTERACTION_WEIGHT * interaction + (1 - INTERACTION_WEIGHT) * coverage
             else:
                 score = (similarity + coverage) / 2
@@ -126,30 +124,21 @@ def score_units(question: str, units: Sequence[QuotableUnit], encode: EncodeUnit
         if unit.opens:
             # What opens a section is about its heading, even where it does not repeat it.
             score += heading_match * (OPENING_BONUS + max(0.0, 1.0 - coverage) / 2)
-        vector = encoding.vector if encoding is not None else None
         scored.append(ScoredUnit(unit, min(1.0, max(0.0, score)), similarity, interaction, coverage, vector))
     return sorted(scored, key=lambda each: -each.score)
 
 
-def _interactions(
-    question: TokenEncoding, encoding_of: Mapping[int, TokenEncoding], units: Sequence[QuotableUnit]
-) -> dict[int, float]:
-    """The weighted mean, over the question's tokens, of the similarity to the nearest token; empty without tokens."""
-    telling = question.tokens.telling() if len(question.tokens.pieces) else np.zeros(0, bool)
-    if not len(telling):
-        return {}
-    if not telling.any():
-        telling[:] = True
-    vectors = question.token_vectors[telling]
-    pieces = [piece.removeprefix("##") for piece, tells in zip(question.tokens.pieces, telling, strict=True) if tells]
+def _interactions(closeness: Closeness, units: Sequence[QuotableUnit]) -> Vectors | None:
+    """The weighted mean, over the question's pieces, of the similarity to the nearest token of each compared unit; None
+    without tokens."""
+    if not len(closeness.pieces):
+        return None
     texts = [unit.text.casefold() for unit in units]
-    weights = np.array([stem_weight(sum(piece in text for text in texts), len(texts)) for piece in pieces], np.float32)
-    weights /= weights.sum()
-    return {
-        index: max(0.0, float((vectors @ encoding.token_vectors.T).max(axis=1) @ weights))
-        for index, encoding in encoding_of.items()
-        if len(encoding.token_vectors)
-    }
+    weights = np.array(
+        [stem_weight(sum(piece in text for text in texts), len(texts)) for piece in closeness.pieces], np.float32
+    )
+    interactions: Vectors = np.maximum(0.0, weights / weights.sum() @ closeness.nearest)
+    return interactions
 
 
 def _share_asked(question: str, unit: QuotableUnit) -> float:
@@ -282,8 +271,3 @@ def _share_held(word: str, words: set[str], related: Related) -> float:
     if word in words:
         return 1.0
     return max((share for other, share in related.get(word, {}).items() if other in words), default=0.0)
-
-
-def _text_to_encode(unit: QuotableUnit) -> str:
-    """A row or an item says little without what stands above it."""
-    return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

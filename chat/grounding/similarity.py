@@ -1,7 +1,8 @@
 """How near the words of an assertion come to what the passages say: late interaction of token vectors. PURE.
 
 An assertion is compared only when a word of it stands nowhere in its passages, and only with the sentences that share
-most words with it: to embed all that is cited would take longer than a reader waits.
+most words with it. What a passage's words mean is known from when it was read; where it is not, its sentences are
+encoded, and to encode all that is cited would take longer than a reader waits.
 
 Source: Khattab and Zaharia, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction over
 BERT", SIGIR 2020.
@@ -55,7 +56,7 @@ def compared_texts(checks: Iterable[AssertionCheck]) -> Iterable[str]:
     for check in checks:
         if matches := compared_matches(check):
             yield check.assertion.text
-            yield from (match.sentence.text for match in matches)
+            yield from (match.sentence.text for match in matches if match.passage.vectors_within is None)
 
 
 def word_similarities(check: AssertionCheck, encodings: Encodings) -> Vectors:
@@ -69,7 +70,7 @@ def word_similarities(check: AssertionCheck, encodings: Encodings) -> Vectors:
     if not matches:
         return cosines
     encoding = encodings[check.assertion.text]
-    tokens = [encodings[match.sentence.text].token_vectors for match in matches]
+    tokens = [_vectors_of(match, encodings) for match in matches]
     filled = [column for column, vectors in enumerate(tokens) if len(vectors)]
     if filled and len(encoding.token_vectors):
         similarities = encoding.token_vectors @ np.concatenate([tokens[column] for column in filled]).T
@@ -81,6 +82,13 @@ def word_similarities(check: AssertionCheck, encodings: Encodings) -> Vectors:
             if own:
                 cosines[row, filled] = nearest[own].mean(axis=0)
     return cosines
+
+
+def _vectors_of(match: SentenceMatch, encodings: Encodings) -> Vectors:
+    """The token vectors of a sentence: those that are known of its passage, else its own."""
+    if match.passage.vectors_within is not None:
+        return match.passage.vectors_within(match.sentence.start, match.sentence.end)
+    return encodings[match.sentence.text].token_vectors
 
 
 def closest_match(check: AssertionCheck, similarities: Vectors) -> SentenceMatch | None:

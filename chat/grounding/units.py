@@ -225,6 +225,11 @@ def _heading(source: Source, heading_start: int | None, begin: int) -> tuple[str
     return heading, depths[0] if depths else len(path) + 1
 
 
+def text_to_encode(unit: QuotableUnit) -> str:
+    """A row or an item says little without what stands above it."""
+    return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))
+
+
 def plain(heading: str) -> str:
     """A heading without markup."""
     return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", heading)).split())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,18 @@ from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cit
 from chat.grounding.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support import Reason, SentenceSupport, Statement, SupportScorer
 from chat.grounding.units import quotable_units
+from chat.grounding.weighing import tokens_of_sources
 from chat.types import CheckedStatement, Source, Verified, VerifiedCitation
 from retrieval import conf
-from retrieval.exceptions import RetrievalError
+from retrieval.exceptions import EmbeddingFailed, RetrievalError
 from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
 from retrieval.tracing import span
 
 if TYPE_CHECKING:
+    from chat.grounding.closeness import SourceTokens
     from chat.grounding.similarity import EncodeAll
+    from retrieval.types import Vectors
 
     Supports = list[SentenceSupport | None]
 
@@ -45,7 +49,7 @@ def verify(text: str, sources: Sequence[Source]) -> Verified:
     mentions = _mentions(text, {source.marker: source for source in sources})
     sentences = cited_sentences(text)
     cited, checked, is_measured = _measure(
-        [_evidence(source) for source in sources],
+        sources,
         [(mention.statement, mention.source.marker) for mention in mentions if mention.verbatim is None],
         [Statement(text[sentence.start : sentence.end], sentence.markers) for sentence in sentences],
     )
@@ -161,9 +165,11 @@ def _citations(
 
 
 def _measure(
-    passages: Sequence[EvidencePassage], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
+    sources: Sequence[Source], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
 ) -> tuple[Supports, Supports, bool]:
     """The support of the citations and of the sentences, and whether the embedder took part as it should."""
+    known = functools.cache(lambda: tokens_of_sources(sources))
+    passages = [_evidence(source, known) for source in sources]
 
     def measure(encode: EncodeAll | None) -> tuple[Supports, Supports]:
         scorer = SupportScorer(passages, encode)
@@ -177,15 +183,23 @@ def _measure(
         return *measure(None), False
 
 
-def _evidence(source: Source) -> EvidencePassage:
-    """A source's units, with offsets of the document; headings are read with what stands under them."""
+def _evidence(source: Source, known: Callable[[], SourceTokens | None]) -> EvidencePassage:
+    """A source's units, with offsets of the document; headings are read with what stands under them. The tokens of all
+    sources are read when those of one are asked for."""
+
+    def vectors_within(start: int, end: int) -> Vectors:
+        tokens = known()
+        if tokens is None:
+            raise EmbeddingFailed("The embedder was changed while it was asked.")
+        return tokens.vectors_within(source, start, end)
+
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
     )
     context = source.block
     title = " ".join([context.best.document_title, *dict.fromkeys(passage.section for passage in context.passages)])
-    return EvidencePassage(source.marker, quoted(context.content), sentences, title)
+    return EvidencePassage(source.marker, quoted(context.content), sentences, title, vectors_within)
 
 
 def _is_foreign(source: Source, answer: str) -> bool:

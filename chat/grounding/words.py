@@ -33,10 +33,17 @@ _ENDINGS = (
 
 def stems(text: str) -> list[str]:
     """The words of ``text`` that carry meaning, reduced to their likely stems, in order, without repeats."""
+    return list(_stems(text))
+
+
+@functools.lru_cache(maxsize=2048)
+def _stems(text: str) -> tuple[str, ...]:
+    """An answer asks for those of each sentence, item and row of its sources several times."""
     words = _WORD.findall(expand_identifiers(text).lower())
-    return list(dict.fromkeys(_stem(word) for word in words if word not in _STOP_WORDS))
+    return tuple(dict.fromkeys(_stem(word) for word in words if word not in _STOP_WORDS))
 
 
+@functools.lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
     """A rough common beginning of a word's forms, in English and Dutch; identifiers and numbers stay whole."""
     if word.isalpha() and len(word) > SHORTEST_STEM:

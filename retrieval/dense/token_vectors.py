@@ -10,6 +10,8 @@ BERT", SIGIR 2020; Charikar, "Similarity Estimation Techniques from Rounding Alg
 
 from __future__ import annotations
 
+import functools
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
+    Signs = npt.NDArray[np.uint8]
 
 TOKEN_VECTORS_VERSION = 1
 """Raise it when other tokens are kept, or kept otherwise; passages that were encoded before are encoded again."""
@@ -61,6 +64,35 @@ class TokenEncoding:
     token_vectors: Vectors
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PassageTokens:
+    """The telling tokens of a passage. ``signs`` has shape (tokens, dimension / 8), as :func:`packed` makes them.
+
+    ``starts`` and ``ends`` are their places in ``text``, which is the passage as it is embedded: what stands above it,
+    and from ``own`` on the passage itself.
+    """
+
+    text: str
+    own: int
+    starts: Sequence[int]
+    ends: Sequence[int]
+    signs: Signs
+
+    def within(self, start: int, end: int) -> range:
+        """The tokens of the passage's own text between two of its characters."""
+        first = bisect_left(self.starts, max(0, start) + self.own)
+        return range(first, max(first, bisect_right(self.ends, end + self.own)))
+
+    def naming(self, heading: str) -> range:
+        """The tokens of the heading, where it first stands above the passage or in it; none where it does not."""
+        start = self.text.find(heading) if heading else -1
+        if start < 0:
+            return range(0)
+        first = bisect_left(self.starts, start)
+        return range(first, max(first, bisect_right(self.ends, start + len(heading))))
+
+
+@functools.lru_cache(maxsize=2**16)
 def is_telling(piece: str) -> bool:
     return piece not in FUNCTION_WORDS and any(map(str.isalnum, piece))
 

@@ -276,10 +276,10 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(
 def weighs_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedder gives the question's vector, and then no other."""
 
-    def down(texts: Sequence[str]) -> None:
+    def down(*_: object) -> None:
         raise EmbeddingFailed("The embedding server does not answer.")
 
-    monkeypatch.setattr(weighing, "_encode", down)
+    monkeypatch.setattr(weighing, "load_tokens", down)
     weighing._weigh_with_vectors.cache_clear()
 
 

@@ -13,6 +13,8 @@ from retrieval import conf
 from retrieval.protocols import TokenEmbedder
 from tests.unit.chat.grounding.test_evidence import source
 
+pytestmark = pytest.mark.django_db
+
 CONTENT = """Before the work:
 
 - Switch the pump off.

@@ -47,8 +47,12 @@ def test_each_further_word_that_is_held_raises_it() -> None:
 
 def test_words_in_one_source_count_more_than_spread_over_several() -> None:
     """As one passage that answers would hold them."""
-    together = weigh("guarantee thirty days", [source(PUMPS + " " + TERMS)], lambda _texts: None).answerability
-    apart = weigh("guarantee thirty days", [source(PUMPS), source(TERMS, marker=2)], lambda _texts: None).answerability
+    together = weigh(
+        "guarantee thirty days", [source(PUMPS + " " + TERMS)], lambda _question, _units: None
+    ).answerability
+    apart = weigh(
+        "guarantee thirty days", [source(PUMPS), source(TERMS, marker=2)], lambda _question, _units: None
+    ).answerability
     assert apart.features["reach"] == pytest.approx(together.features["reach"], abs=0.1)
     assert apart.features["coverage"] < together.features["coverage"] - 0.1
     assert apart.probability < together.probability
@@ -87,7 +91,7 @@ def test_the_beginning_of_a_code_names_it_and_numbers_among_letters_are_none(nam
 @pytest.mark.parametrize("trusted", [False, True], ids=["no vectors", "another embedder"])
 def test_without_a_calibrated_embedder_words_alone_decide(trusted: bool) -> None:
     def estimate(question: str) -> Answerability:
-        embed = letters if trusted else lambda _texts: None
+        embed = letters if trusted else lambda _question, _units: None
         return weigh(question, [source(PUMPS)], embed, calibrated=not trusted).answerability
 
     about, foreign = estimate("How long does the guarantee of a pump last?"), estimate("Which chemist found oxygen?")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from chat.grounding.closeness import Closeness, compare_encodings
 from chat.grounding.relevance import ENTRY_BONUS, OTHER_NAME_SHARE, RANK_WEIGHT, codes, identifiers, score_units
-from chat.grounding.units import UnitKind, quotable_units, sections_of, whole_units
+from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, sections_of, text_to_encode, whole_units
 from chat.grounding.words import stems
 from chat.types import Source
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
@@ -36,11 +38,22 @@ def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), ma
     return Source(marker, ContextBlock(passage, (passage,), content, start, start + len(content), 1.0, 10))
 
 
-def letters(texts: Sequence[str]) -> list[TokenEncoding]:
+def encode_letters(texts: Sequence[str]) -> list[TokenEncoding]:
     """Unit vectors of letter counts, without token vectors."""
     counts = np.array([[text.lower().count(chr(97 + n)) + 0.01 for n in range(26)] for text in texts], dtype=np.float32)
     vectors = counts / np.linalg.norm(counts, axis=1, keepdims=True)
     return [TokenEncoding(vector, Tokens((), ()), np.empty((0, 26), np.float32)) for vector in vectors]
+
+
+def letters(question: str, units: Sequence[QuotableUnit]) -> Closeness:
+    return compare_with(encode_letters, question, units)
+
+
+def compare_with(
+    encode: Callable[[Sequence[str]], list[TokenEncoding]], question: str, units: Sequence[QuotableUnit]
+) -> Closeness:
+    asked, *encodings = encode([question, *map(text_to_encode, units)])
+    return compare_encodings(asked, encodings)
 
 
 MARKDOWN = """# Pumps
@@ -145,7 +158,7 @@ def test_another_name_in_code_loses() -> None:
     (scored,) = score_units(
         "How many requests does a UserRate allow?",
         quotable_units([source("UploadView allows 20 requests.")]),
-        lambda _texts: None,
+        lambda _question, _units: None,
     )
     assert scored.score == pytest.approx(scored.coverage * OTHER_NAME_SHARE)
     assert identifiers("UserRate, read_only and `setVar` of the MX-9920 for the UN") == {
@@ -179,7 +192,7 @@ def test_words_of_a_question_meet_their_nearest_words() -> None:
         return encodings
 
     units = quotable_units([source("The colour is red.\n\nIts weight is low.")])
-    best, other = score_units("How heavy?", units, encode)
+    best, other = score_units("How heavy?", units, partial(compare_with, encode))
     assert (best.unit.text, best.interaction) == ("Its weight is low.", pytest.approx(0.96))
     assert other.interaction == 0.0
 
@@ -217,7 +230,7 @@ def test_a_noun_of_a_verb_has_its_stem() -> None:
 
 def test_without_vectors_words_alone_decide() -> None:
     units = quotable_units([source(MARKDOWN)])
-    scored = score_units("How heavy, what weight in g does it weigh?", units, lambda _texts: None)
+    scored = score_units("How heavy, what weight in g does it weigh?", units, lambda _question, _units: None)
     assert scored[0].unit.text == "It weighs 3450 g."
     assert scored[0].score == pytest.approx(scored[0].coverage)
     assert all(each.vector is None and each.similarity == 0.0 for each in scored)

@@ -32,7 +32,7 @@ def source(marker: int, content: str) -> Source:
 
 def coverages(question: str, *texts: str) -> list[float]:
     sources = [source(marker, text) for marker, text in enumerate(texts, start=1)]
-    scored = score_units(question, quotable_units(sources), lambda _: None)
+    scored = score_units(question, quotable_units(sources), lambda _question, _units: None)
     return [each.coverage for each in sorted(scored, key=lambda each: each.unit.source.marker)]
 
 

@@ -1,0 +1,120 @@
+"""What the words of stored passages mean, by their places: the token signs that the index holds, and where the tokens
+stand. No passage is encoded again when a question is asked.
+
+The places are those of the tokens of the passage as it was embedded; reading it into tokens runs no model. Signs that
+the index lacks, or that are of another title than the document has now, are computed, with a warning in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.db import DatabaseError
+
+from retrieval.dense.token_vectors import PassageTokens, packed
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.ingest.chunking import embedding_text
+from retrieval.metrics import PASSAGES_ENCODED
+from retrieval.models import ChunkEmbedding
+
+if TYPE_CHECKING:
+    from retrieval.protocols import TokenEmbedder
+    from retrieval.types import Passage
+
+logger = logging.getLogger(__name__)
+
+PASSAGES_KEPT = 2048
+"""Of the passages read last; one takes about 8 kB. Embedders with one name give one text the same signs."""
+
+
+def load_tokens(passages: Iterable[Passage], embedder: TokenEmbedder) -> dict[int, PassageTokens]:
+    """The tokens of each passage, by its chunk's id.
+
+    Raises: EmbeddingFailed when the embedder is needed and does not answer, or the database does not.
+    """
+    wanted = {passage.chunk_id: passage for passage in passages}
+    text_of = {
+        pk: embedding_text(passage.document_title, passage.heading_path, passage.content)
+        for pk, passage in wanted.items()
+    }
+    found = {pk: known for pk, text in text_of.items() if (known := _passages.get((embedder.name, text))) is not None}
+    missing = {pk: text for pk, text in text_of.items() if pk not in found}
+    if missing:
+        owns = [len(text) - len(wanted[pk].content) for pk, text in missing.items()]
+        for (pk, text), tokens in zip(missing.items(), _read(missing, owns, embedder), strict=True):
+            found[pk] = tokens
+            _passages.put((embedder.name, text), tokens)
+    return found
+
+
+def _read(text_of: Mapping[int, str], owns: Sequence[int], embedder: TokenEmbedder) -> list[PassageTokens]:
+    try:
+        signs_of = _stored_signs(list(text_of), embedder.name)
+    except DatabaseError as error:
+        raise EmbeddingFailed(f"The token vectors could not be read: {error}") from error
+    read = [
+        _placed(text, own, embedder, signs_of.get(pk)) for (pk, text), own in zip(text_of.items(), owns, strict=True)
+    ]
+    unknown = [number for number, tokens in enumerate(read) if len(tokens.signs) != len(tokens.starts)]
+    if unknown:
+        PASSAGES_ENCODED.inc(len(unknown))
+        logger.warning(
+            "The index has no token vectors of %d passages as they are now; they are computed for this answer. Run "
+            "`manage.py reembed`, or read their documents again.",
+            len(unknown),
+        )
+        encodings = embedder.encode([read[number].text for number in unknown])
+        for number, encoding in zip(unknown, encodings, strict=True):
+            read[number] = _placed(read[number].text, owns[number], embedder, packed(encoding))
+    return read
+
+
+def _stored_signs(chunk_ids: Sequence[int], embedder: str) -> Mapping[int, bytes | None]:
+    rows = ChunkEmbedding.objects.filter(embedder__name=embedder, chunk__in=chunk_ids)
+    return {pk: None if signs is None else bytes(signs) for pk, signs in rows.values_list("chunk_id", "token_signs")}
+
+
+def _placed(text: str, own: int, embedder: TokenEmbedder, signs: bytes | None) -> PassageTokens:
+    tokens = embedder.tokenize(text)
+    spans = [span for span, tells in zip(tokens.spans, tokens.telling(), strict=True) if tells]
+    return PassageTokens(
+        text,
+        own,
+        tuple(start for start, _ in spans),
+        tuple(end for _, end in spans),
+        np.frombuffer(signs or b"", np.uint8).reshape(-1, embedder.dimension // 8),
+    )
+
+
+class _Recent:
+    """The passages read last, shared by threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: OrderedDict[tuple[str, str], PassageTokens] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, str]) -> PassageTokens | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: tuple[str, str], tokens: PassageTokens) -> None:
+        with self._lock:
+            self._kept[key] = tokens
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
+
+_passages = _Recent(PASSAGES_KEPT)
+forget_passages = _passages.clear

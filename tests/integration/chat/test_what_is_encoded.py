@@ -1,0 +1,86 @@
+"""What the embedder is asked while somebody waits: the question, and nothing that the documents say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from chat.grounding import weighing
+from chat.types import Completed
+from evaluation.runs.answering import Reply, reply_to
+from retrieval import conf
+from retrieval.dense.encoding import forget_queries
+from retrieval.dense.passage_tokens import forget_passages
+from retrieval.dense.token_vectors import TokenEncoding
+from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.protocols import TokenEmbedder
+from retrieval.types import SearchFilters
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUESTION = "How much does the pump weigh?"
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were put through the model."""
+    embedder = conf.embedder()
+    assert isinstance(embedder, TokenEmbedder)
+    texts: list[str] = []
+
+    def spying(
+        through: Callable[[Sequence[str]], list[TokenEncoding]],
+    ) -> Callable[[Sequence[str]], list[TokenEncoding]]:
+        def encode(asked: Sequence[str]) -> list[TokenEncoding]:
+            texts.extend(asked)
+            return through(asked)
+
+        return encode
+
+    monkeypatch.setattr(embedder, "encode", spying(embedder.encode))
+    forget_queries()
+    forget_passages()
+    return texts
+
+
+@pytest.fixture
+def manual(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    ingest(
+        collection,
+        "manual.md",
+        "# Manual\n\nThe pump weighs 3450 grams. It is made of cast iron.\n\nThe warranty lasts two years.\n",
+    )
+    return collection
+
+
+def ask(collection: Collection) -> Reply:
+    reply = async_to_sync(reply_to)(QUESTION, SearchFilters(collections=(collection.pk,)))
+    assert isinstance(reply.end, Completed)
+    assert "3450 grams" in reply.end.text
+    assert "[1]" in reply.end.text
+    return reply
+
+
+def test_only_the_question_is_encoded(manual: Collection, encoded: list[str]) -> None:
+    encoded.clear()
+    ask(manual)
+    assert encoded == [QUESTION]
+
+
+def test_passages_without_token_vectors_are_encoded_and_it_is_said(
+    manual: Collection, encoded: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    confidence = ask(manual).searched
+    ChunkEmbedding.objects.update(token_signs=None)
+    forget_passages()
+    weighing._weigh_with_vectors.cache_clear()
+    encoded.clear()
+    with caplog.at_level(logging.WARNING, "retrieval.dense.passage_tokens"):
+        again = ask(manual).searched
+    assert any("3450 grams" in text for text in encoded)
+    assert "manage.py reembed" in caplog.text
+    assert confidence is not None
+    assert again is not None
+    assert again.confidence == pytest.approx(confidence.confidence, abs=0.02)
