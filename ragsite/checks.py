@@ -189,7 +189,8 @@ def scheduler() -> Finding:
     silent = scheduling.seconds_since_last_look()
     if silent is not None and silent > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
-            Health.DEGRADED, "The scheduler does not run: what was interrupted is not resumed. Start `celery beat`."
+            Health.DEGRADED,
+            "The scheduler does not run: what was interrupted is not resumed. Start `python -m ragsite.beat`.",
         )
     return Finding()
 

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from django.contrib.auth import get_user_model
+from django.core.cache import cache
 from django.test import RequestFactory
 from django.urls import resolve, reverse
 
 from bench.reporting import Report
 from bench.speed.synthetic_answers import DAYS, LoadedAnswers
 from evaluation.dashboard.activity import activity
+from evaluation.dashboard.figures import Figures, figures
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.lists import AnswerSelection, documents_never_cited, low_scores
-from evaluation.dashboard.scope import scope
+from evaluation.dashboard.scope import Scope, scope
 from evaluation.dashboard.scores import distributions
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
@@ -66,6 +68,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "dashboard, 30 days": scope(30).address(),
         "dashboard, 90 days": long.address(),
         "dashboard, 90 days, one collection": of_collection.address(),
+        "list of answers": reverse("admin:chat_answer_changelist"),
         "answers that did not help, 90 days": long.address("answers", kind="unhelpful"),
         "answers of low groundedness, 90 days": long.address("answers", kind="groundedness"),
         "answers of one bin of a chart, 90 days": long.address("answers", kind="groundedness", low=0.6, high=0.7),
@@ -73,6 +76,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         "experiment": reverse("admin:evaluation_experiment_change", args=[loaded.experiment.pk]),
     }
     parts: dict[str, Callable[[], object]] = {
+        "figures, before they are kept": lambda: _count_anew(long),
         "what came of the questions": lambda: activity(long),
         "distributions of scores": lambda: distributions(long),
         "distributions of scores, one collection": lambda: distributions(of_collection),
@@ -91,6 +95,11 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
         **{(PARTS, name): work for name, work in parts.items()},
         **{(TASKS, name): work for name, work in tasks.items()},
     }
+
+
+def _count_anew(counted: Scope) -> Figures:
+    cache.clear()
+    return figures(counted)
 
 
 def _show(address: str) -> None:

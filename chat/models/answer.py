@@ -108,6 +108,10 @@ class Answer(Leased):
         verbose_name_plural = _("answers")
         indexes = [
             models.Index(fields=["cache_key", "-created_at"], name="answer_by_cache_key"),
+            # The admin's list of answers, and the values that it can be narrowed to.
+            models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
+            models.Index(fields=["generator"], name="answer_by_generator"),
+            models.Index(fields=["search_method"], name="answer_by_search_method"),
             # With all that is counted of many answers at once: their rows are wide, and need not be read for it.
             models.Index(
                 fields=["completed_at"],

@@ -24,7 +24,7 @@ from evaluation.admin.dashboard_figures import (
     score_rows,
     tiles,
 )
-from evaluation.dashboard.activity import activity
+from evaluation.dashboard.figures import figures
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
 from evaluation.dashboard.lists import (
     UNHELPFUL,
@@ -35,7 +35,6 @@ from evaluation.dashboard.lists import (
     selection_of,
 )
 from evaluation.dashboard.scope import PERIODS, Scope, scope_of
-from evaluation.dashboard.scores import distributions
 from evaluation.models import Dashboard
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.models import Collection
@@ -75,14 +74,15 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         scope = scope_of(request.GET, request.user)
-        days, total = activity(scope)
-        scores = distributions(scope)
+        counted = figures(scope)
+        scores = counted.scores
         ungrounded = low_scores(scope, AnswerSelection("groundedness"))
         never_cited = documents_never_cited(scope)
         found_gaps = find_gaps(scope, patiently=False)
         context = {
-            "tiles": tiles(scope, total),
-            "charts": day_charts(scope, days),
+            "as_of": counted.as_of,
+            "tiles": tiles(scope, counted.total),
+            "charts": day_charts(scope, counted.days),
             "score_charts": [score_chart(scope, found) for found in scores],
             "score_errors": sum(found.errors for found in scores),
             "errors_address": f"{reverse('admin:evaluation_judgement_changelist')}?status__exact=failed",

@@ -17,11 +17,11 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
 from ragsite.ballast import Ballast
 from ragsite.demo import load_demo
 from ragsite.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from ragsite.forked import run_forked
 from ragsite.processes import RestartsFile, Supervisor, parse_procfile
 from ragsite.watchdog import PROBE_TIMEOUT_SECONDS, Watchdog, ask_status
 from retrieval import conf
@@ -47,13 +47,8 @@ class Command(BaseCommand):
         if embedded is not None:
             self._say("Starting PostgreSQL …")
             embedded.acquire()
-        self._say("Preparing the database …")
-        call_command("check")
-        migrate()
-        self._prepare_model()
-        credentials = self._first_admin()
-        load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
-        connection.close()
+        # What it loads (models, addresses, the readers of files) is not kept as long as the site runs.
+        credentials = run_forked(self._prepare)
 
         environment = self._environment()
         procfile = Path(settings.BASE_DIR / "Procfile").read_text()
@@ -71,11 +66,23 @@ class Command(BaseCommand):
         supervisor.run(self._tick)
         self._say("Stopped.")
 
+    def _prepare(self) -> tuple[str, str] | None:
+        """Everything before the first process; the administrator's name and password when there was none."""
+        self._say("Preparing the database …")
+        call_command("check")
+        migrate()
+        self._prepare_model()
+        credentials = self._first_admin()
+        load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", self.stdout)
+        return credentials
+
     def _tick(self) -> None:
         if settings.EMBEDDED_POSTGRES is not None:
             self._tend_database(settings.EMBEDDED_POSTGRES)
         self._restarts.keep_up()
         if not self._ready and self._ask_web_server("/readyz", 2.0) == HTTPStatus.OK:
+            # The first page compiles its templates: not while somebody waits for it.
+            self._ask_web_server("/", PROBE_TIMEOUT_SECONDS)
             self._ready = True
             self._announce()
 

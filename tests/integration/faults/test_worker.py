@@ -31,9 +31,7 @@ def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
 ) -> None:
     monkeypatch.setattr(checks, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = Path(settings.DATA_DIR) / scheduling.SEEN_FILE
-    beat = SiteProcess(
-        ["celery", "--quiet", "--app", "ragsite", "beat", "--loglevel", "WARNING"], tmp_path / "beat.log"
-    )
+    beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log")
     try:
         wait_until(seen.exists, 60, "the scheduler")
         assert "scheduler" not in degraded(client)
