@@ -15,13 +15,13 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
-from pgvector import HalfVector
 
 from retrieval.dense.encoding import PassageEncoding
+from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.pipeline import Progress
 from retrieval.ingest.writing import NewChunk, lock_statistics, reweigh, weighting
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, DocumentText, Embedder, Lexeme
+from retrieval.models import Chunk, Collection, Document, DocumentText, Embedder, Lexeme
 from retrieval.text.terms import expand_identifiers
 
 BATCH = 500
@@ -226,18 +226,12 @@ def _insert(collection: Collection, chunks: Sequence[_Placed], embedder: Embedde
             },
         )
         ids = {(document, ordinal): pk for pk, document, ordinal in cursor.fetchall()}
-    ChunkEmbedding.objects.bulk_create(
-        [
-            ChunkEmbedding(
-                chunk_id=ids[document, ordinal],
-                document_id=document,
-                collection=collection,
-                embedder=embedder,
-                vector=HalfVector(_encoding(new, document, ordinal).vector),
-                token_signs=_encoding(new, document, ordinal).token_signs,
-            )
+    copy_vectors(
+        (
+            (ids[document, ordinal], document, collection.pk, _encoding(new, document, ordinal))
             for document, _, ordinal, new in chunks
-        ]
+        ),
+        embedder,
     )
 
 

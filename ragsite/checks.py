@@ -16,6 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.utils import timezone
 
+from chat.grounding.calibration import is_calibrated
 from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.probes import Check, CheckGroup, Finding, Health
@@ -103,6 +104,8 @@ def embedder() -> Finding:
     active = Embedder.objects.filter(is_active=True).first()
     if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
+    if not is_calibrated(configured.name):
+        return Finding(detail=f"{configured.name}; no thresholds were fitted for it: answers are judged by words.")
     return Finding(detail=configured.name)
 
 

@@ -481,12 +481,20 @@ if EMBEDDING_BASE_URL:
         query_timeout_seconds=env.number("EMBEDDING_QUERY_TIMEOUT_SECONDS", 2.5),
     )
 else:
-    EMBEDDER = _backend(
-        "retrieval.dense.onnx_embedder.OnnxMiniLM",
-        cache_dir=DATA_DIR / "models",
-        precision=env.text("EMBEDDING_PRECISION", "int8"),
-        threads=env.integer("EMBEDDING_THREADS", 2),
-    )
+    _IN_THIS_PROCESS = {
+        "cache_dir": DATA_DIR / "models",
+        "precision": env.text("EMBEDDING_PRECISION", "int8"),
+        "threads": env.integer("EMBEDDING_THREADS", 2),
+    }
+    EMBEDDER = _backend("retrieval.dense.built_in.OnnxMiniLM", **_IN_THIS_PROCESS)
+    if EMBEDDING_MODEL := env.text("EMBEDDING_MODEL"):
+        EMBEDDER = _backend(
+            "retrieval.dense.local_embedder.LocalEmbedder",
+            model=EMBEDDING_MODEL,
+            query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
+            document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,
+            **_IN_THIS_PROCESS,
+        )
 # A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-from retrieval.exceptions import ImproperModel
+from retrieval.exceptions import ImproperEmbedder, ImproperModel
 
 if TYPE_CHECKING:
     from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker, TextEmbedder
@@ -28,7 +28,7 @@ def _build(setting: str, alias: str = "") -> Any:
         configured = configured[alias]
     try:
         return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
-    except (ImportError, TypeError, KeyError, ImproperModel) as error:
+    except (ImportError, TypeError, KeyError, ImproperModel, ImproperEmbedder) as error:
         raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
 
 

@@ -41,10 +41,18 @@ class TokenEmbedder(TextEmbedder, Protocol):
     """An embedder that also gives the vector of each token, at no extra cost."""
 
     def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
-        """One encoding a text, in the order given; its vector equals the document's and the query's.
+        """One encoding a text, in the order given; its vector equals the document's.
 
         Raises: EmbeddingFailed.
         """
+
+    def encode_query(self, text: str) -> TokenEncoding:
+        """The encoding of a question, whose vector equals the query's; by default it is encoded as a document is.
+
+        Raises: EmbeddingFailed.
+        """
+        (encoding,) = self.encode([text])
+        return encoding
 
     def tokenize(self, text: str) -> Tokens:
         """The tokens that :meth:`encode` gives vectors for, without computing them."""

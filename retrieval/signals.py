@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
-from retrieval.ingest.submission import forget_file
+from retrieval.ingest.deletion import forget_documents
 from retrieval.ingest.writing import remove_chunks
 from retrieval.models import Collection, Document, Draft
-from retrieval.viewer import pdf_pages
-from retrieval.viewer.page import page_pictures
 
 
 @receiver(pre_delete, sender=Document)
@@ -21,11 +18,8 @@ def remove_chunks_with_document(instance: Document, **_: Any) -> None:
 
 
 @receiver(post_delete, sender=Document)
-def remove_file_with_document(instance: Document, **_: Any) -> None:
-    if instance.file:
-        forget_file(instance.file.storage, str(instance.file.name))
-        if not Document.objects.filter(content_hash=instance.content_hash).exists():
-            transaction.on_commit(lambda: pdf_pages.forget_pictures(page_pictures(), instance.content_hash))
+def forget_document(instance: Document, **_: Any) -> None:
+    forget_documents([instance])
 
 
 @receiver(post_delete, sender=Draft)

@@ -123,7 +123,10 @@ class AnswerSerializer(serializers.Serializer[Any]):
     search_method = serializers.ChoiceField(choices=list(SearchMethod))
     answer_id = serializers.UUIDField()
     conversation = serializers.UUIDField()
-    degraded = serializers.ListField(child=serializers.CharField(), help_text="Retrievers that did not answer.")
+    degraded = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What did not answer: `lexical`, `vector`, `rerank`; `unencoded` while vectors are still to be made.",
+    )
     generator = serializers.CharField()
     notice = serializers.CharField(help_text="A fallback that the reader should know of.")
     statements = StatementSerializer(many=True)

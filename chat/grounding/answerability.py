@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from chat.types import Source
 
 # Fitted on 1,131 answerable and 1,320 off-topic questions of six sets, English and Dutch, each set and each kind
-# counting the same, with vectors of CALIBRATED_FOR. Chosen where a model fitted on five sets judges the sixth.
+# counting the same, with vectors of all-MiniLM-L6-v2. Chosen where a model fitted on five sets judges the sixth.
 INTERCEPT = -14.15
 WEIGHTS: Mapping[str, float] = {"similarity": 20.2, "coverage": 7.05, "reach": 4.06}
 # The same from words alone: without an embedder, or with one whose cosines lie on another scale.
 INTERCEPT_OF_WORDS = -5.98
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 14.6, "reach": 3.19}
-CALIBRATED_FOR = "all-MiniLM-L6-v2"
 # The weight of what a question means beyond its words: that all of a single word is held says little.
 UNSPOKEN = 2.0
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chat.grounding.calibration import is_calibrated
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
 from chat.grounding.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support import Reason, SentenceSupport, Statement, SupportScorer
@@ -177,7 +178,8 @@ def _measure(
 
     embedder = conf.embedder()
     try:
-        return *measure(embedder.encode if isinstance(embedder, TokenEmbedder) else None), True
+        encode = embedder.encode if isinstance(embedder, TokenEmbedder) and is_calibrated(embedder.name) else None
+        return *measure(encode), True
     except RetrievalError as error:
         logger.warning("The support of an answer was not measured, because the embedder does not answer: %s", error)
         return *measure(None), False

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.grounding.answerability import CALIBRATED_FOR, Evidence, weigh
+from chat.grounding.answerability import Evidence, weigh
+from chat.grounding.calibration import is_calibrated
 from chat.grounding.closeness import Closeness, SourceTokens, compare_encodings
 from chat.grounding.units import QuotableUnit, text_to_encode
 from chat.types import Source
@@ -68,7 +69,7 @@ def _weigh_with_vectors(embedder: str, question: str, sources: tuple[Source, ...
         vectors = conf.embedder().embed_documents([text_to_encode(unit) for unit in units])
         return compare_encodings(_without_tokens(asked.vector), [_without_tokens(vector) for vector in vectors])
 
-    return weigh(question, sources, compare, calibrated=embedder.startswith(CALIBRATED_FOR))
+    return weigh(question, sources, compare, calibrated=is_calibrated(embedder))
 
 
 def _without_tokens(vector: Vectors) -> TokenEncoding:

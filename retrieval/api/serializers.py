@@ -115,7 +115,10 @@ class ResultSerializer(serializers.Serializer[Any]):
 class SearchResponseSerializer(serializers.Serializer[Any]):
     query_class = serializers.ChoiceField(choices=list(QueryClass))
     search_method = serializers.ChoiceField(choices=list(SearchMethod), help_text="The method that really ranked.")
-    degraded = serializers.ListField(child=serializers.CharField(), help_text="Retrievers that did not answer.")
+    degraded = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What did not answer: `lexical`, `vector`, `rerank`; `unencoded` while vectors are still to be made.",
+    )
     results = ResultSerializer(many=True)
     timings_ms = serializers.DictField(child=serializers.FloatField())
     trace = serializers.DictField(required=False)

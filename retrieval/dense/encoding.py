@@ -55,7 +55,7 @@ def encode_query(text: str) -> QueryEncoding:
     if known is not None:
         return known
     if isinstance(embedder, TokenEmbedder):
-        (tokens,) = embedder.encode([text])
+        tokens = embedder.encode_query(text)
         fresh = QueryEncoding(tokens.vector, tokens)
     else:
         fresh = QueryEncoding(embedder.embed_query(text))

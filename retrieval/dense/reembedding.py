@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
-from django.db import transaction
-from django.db.models import Exists, OuterRef
-from pgvector import HalfVector
+from django.db import connection, transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from retrieval import conf
-from retrieval.dense.encoding import encode_passages
+from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.index import create_index, drop_index
+from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.chunking import embedding_text
-from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Embedder
+from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
 from retrieval.protocols import TokenEmbedder
 
 BATCH = 64
@@ -27,18 +28,15 @@ def reembed(progress: Callable[[int, int], None]) -> Embedder:
     """
     configured = conf.embedder()
     row, _ = Embedder.objects.get_or_create(name=configured.name, defaults={"dimension": configured.dimension})
-    total = Chunk.objects.count()
-    while batch := _missing(row):
-        _embed(row, batch)
-        progress(min(total, ChunkEmbedding.objects.filter(embedder=row).count()), total)
+    encode_missing(Chunk.objects.all(), row, progress)
     create_index(row)
     with transaction.atomic():
         # Whoever writes passages locks these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
-        while batch := _missing(row):
-            _embed(row, batch)
+        encode_missing(Chunk.objects.all(), row, progress)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
         Embedder.objects.filter(pk=row.pk).update(is_active=True)
+    settle_documents(row)
     row.refresh_from_db()
     return row
 
@@ -52,36 +50,68 @@ def drop_unused() -> int:
     return len(unused)
 
 
-def _missing(row: Embedder) -> list[Chunk]:
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=row)
-    if isinstance(conf.embedder(), TokenEmbedder):
-        encoded = encoded.filter(token_signs__isnull=False)
-    chunks = Chunk.objects.filter(~Exists(encoded)).select_related("document")
-    return list(chunks.defer("search_vector", "bm25").order_by("pk")[:BATCH])
+def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable[[int, int], None]) -> None:
+    """Encode those of the passages that ``target`` has no encoding of, and store it. Raises: EmbeddingFailed.
+
+    Outside a transaction, one batch is written while the next is encoded. What is stored stays: an interrupted run is
+    continued by the next one.
+    """
+    missing = chunks.filter(~Exists(_encoded(target)))
+    total, done, last = missing.count(), 0, 0
+    wanted = missing.select_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
+    writing: Future[None] | None = None
+    with ThreadPoolExecutor(1, thread_name_prefix="vectors") as writer:
+        while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
+            last = batch[-1].pk
+            texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
+            encodings = encode_passages(texts)
+            if writing is not None:
+                writing.result()
+            if connection.in_atomic_block:
+                _write(target, batch, encodings)
+            else:
+                writing = writer.submit(_write_and_close, target, batch, encodings)
+            done += len(batch)
+            progress(min(done, total), total)
+        if writing is not None:
+            writing.result()
 
 
-def _embed(row: Embedder, chunks: list[Chunk]) -> None:
-    texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in chunks]
-    encodings = encode_passages(texts)
+def settle_documents(active: Embedder) -> None:
+    """Documents whose passages all have a vector await none. What searches have kept of their collections is stale."""
+    unencoded = Chunk.objects.filter(~Exists(_encoded(active)), document=OuterRef("pk"))
     with transaction.atomic():
+        waiting = Document.objects.filter(~Exists(unencoded), awaits_vectors=True)
+        settled = list(waiting.select_for_update(no_key=True).order_by("pk").values_list("pk", "collection"))
+        Document.objects.filter(pk__in=[pk for pk, _ in settled]).update(awaits_vectors=False)
+        collections = CollectionStatistics.objects.filter(pk__in={collection for _, collection in settled})
+        list(collections.select_for_update().order_by("pk"))
+        collections.update(version=F("version") + 1)
+
+
+def _encoded(row: Embedder) -> QuerySet[ChunkEmbedding]:
+    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=row)
+    return encoded.filter(token_signs__isnull=False) if isinstance(conf.embedder(), TokenEmbedder) else encoded
+
+
+def _write_and_close(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
+    try:
+        _write(target, chunks, encodings)
+    finally:
+        connection.close()
+
+
+def _write(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
+    with transaction.atomic():
+        ids = [chunk.pk for chunk in chunks]
         # A passage that was deleted meanwhile needs no vector.
-        alive = set(
-            Chunk.objects.select_for_update().filter(pk__in=[c.pk for c in chunks]).values_list("pk", flat=True)
-        )
-        ChunkEmbedding.objects.bulk_create(
+        alive = set(Chunk.objects.select_for_update(no_key=True).filter(pk__in=ids).values_list("pk", flat=True))
+        ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
+        copy_vectors(
             (
-                ChunkEmbedding(
-                    chunk_id=chunk.pk,
-                    document_id=chunk.document_id,
-                    collection_id=chunk.collection_id,
-                    embedder=row,
-                    vector=HalfVector(encoding.vector),
-                    token_signs=encoding.token_signs,
-                )
+                (chunk.pk, chunk.document_id, chunk.collection_id, encoding)
                 for chunk, encoding in zip(chunks, encodings, strict=True)
                 if chunk.pk in alive
             ),
-            update_conflicts=True,
-            unique_fields=["chunk", "embedder"],
-            update_fields=["vector", "token_signs"],
+            target,
         )

@@ -1,6 +1,6 @@
 """Documents of one collection, made the same in another: with their files, their passages, questions and vectors.
 
-Nothing is read or embedded again.
+Nothing is read or embedded again, and no row passes through Python.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 
-from retrieval.ingest.submission import forget_file
+from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.writing import count_lexemes, delete_chunks, lock_statistics
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.tables.writing import copy_tables
 
 # A copy stays where it is, and is ingested, if it has to be, by a job of its own.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
-_COPIED = [field.name for field in Document._meta.concrete_fields if field.name not in _OWN]
+_COPIED: list[str] = [str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "instructions")
 
 
@@ -30,59 +30,106 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
     What is still being read is to be read there too. The documents are of one collection, which reduces words as this
     one does.
     """
+    if not documents:
+        return
     with transaction.atomic():
         sources = [document.source for document in documents]
         held = Document.objects.filter(collection=collection, source__in=sources).select_for_update().order_by("pk")
-        known = {document.source: document for document in held}
-        previous = {source: str(document.file.name) for source, document in known.items()}
-        targets = [known.get(source) or Document(collection=collection, source=source) for source in sources]
-        new = [target for target in targets if target.pk is None]
-        Document.objects.bulk_create(new)
-        for document, target in zip(documents, targets, strict=True):
-            for name in _COPIED:
-                setattr(target, name, getattr(document, name))
-            target.lease, target.heartbeat_at, target.enqueued_at = None, None, None
-            if target.status == Document.Status.PROCESSING:
-                target.status = Document.Status.PENDING
-            if target.source not in known:
-                target.created_at = document.created_at
-        Document.objects.bulk_update(targets, [*_COPIED, "lease", "heartbeat_at", "enqueued_at", "created_at"])
-        counterparts = {document.pk: target.pk for document, target in zip(documents, targets, strict=True)}
-        _copy_parents(documents, targets, collection)
+        previous_files = list(held.values_list("file", flat=True))
+        counterparts = _copy_rows([document.pk for document in documents], collection)
+        _copy_parents(counterparts, collection)
         of_same_recipe = _copy_texts(counterparts)
         _copy_chunks(counterparts, of_same_recipe, collection)
         copy_tables(counterparts)
-        for document in known.values():
-            forget_file(document.file.storage, previous[document.source])
+        forget_files(previous_files)
 
 
-def _copy_parents(documents: Sequence[Document], targets: Sequence[Document], collection: Collection) -> None:
+def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
+    """Give ``collection`` the rows of these documents; returns the id there for each of ``ids``."""
+    taken = [
+        "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
+    ]
+    renewed = [f"{name} = excluded.{name}" for name in _COPIED]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            WITH copied AS (
+                INSERT INTO retrieval_document (collection_id, source, created_at, is_slow, {", ".join(_COPIED)})
+                SELECT %(collection)s, source, created_at, false, {", ".join(taken)}
+                FROM retrieval_document WHERE id = ANY(%(ids)s)
+                ORDER BY id
+                ON CONFLICT (collection_id, source)
+                DO UPDATE SET {", ".join(renewed)}, lease = NULL, heartbeat_at = NULL, enqueued_at = NULL
+                RETURNING id, source
+            )
+            SELECT other.id, copied.id
+            FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
+            """,  # names of columns
+            {"collection": collection.pk, "ids": list(ids)},
+        )
+        return dict(cursor.fetchall())
+
+
+def _copy_parents(counterparts: Mapping[int, int], collection: Collection) -> None:
     """Give each document the parent that its counterpart has, in its own collection."""
-    sources = dict(
-        Document.objects.filter(members__in=[document.pk for document in documents]).values_list("pk", "source")
-    )
-    held = Document.objects.filter(collection=collection, source__in=sources.values())
-    own = dict(held.values_list("source", "pk"))
-    for document, target in zip(documents, targets, strict=True):
-        target.parent_id = own.get(sources.get(document.parent_id or 0, ""))
-    Document.objects.bulk_update(targets, ["parent"])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE retrieval_document AS document
+            SET parent_id = (
+                SELECT held.id FROM retrieval_document AS parent
+                JOIN retrieval_document AS held USING (source)
+                WHERE parent.id = other.parent_id AND held.collection_id = %(collection)s
+            )
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_document AS other ON other.id = pair.other
+            WHERE document.id = pair.own AND (other.parent_id IS NOT NULL OR document.parent_id IS NOT NULL)
+            """,
+            {
+                "collection": collection.pk,
+                "others": list(counterparts),
+                "own": list(counterparts.values()),
+            },
+        )
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
     """Give each document the text of its counterpart; returns the sources of those made by the same recipe before."""
-    texts = {text.pk: text for text in DocumentText.objects.filter(pk__in=counterparts)}
-    recipes = dict(DocumentText.objects.filter(pk__in=counterparts.values()).values_list("pk", "recipe"))
-    DocumentText.objects.filter(pk__in=[own for other, own in counterparts.items() if other not in texts]).delete()
-    DocumentText.objects.bulk_create(
-        [
-            DocumentText(document_id=counterparts[pk], **{name: getattr(text, name) for name in _COPIED_TEXT})
-            for pk, text in texts.items()
-        ],
-        update_conflicts=True,
-        unique_fields=["document"],
-        update_fields=_COPIED_TEXT,
-    )
-    return {pk for pk, text in texts.items() if recipes.get(counterparts[pk]) == text.recipe}
+    columns = ", ".join(_COPIED_TEXT)
+    parameters = {"others": list(counterparts), "own": list(counterparts.values())}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT pair.other
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_documenttext AS theirs ON theirs.document_id = pair.other
+            JOIN retrieval_documenttext AS before ON before.document_id = pair.own AND before.recipe = theirs.recipe
+            """,
+            parameters,
+        )
+        of_same_recipe = {pk for (pk,) in cursor.fetchall()}
+        cursor.execute(
+            """
+            DELETE FROM retrieval_documenttext AS text
+            USING unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            WHERE text.document_id = pair.own
+                AND NOT EXISTS (SELECT FROM retrieval_documenttext WHERE document_id = pair.other)
+            """,
+            parameters,
+        )
+        cursor.execute(
+            f"""
+            INSERT INTO retrieval_documenttext (document_id, {columns})
+            SELECT pair.own, {columns}
+            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+            JOIN retrieval_documenttext ON document_id = pair.other
+            ORDER BY pair.own
+            ON CONFLICT (document_id)
+            DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COPIED_TEXT)}
+            """,  # names of columns
+            parameters,
+        )
+    return of_same_recipe
 
 
 def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], collection: Collection) -> None:
@@ -95,16 +142,18 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], coll
     kept = _same_chunks({other: own for other, own in counterparts.items() if other in of_same_recipe})
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    if not statistics.chunks:
-        theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
-        if theirs is not None:
-            statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
+    theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
+    if not statistics.chunks and theirs is not None:
+        statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
     parameters: dict[str, Any] = {
         "others": list(counterparts),
         "own": list(counterparts.values()),
         "collection": collection.pk,
         "kept": list(kept),
         "kept_others": list(kept.values()),
+        # Weights that were computed in the same way are the same.
+        "same_weights": theirs is not None
+        and (theirs.reference_length, theirs.weighting) == (statistics.reference_length, statistics.weighting),
         "boosts": FIELD_BOOSTS,
         "k1": settings.BM25_K1,
         "b": settings.BM25_B,
@@ -128,7 +177,9 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], coll
                 content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
             SELECT pair.own, %(collection)s, ordinal, start, "end", page, heading_path, content,
                 content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector,
-                retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s), length
+                CASE WHEN %(same_weights)s THEN bm25
+                    ELSE retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s) END,
+                length
             FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
             JOIN retrieval_chunk AS chunk ON chunk.document_id = pair.other
             WHERE chunk.id <> ALL(%(kept_others)s::bigint[])

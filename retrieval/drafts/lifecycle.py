@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from itertools import chain, count
+from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from retrieval import gates
+from retrieval.drafts.clearing import clear_next
 from retrieval.drafts.copying import copy_documents
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import LeaseLost, RetrievalError
@@ -36,8 +37,9 @@ logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 _SLUG_LENGTH, _NAME_LENGTH = 50, 200
-# Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
-DOCUMENTS_A_STEP = 50
+# Copied in one transaction: as many as make its commit count for little, and the progress lively.
+DOCUMENTS_A_STEP = 500
+PASSAGES_A_STEP = 2_000
 
 
 class DraftRefused(RetrievalError):
@@ -209,9 +211,11 @@ def _step(leased: Draft) -> bool:
 def _copy_next(draft: Draft, working_copy: Collection) -> bool:
     copied = Document.objects.filter(collection=working_copy).values("source")
     left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
-    documents = list(left[:DOCUMENTS_A_STEP])
+    next_ones = list(left.only("pk", "source", "chunk_count")[:DOCUMENTS_A_STEP])
+    before = accumulate((document.chunk_count for document in next_ones), initial=0)
+    documents = [document for document, passages in zip(next_ones, before, strict=False) if passages < PASSAGES_A_STEP]
     copy_documents(documents, working_copy)
-    if len(documents) == DOCUMENTS_A_STEP:
+    if len(documents) < len(next_ones) or len(documents) == DOCUMENTS_A_STEP:
         Draft.objects.filter(pk=draft.pk).update(copied=F("copied") + len(documents), error="")
         return True
     reweigh(working_copy)
@@ -238,7 +242,9 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     sources = [*found.added, *found.changed]
     for start in range(0, len(sources), DOCUMENTS_A_STEP):
         step = sources[start : start + DOCUMENTS_A_STEP]
-        copy_documents(list(Document.objects.filter(collection=working_copy, source__in=step)), collection)
+        copy_documents(
+            list(Document.objects.filter(collection=working_copy, source__in=step).only("pk", "source")), collection
+        )
     Draft.objects.filter(pk=draft.pk).update(
         status=Draft.Status.PUBLISHED, published_at=timezone.now(), changes=asdict(found), error=""
     )
@@ -247,9 +253,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
-    if documents := list(Document.objects.filter(collection=working_copy).order_by("pk")[:DOCUMENTS_A_STEP]):
-        for document in documents:
-            document.delete()
+    if clear_next(working_copy):
         return True
     if draft.status == Draft.Status.PUBLISHED:
         reweigh(draft.collection)

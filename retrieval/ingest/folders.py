@@ -1,22 +1,27 @@
-"""Files and folders, read in this process with a progress bar; no worker is needed."""
+"""Files and folders, read by a command with a progress bar; no worker is needed."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 from django.core.management.base import OutputWrapper
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
+from retrieval.ingest.parallel import in_processes
 from retrieval.ingest.submission import check_size, submit
 from retrieval.ingest.writing import reweigh, settle
 from retrieval.models import Collection, Document
 from retrieval.progress import ProgressBar
 
+# For fewer, a process would take longer to begin than to read them.
+LEAST_FILES_A_PROCESS = 4
 # Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
@@ -54,60 +59,92 @@ class Counts:
         return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
 
 
-def ingest_paths(paths: Sequence[Path], collection: Collection, output: OutputWrapper | None) -> Counts:
-    """Submit and read everything at ``paths``; one file's failure does not stop the others. Progress goes to
-    ``output``.
+def ingest_paths(
+    paths: Sequence[Path],
+    collection: Collection,
+    output: OutputWrapper | None,
+    *,
+    processes: int = 1,
+    with_vectors: bool = True,
+) -> Counts:
+    """Submit and read everything at ``paths``, so many at once; one file's failure does not stop the others. Progress
+    goes to ``output``.
 
-    Raises: FileNotFoundError before anything is read when a path does not exist.
+    Without ``with_vectors`` the passages are found by their words alone, until `load_vectors` is called. Raises:
+    FileNotFoundError before anything is read when a path does not exist.
     """
-    return ingest_all(list(find(paths)), collection, output)
-
-
-def ingest_all(files: Sequence[Submitted], collection: Collection, output: OutputWrapper | None) -> Counts:
-    """As :func:`ingest_paths`, for files already found."""
     started = time.monotonic()
-    added = unchanged = chunks = characters = 0
-    failures: list[tuple[str, str]] = []
+    counts = Counts()
+    total = sum(1 for _ in find(paths))
     bar = ProgressBar(output)
-    for number, file in enumerate(files):
-        bar.show(file.source[:60], number, len(files))
+    read = partial(_ingest_file, collection=collection, with_vectors=with_vectors)
+    processes = min(processes, total // LEAST_FILES_A_PROCESS)
+    if processes <= 1:
+        read = partial(read, bar=bar, files=total)
+    reweighed_at = 16
+    for number, (file, future) in enumerate(in_processes(read, enumerate(find(paths)), processes), start=1):
+        _, submitted = file
         try:
-            data = file.read()
-            submission = submit(collection, file.source, data, title=file.title, enqueue=False)
-            if not submission.changed:
-                unchanged += 1
-                continue
-
-            def progress(done: int, total: int, number: int = number, source: str = file.source) -> None:
-                bar.show(f"{source[:60]} ({done} of {total} passages)", number, len(files))
-
-            document = pipeline.ingest(submission.document.pk, progress)
-        except (DocumentRejected, OSError) as error:
-            failures.append((file.source, str(error)))
-            continue
-        if document is None:
-            failures.append((file.source, "It is being read by another process."))
-            continue
-        characters += len(data)
-        for read in (document, *_read_members(document)):
-            if read.status == Document.Status.READY:
-                added += 1
-                chunks += read.chunk_count
-            else:
-                failures.append((read.source, read.error))
+            counts += future.result()
+        except BrokenProcessPool:
+            reason = "The process that read it was ended: the machine may have run out of memory."
+            counts += _failed(submitted.source, reason)
+        bar.show(submitted.source[:60], number, total, task="files")
+        # The first documents decide how long a passage is taken to be. Seen early, it is put right while they are few.
+        if number == reweighed_at:
+            reweigh(collection)
+            reweighed_at *= 4
     reweigh(collection)
-    if added:
+    if counts.added:
         settle()
     bar.clear()
-    return Counts(added, unchanged, len(failures), chunks, time.monotonic() - started, characters, tuple(failures))
+    return replace(counts, seconds=time.monotonic() - started)
 
 
-def _read_members(document: Document) -> Iterator[Document]:
+def _ingest_file(
+    numbered: tuple[int, Submitted],
+    *,
+    collection: Collection,
+    with_vectors: bool,
+    bar: ProgressBar | None = None,
+    files: int = 0,
+) -> Counts:
+    """Raises: RetrievalError when not this file, but the site, cannot be written to."""
+    number, file = numbered
+
+    def progress(done: int, total: int) -> None:
+        if bar is not None:
+            bar.show(f"{file.source[:60]} ({done} of {total} passages)", number, files, task="files")
+
+    try:
+        data = file.read()
+        submission = submit(collection, file.source, data, title=file.title, enqueue=False)
+        if not submission.changed:
+            return Counts(unchanged=1)
+        document = pipeline.ingest(submission.document.pk, progress, with_vectors=with_vectors)
+    except (DocumentRejected, OSError) as error:
+        return _failed(file.source, str(error))
+    if document is None:
+        return _failed(file.source, "It is being read by another process.")
+    counts = Counts(characters=len(data))
+    for read in (document, *_read_members(document, with_vectors)):
+        if read.status == Document.Status.READY:
+            counts += Counts(added=1, chunks=read.chunk_count)
+        else:
+            counts += _failed(read.source, read.error)
+    return counts
+
+
+def _failed(source: str, reason: str) -> Counts:
+    return Counts(failed=1, failures=((source, reason),))
+
+
+def _read_members(document: Document, with_vectors: bool) -> Iterator[Document]:
     """What came in an archive or a mail, read too; what another process reads is left to it."""
     for pk in document.members.filter(status=Document.Status.PENDING).order_by("pk").values_list("pk", flat=True):
-        if (member := pipeline.ingest(pk)) is not None:
+        if (member := pipeline.ingest(pk, with_vectors=with_vectors)) is not None:
             yield member
-            yield from _read_members(member)
+            yield from _read_members(member, with_vectors)
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:

@@ -62,8 +62,12 @@ class Progress(Protocol):
     def __call__(self, done: int, total: int) -> None: ...
 
 
-def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
+def ingest(
+    document_id: int, progress: Progress | None = None, *, takes_turns: bool = False, with_vectors: bool = True
+) -> Document | None:
     """Read the document and make its passages searchable; None when there was nothing to lease.
+
+    Without ``with_vectors`` they are found by their words alone, until `retrieval.dense.loading` makes the vectors.
 
     With ``takes_turns``, which a worker asks for, another document may be read instead, if it is before this one in
     line, and a document that takes long waits for its turn among the slow ones.
@@ -76,7 +80,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
         return None
     try:
         with heartbeat(document), disk.saving():
-            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress)
+            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress, with_vectors)
     except TurnPostponed:
         document.hand_back(turns.WAITING, turns.ASKED_AGAIN_AFTER, is_slow=True)
         # Nothing was read for this message, and it may have been an untried document's before that became slow.
@@ -125,7 +129,7 @@ def _lease(document_id: int) -> Document | None:
     )
 
 
-def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -> None:
+def _process(document: Document, turn: ReadingTurn, progress: Progress | None, with_vectors: bool = True) -> None:
     embedder_row = active_embedder()
     embedder = conf.embedder()
     extracted = _extract(document, turn)
@@ -156,13 +160,16 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
             reusable[content_hash] -= 1
         else:
             fresh.append(index)
+    is_fresh = set(fresh)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
-    texts = [chunking.embedding_text(title, pieces[index].heading_path, pieces[index].text) for index in fresh]
-    encoding_of = dict(zip(fresh, _encode(document, texts, progress), strict=True))
+    encoding_of: dict[int, PassageEncoding] = {}
+    if with_vectors:
+        texts = [chunking.embedding_text(title, pieces[index].heading_path, pieces[index].text) for index in fresh]
+        encoding_of.update(zip(fresh, _encode(document, texts, progress), strict=True))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     questions = conf.question_generator()
-    block_rows = _find_block_rows(extracted, [(piece.start, piece.end) for piece in pieces])
+    block_rows = find_block_rows(extracted, [(piece.start, piece.end) for piece in pieces])
     chunks = [
         NewChunk(
             start=piece.start,
@@ -173,9 +180,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
             content_hash=hashes[index],
             token_count=tokens[index],
             # A passage that is kept keeps its questions too: a model need not write them again.
-            questions=tuple(questions.generate(piece.text, piece.heading_path, language))
-            if index in encoding_of
-            else (),
+            questions=tuple(questions.generate(piece.text, piece.heading_path, language)) if index in is_fresh else (),
             encoding=encoding_of.get(index),
             blocks=block_rows[index],
         )
@@ -189,6 +194,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         current = document.lock()
         current.title, current.extracted_title = title, extracted_title
         current.language, current.media_type = language, extracted.media_type
+        current.awaits_vectors = bool(fresh) and not with_vectors
         replace_chunks(current, chunks, embedder_row, keep=keep)
         replace_tables(current, tables)
         remove_members(current, extracted.members)
@@ -227,7 +233,7 @@ def _extract(document: Document, turn: ReadingTurn) -> ExtractedText:
         raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
 
 
-def _find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
+def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
     """The rows of the blocks and procedures that hold some of each range of the text."""
     is_code = formats.is_code(extracted.media_type)
     blocks = find_blocks(

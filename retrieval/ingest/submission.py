@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.files.base import ContentFile
-from django.core.files.storage import Storage
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 from django.utils import timezone
 
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
 from retrieval.jobs.job import enqueue_on_commit
@@ -81,8 +81,7 @@ def submit(
         document.metadata = metadata if metadata is not None else document.metadata
         requeue(document, enqueue=enqueue)
         document.share_metadata()
-        if previous:
-            forget_file(document.file.storage, previous)
+        forget_files([previous])
     return Submission(document, changed=True)
 
 
@@ -102,16 +101,6 @@ def _new_files() -> Iterator[list[str]]:
             except DatabaseError:
                 logger.warning("Whether the file %s belongs to a document will be seen by the next index check.", name)
         raise
-
-
-def forget_file(storage: Storage, name: str) -> None:
-    """Delete the stored file once the transaction holds, unless a document has it still: a draft shares its files."""
-
-    def forget() -> None:
-        if not Document.objects.filter(file=name).exists():
-            storage.delete(name)
-
-    transaction.on_commit(forget)
 
 
 def check_size(source: str, size_bytes: int) -> None:

@@ -1,51 +1,32 @@
 """With ``copying`` the only module that writes chunks: everything that search reads of a document appears and vanishes
 in one transaction.
 
-The row of CollectionStatistics is locked first, so that writers to one collection take turns; the slow work, reading
-and embedding, is done before.
+The row of CollectionStatistics is locked at the end, so that writers to one collection take short turns; the slow work,
+reading, embedding and storing, is done before.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import connection, transaction
-from django.db.models import Sum
-from pgvector import HalfVector
+from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
 
-from retrieval.dense.encoding import PassageEncoding
+from retrieval.exceptions import ImproperEmbedder
+from retrieval.ingest.chunk_rows import VECTORS, analysed_fields, insert_chunks, mean_length
+from retrieval.ingest.chunk_rows import NewChunk as NewChunk
 from retrieval.lexical import fields
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
-from retrieval.text.blocks.rows import Row
-from retrieval.text.terms import expand_identifiers
 
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1
 # What changes of a chunk that stays while its document changes around it.
 _PLACE = ("start", "end", "page", "blocks")
-
-
-@dataclass(frozen=True, slots=True)
-class NewChunk:
-    """A chunk ready to be written; ``encoding`` is by the active embedder."""
-
-    start: int
-    end: int
-    page: int | None
-    heading_path: tuple[str, ...]
-    content: str
-    content_hash: str
-    token_count: int
-    questions: tuple[str, ...]
-    encoding: PassageEncoding | None
-    questions_edited: bool = False
-    blocks: Sequence[Row] = ()
 
 
 def lock_statistics(collection_id: int) -> CollectionStatistics:
@@ -57,18 +38,20 @@ def lock_statistics(collection_id: int) -> CollectionStatistics:
 def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
     """Make ``chunks`` the document's chunks, and return how many of the old ones were kept.
 
-    With ``keep``, an old chunk with the same content hash stays (its id too, so that citations of it stay valid) and is
-    moved to its new place; ``encoding`` may then be None. Questions written by hand stay with their passage, also when
-    it is made anew. Must run inside a transaction.
+    With ``keep``, an old chunk with the same content hash and a vector stays (its id too, so that citations of it stay
+    valid) and is moved to its new place. Unless the document awaits vectors, every other chunk must have an
+    ``encoding``. Questions written by hand stay with their passage, also when it is made anew. Must run inside a
+    transaction that has locked the document. Raises: ImproperEmbedder when another embedder is searched by now.
     """
-    statistics = lock_statistics(document.collection_id)
+    own = document.chunks.order_by("ordinal")
+    old_ids = set(own.values_list("pk", flat=True))
     written = {
         chunk.content_hash: tuple(chunk.canonical_questions)
-        for chunk in document.chunks.filter(questions_edited=True).only("content_hash", "canonical_questions")
+        for chunk in own.filter(questions_edited=True).only("content_hash", "canonical_questions")
     }
     old = defaultdict(list)
     if keep:
-        for chunk in document.chunks.order_by("ordinal").only("id", "content_hash"):
+        for chunk in own.filter(embeddings__embedder=embedder).only("id", "content_hash"):
             old[chunk.content_hash].append(chunk.pk)
     moved: list[Chunk] = []
     added: list[tuple[int, NewChunk]] = []
@@ -80,16 +63,50 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    kept_ids = [chunk.pk for chunk in moved]
-    delete_chunks(statistics, list(document.chunks.exclude(pk__in=kept_ids).values_list("pk", flat=True)))
-    Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
+    unencoded = [ordinal for ordinal, new in added if new.encoding is None]
+    if unencoded and not document.awaits_vectors:
+        raise ValueError(f"New chunk {unencoded[0]} of document {document.pk} has no vector.")
+    # What takes long is done before the statistics are locked, so that several documents are written at once.
+    weighed_by = _reference_length(document, added)
+    rows = insert_chunks(document, added, embedder, weighed_by)
+    ids = [pk for pk, _ in rows]
+    statistics = lock_statistics(document.collection_id)
+    _follow_exchange(embedder, ids)
     if not statistics.chunks and added:
-        statistics.reference_length = _mean_length(document, added)
+        statistics.reference_length = weighed_by
         statistics.weighting = weighting()
-    _add(statistics, document, added, embedder)
+    elif statistics.reference_length != weighed_by:
+        _weigh(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
+    Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
+    delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
+    statistics.chunks += len(rows)
+    statistics.total_length += sum(length for _, length in rows)
+    count_lexemes(ids, sign=1)
     statistics.version += 1
     statistics.save()
     return len(moved)
+
+
+def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
+    """The mean chunk length that the collection's term weights hold: the first document's own decides it."""
+    known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
+    if known is not None:
+        return known.reference_length
+    statistics = lock_statistics(document.collection_id)
+    return statistics.reference_length if statistics.chunks else mean_length(document, added)
+
+
+def _follow_exchange(embedder: Embedder, chunk_ids: list[int]) -> None:
+    """Where the same embedder's vectors were gathered anew meanwhile (`retrieval.dense.loading`), these belong to them.
+
+    Raises: ImproperEmbedder.
+    """
+    # Whoever exchanges them locks the statistics of all collections.
+    active = Embedder.objects.get(is_active=True)
+    if active.name != embedder.name:
+        raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
+    if active != embedder:
+        ChunkEmbedding.objects.filter(chunk__in=chunk_ids).update(embedder=active)
 
 
 def remove_chunks(document: Document) -> None:
@@ -118,7 +135,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
-                WITH fresh AS MATERIALIZED ({_VECTORS})
+                WITH fresh AS MATERIALIZED ({VECTORS})
                 UPDATE retrieval_chunk
                 SET canonical_questions = %(asked)s::text[], questions_edited = true,
                     search_vector = fresh.search_vector,
@@ -128,7 +145,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 WHERE id = %(id)s
                 RETURNING length
                 """,
-                _terms(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
+                analysed_fields(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length},
             )
             length = cursor.fetchone()[0]
@@ -163,13 +180,21 @@ def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> 
         statistics.weighting = weighting()
         statistics.version += 1
         statistics.save()
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE retrieval_chunk SET bm25 = retrieval_bm25_weights(search_vector, %s, %s, %s, %s) "
-                "WHERE collection_id = %s",
-                [FIELD_BOOSTS, settings.BM25_K1, settings.BM25_B, mean, collection.pk],
-            )
+        _weigh(chunks, mean)
     return True
+
+
+def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
+    chunks.update(
+        bm25=Func(
+            F("search_vector"),
+            Value(FIELD_BOOSTS, ArrayField(FloatField())),
+            Value(settings.BM25_K1),
+            Value(settings.BM25_B),
+            Value(reference_length),
+            function="retrieval_bm25_weights",
+        )
+    )
 
 
 def weighting() -> str:
@@ -188,115 +213,6 @@ def settle() -> None:
         cursor.execute(
             "ANALYZE retrieval_chunk, retrieval_chunkembedding, retrieval_lexeme, retrieval_table, retrieval_tablerow"
         )
-
-
-_VECTORS = """
-    SELECT field.*,
-           setweight(to_tsvector(%(configuration)s::regconfig, %(title)s), 'A')
-        || setweight(to_tsvector(%(configuration)s::regconfig, headings_terms), 'B')
-        || setweight(to_tsvector(%(configuration)s::regconfig, questions_terms), 'C')
-        || setweight(to_tsvector(%(configuration)s::regconfig, content_terms), 'D') AS search_vector
-    FROM unnest(%(headings)s::text[], %(questions)s::text[], %(contents)s::text[], %(ordinals)s::int[])
-         AS field(headings_terms, questions_terms, content_terms, ordinal)
-"""
-
-
-def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Sequence[str], Sequence[str], str]]:
-    return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
-
-
-def _terms(document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]]) -> dict[str, Any]:
-    """The parameters of ``_VECTORS`` and of the weights, of (ordinal, headings, questions, content) rows."""
-    ordinals, headings, questions, contents = zip(*rows, strict=True)
-    return {
-        "configuration": document.collection.text_search_configuration,
-        "title": expand_identifiers(document.title),
-        "headings": [expand_identifiers("\n".join(path)) for path in headings],
-        "questions": [expand_identifiers("\n".join(asked)) for asked in questions],
-        "contents": [expand_identifiers(content) for content in contents],
-        "ordinals": list(ordinals),
-        "boosts": FIELD_BOOSTS,
-        "k1": settings.BM25_K1,
-        "b": settings.BM25_B,
-    }
-
-
-def _mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({_VECTORS}) AS fresh",
-            _terms(document, _text_fields(added)),
-        )
-        return max(cursor.fetchone()[0] or 0.0, 1.0)
-
-
-def _add(
-    statistics: CollectionStatistics,
-    document: Document,
-    added: Sequence[tuple[int, NewChunk]],
-    embedder: Embedder,
-) -> None:
-    if not added:
-        return
-    parameters = _terms(document, _text_fields(added)) | {
-        "document": document.pk,
-        "collection": document.collection_id,
-        "reference_length": statistics.reference_length,
-        "starts": [new.start for _, new in added],
-        "ends": [new.end for _, new in added],
-        "pages": [new.page for _, new in added],
-        "hashes": [new.content_hash for _, new in added],
-        "tokens": [new.token_count for _, new in added],
-        "texts": [new.content for _, new in added],
-        "paths": [json.dumps(new.heading_path) for _, new in added],
-        "asked": [json.dumps(new.questions) for _, new in added],
-        "edited": [new.questions_edited for _, new in added],
-        "blocks": [json.dumps(new.blocks) for _, new in added],
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(
-            # Materialized, or the planner would analyse the text once for every use of the vector.
-            f"""
-            WITH fresh AS MATERIALIZED ({_VECTORS})
-            INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
-            SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
-                ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), content, content_hash, tokens,
-                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, blocks::jsonb, search_vector,
-                retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
-                retrieval_bm25_length(search_vector, %(boosts)s)
-            FROM fresh
-            JOIN unnest(%(ordinals)s::int[], %(starts)s::int[], %(ends)s::int[], %(pages)s::int[], %(hashes)s::text[],
-                        %(tokens)s::int[], %(texts)s::text[], %(paths)s::text[], %(asked)s::text[], %(edited)s::bool[],
-                        %(blocks)s::text[])
-                 AS place(ordinal, start, "end", page, content_hash, tokens, content, path, asked, edited, blocks)
-                 USING (ordinal)
-            ORDER BY ordinal
-            RETURNING id, ordinal, length
-            """,
-            parameters,
-        )
-        rows = cursor.fetchall()
-    by_ordinal = dict(added)
-    embeddings = []
-    for pk, ordinal, _length in rows:
-        new = by_ordinal[ordinal]
-        if new.encoding is None:
-            raise ValueError(f"New chunk {ordinal} of document {document.pk} has no vector.")
-        embeddings.append(
-            ChunkEmbedding(
-                chunk_id=pk,
-                document_id=document.pk,
-                collection_id=document.collection_id,
-                embedder=embedder,
-                vector=HalfVector(new.encoding.vector),
-                token_signs=new.encoding.token_signs,
-            )
-        )
-    ChunkEmbedding.objects.bulk_create(embeddings, batch_size=500)
-    statistics.chunks += len(rows)
-    statistics.total_length += sum(length for _, _, length in rows)
-    count_lexemes([pk for pk, _, _ in rows], sign=1)
 
 
 def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:

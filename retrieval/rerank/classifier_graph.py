@@ -12,33 +12,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
-from safetensors.numpy import load_file
 
-from retrieval.dense.minilm_graph import MICROSOFT, EncoderGraph
+from retrieval.encoders.architectures import TOKEN_TYPES, read_shape, with_bert_names
+from retrieval.encoders.files import load_weights
+from retrieval.encoders.graph import EncoderGraph, float_output, token_input
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from retrieval.dense.minilm_graph import Array, Precision
+    from retrieval.encoders.graph import Precision
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
-    """What sets a family of checkpoints apart: its names, and whether it tells question and passage by token types."""
+class Head:
+    """The names of the two layers that score what the encoder gives."""
 
-    prefix: str
     hidden_layer: str
     output_layer: str
-    has_token_types: bool
-    positions_follow_padding: bool = False
-    """Whether position rows start after the padding token's, as in fairseq's models."""
 
 
-_ROBERTA = Architecture("roberta.", "classifier.dense", "classifier.out_proj", False, positions_follow_padding=True)
-ARCHITECTURES: Mapping[str, Architecture] = {
-    "bert": Architecture("bert.", "pooler.dense", "classifier", True),
+_ROBERTA = Head("classifier.dense", "classifier.out_proj")
+HEADS: Mapping[str, Head] = {
+    "bert": Head("pooler.dense", "classifier"),
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
 }
@@ -47,8 +42,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 
 def longest_input(config: Mapping[str, Any]) -> int | None:
     """Tokens that the model has positions for; None when its configuration does not say."""
-    rows = config.get("max_position_embeddings")
-    return None if rows is None else int(rows) - _first_position(config)
+    return read_shape(config).positions if config.get("model_type") in HEADS else config.get("max_position_embeddings")
 
 
 def build_graph(weights: Path, config: Mapping[str, Any], precision: Precision) -> bytes:
@@ -58,31 +52,24 @@ def build_graph(weights: Path, config: Mapping[str, Any], precision: Precision) 
 
     Raises: KeyError, ValueError, OSError when the weights are not those of such a model.
     """
-    if config["hidden_act"] != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
-        raise ValueError("only exact Gelu and absolute positions can be written as a graph")
-    architecture = ARCHITECTURES[config["model_type"]]
-    tensors: dict[str, Array] = {
-        name.removeprefix(architecture.prefix): tensor.astype(np.float32)
-        for name, tensor in load_file(weights).items()
-        if np.issubdtype(tensor.dtype, np.floating)
-    }
-    labels = len(tensors[f"{architecture.output_layer}.weight"])
+    shape = read_shape(config)
+    head = HEADS[config["model_type"]]
+    tensors = with_bert_names(load_weights([weights]), shape)
+    labels = len(tensors[f"{head.output_layer}.weight"])
     if labels != 1:
         raise ValueError(f"it has {labels} labels and a cross encoder has one")
-    positions = "embeddings.position_embeddings.weight"
-    tensors[positions] = tensors[positions][_first_position(config) :]
-    graph = _ClassifierGraph(tensors, precision, config["num_attention_heads"], config["layer_norm_eps"])
-    hidden = graph.pair_embeddings() if architecture.has_token_types else graph.embeddings()
-    for layer in range(config["num_hidden_layers"]):
+    graph = _ClassifierGraph(weights=tensors, precision=precision, shape=shape)
+    hidden = graph.pair_embeddings() if shape.architecture.has_token_types else graph.embeddings()
+    for layer in range(shape.layers):
         hidden = graph.layer(layer, hidden, f"hidden_{layer}")
-    return graph.serialize_classifier(architecture, hidden)
+    return graph.serialize_classifier(head, hidden)
 
 
 class _ClassifierGraph(EncoderGraph):
     def pair_embeddings(self) -> str:
         """As :meth:`embeddings`, with the row of each token's own type."""
         # The rows of type 0 are in the sum already: what the other type differs by is added.
-        types = self.weights["embeddings.token_type_embeddings.weight"]
+        types = self.weights[TOKEN_TYPES]
         self.add("Gather", [self.constant("token_types", types - types[0]), "token_type_ids"], "token_type_rows")
         return self.normalized(self.add("Add", [self.embedded(), "token_type_rows"], "embedded_pair"))
 
@@ -91,27 +78,10 @@ class _ClassifierGraph(EncoderGraph):
         product = self.add("MatMul", [source, self.constant(f"{name}.matrix", self.weights[f"{name}.weight"].T)], name)
         return self.add("Add", [product, self.weight(f"{name}.bias")], f"{name}.biased")
 
-    def serialize_classifier(self, architecture: Architecture, hidden: str) -> bytes:
+    def serialize_classifier(self, head: Head, hidden: str) -> bytes:
         first = self.add("Gather", [hidden, self.constant("first_token", np.array([0]))], "first_hidden", axis=1)
-        pooled = self.add("Tanh", [self.dense(first, architecture.hidden_layer)], "pooled")
-        self.add("Flatten", [self.dense(pooled, architecture.output_layer)], "logits")
-        inputs = ["input_ids", "token_type_ids"] if architecture.has_token_types else ["input_ids"]
-        graph = helper.make_graph(
-            self.nodes,
-            "cross-encoder",
-            inputs=[helper.make_tensor_value_info(name, TensorProto.INT64, [1, "n"]) for name in inputs],
-            outputs=[helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, 1])],
-            initializer=self.constants,
-        )
-        model: onnx.ModelProto = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)],
-            ir_version=10,
-        )
-        serialized: bytes = model.SerializeToString()
-        return serialized
-
-
-def _first_position(config: Mapping[str, Any]) -> int:
-    architecture = ARCHITECTURES.get(config.get("model_type", ""))
-    return int(config["pad_token_id"]) + 1 if architecture and architecture.positions_follow_padding else 0
+        pooled = self.add("Tanh", [self.dense(first, head.hidden_layer)], "pooled")
+        self.add("Flatten", [self.dense(pooled, head.output_layer)], "logits")
+        names = ["input_ids", "token_type_ids"] if self.shape.architecture.has_token_types else ["input_ids"]
+        inputs = [token_input(name) for name in names]
+        return self.serialize("cross-encoder", inputs, [float_output("logits", [1, 1])])

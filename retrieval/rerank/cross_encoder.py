@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval.dense.onnx_session import open_session, well_formed
+from retrieval.encoders.session import open_session, text_inputs, well_formed
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.protocols import Reranker
 from retrieval.rerank.classifier_graph import build_graph, longest_input
@@ -26,7 +26,7 @@ from retrieval.rerank.texts import load_texts
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from retrieval.dense.minilm_graph import Precision
+    from retrieval.encoders.graph import Precision
     from retrieval.types import Candidates
 
 RETRIED_AFTER_SECONDS = 60.0
@@ -159,9 +159,6 @@ class _PairRuntime:
         return _sigmoid(logit) if self.activation is Activation.SIGMOID else logit
 
 
-_INPUT_TYPES: Mapping[str, type[np.signedinteger[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-
-
 def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRuntime:
     """Raises: ImproperlyConfigured when the files are not those of a cross encoder."""
     # An import of tens of MiB that a process which never reranks does not pay.
@@ -183,12 +180,11 @@ def _load(files: ModelFiles, max_tokens: int, precision: Precision) -> _PairRunt
             f"{' '.join(str(error).split())}): it must score a pair of texts with one number."
         ) from error
     tokenizer.enable_truncation(max_tokens)
-    inputs = {each.name: _INPUT_TYPES.get(each.type) for each in session.get_inputs()}
-    if "input_ids" not in inputs or not inputs.keys() <= {"input_ids", "attention_mask", "token_type_ids"}:
-        raise ImproperlyConfigured(f"The model {files.export} asks for {', '.join(inputs)}, not for a pair of texts.")
-    if unusable := [name for name, of in inputs.items() if of is None]:
-        raise ImproperlyConfigured(f"The model {files.export} wants {unusable[0]} in other numbers than integers.")
-    return _PairRuntime(session, tokenizer, {name: of for name, of in inputs.items() if of}, files.activation)
+    try:
+        inputs = text_inputs(session)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"The model {files.export} cannot be used: {error}.") from error
+    return _PairRuntime(session, tokenizer, inputs, files.activation)
 
 
 def _sigmoid(logit: float) -> float:

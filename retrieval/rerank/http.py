@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval.dense.onnx_session import well_formed
+from retrieval.encoders.session import well_formed
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.protocols import Reranker
 from retrieval.rerank.texts import load_texts

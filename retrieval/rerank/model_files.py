@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,12 +10,10 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from retrieval.encoders import hub
+from retrieval.encoders.files import CONFIG, EXPORTS, NEWER_CONFIG, TOKENIZER, WEIGHTS, find_export, read_object
 from retrieval.exceptions import RerankFailed
-from retrieval.rerank.classifier_graph import ARCHITECTURES
-
-CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
-NEWER_CONFIG = "config_sentence_transformers.json"
-EXPORTS = ("model.onnx", "onnx/model.onnx")
+from retrieval.rerank.classifier_graph import HEADS
 
 
 class Activation(StrEnum):
@@ -49,14 +46,14 @@ def read_folder(folder: Path) -> ModelFiles:
     if not (folder / TOKENIZER).is_file():
         raise ImproperlyConfigured(f"The cross encoder in {folder} has no {TOKENIZER}.")
     config = _json(folder / CONFIG)
-    export = next((folder / name for name in EXPORTS if (folder / name).is_file()), None)
+    export = find_export(folder)
     if export is None:
         if not (folder / WEIGHTS).is_file():
             raise ImproperlyConfigured(f"The cross encoder in {folder} has neither {WEIGHTS} nor {EXPORTS[0]}.")
-        if (kind := config.get("model_type")) not in ARCHITECTURES:
+        if (kind := config.get("model_type")) not in HEADS:
             raise ImproperlyConfigured(
                 f"The cross encoder in {folder} is of the architecture {kind!r}; from {WEIGHTS} only those of "
-                f"{', '.join(ARCHITECTURES)} can be loaded: export the model to ONNX, as {EXPORTS[0]} in the folder."
+                f"{', '.join(HEADS)} can be loaded: export the model to ONNX, as {EXPORTS[0]} in the folder."
             )
     return ModelFiles(folder, config, _activation(folder, config), export)
 
@@ -68,56 +65,20 @@ def fetch(name: str, cache_dir: Path | None) -> ModelFiles:
     exist or cannot be loaded, RerankFailed when the hub cannot be reached.
     """
     try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
-    except ImportError as error:
-        raise ImproperlyConfigured(
-            f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
-        ) from error
-
-    def fetched(*patterns: str) -> Path:
-        try:
-            # The cache first: a start must not wait for the hub, nor change the model by itself.
-            folder = Path(
-                snapshot_download(name, cache_dir=cache_dir, allow_patterns=[*patterns], local_files_only=True)
-            )
-            if any((folder / pattern).is_file() for pattern in patterns):
-                return folder
-        except LocalEntryNotFoundError:
-            pass
-        return Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=[*patterns]))
-
-    try:
-        folder = fetched(TOKENIZER, CONFIG, NEWER_CONFIG)
-        if _json(folder / CONFIG).get("model_type") in ARCHITECTURES:
-            fetched(WEIGHTS)
-        else:
-            fetched(*EXPORTS, *(f"{export}_data" for export in EXPORTS))
-    except LocalEntryNotFoundError as error:
-        raise RerankFailed(
-            f"The cross encoder {name} was not found locally and the hub cannot be reached: "
-            "download it and give the folder's path."
-        ) from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise ImproperlyConfigured(
-            f"There is no folder {name} and no model of that name on the hub, or it may not be read."
-        ) from error
-    except OSError as error:
-        raise RerankFailed(f"The cross encoder {name} could not be fetched: {type(error).__name__}.") from error
+        folder = hub.fetch(name, cache_dir, (TOKENIZER, CONFIG, NEWER_CONFIG), HEADS, kind="cross encoder")
+    except hub.HubUnreachable as error:
+        raise RerankFailed(str(error)) from error
+    except hub.UnknownModel as error:
+        raise ImproperlyConfigured(str(error)) from error
     return read_folder(folder)
 
 
 def _json(path: Path) -> dict[str, Any]:
     """What the file holds; empty when there is none. Raises: ImproperlyConfigured."""
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
+        return read_object(path)
     except (OSError, ValueError) as error:
-        raise ImproperlyConfigured(f"The file {path} cannot be read: {error}") from error
-    if not isinstance(read, dict):
-        raise ImproperlyConfigured(f"The file {path} does not hold a JSON object.")
-    return read
+        raise ImproperlyConfigured(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 
 
 def _activation(folder: Path, config: Mapping[str, Any]) -> Activation:

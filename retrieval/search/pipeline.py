@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
+from retrieval.access import some_await_vectors
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.statistics import learn, read_once
 from retrieval.lexical.syntax import parse
@@ -31,7 +32,7 @@ from retrieval.search.retrievers import look_up, run_retrievers
 from retrieval.search.rewording import reworded
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
 from retrieval.tracing import annotate, span
-from retrieval.types import Candidate, SearchFilters, SearchMethod, Turn
+from retrieval.types import Candidate, Retriever, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -162,6 +163,7 @@ def search(
         reformulation=reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
+        is_partly_encoded=plan.weights.of(Retriever.VECTOR) > 0 and some_await_vectors(filters),
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)

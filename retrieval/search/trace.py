@@ -95,12 +95,16 @@ class SearchTrace:
     reformulation: Reformulation | None
     candidates: tuple[Candidate, ...]
     timings_ms: Mapping[str, float]
+    is_partly_encoded: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Retrievers that should have answered and did not, and `rerank` when the reranker did not."""
+        """Retrievers that should have answered and did not, `rerank` when the reranker did not, and `unencoded` when
+        documents that were loaded in bulk could be found by their words alone."""
         failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
-        return (*failed, "rerank") if self.rerank is not None and self.rerank.status.is_failure else tuple(failed)
+        if self.rerank is not None and self.rerank.status.is_failure:
+            failed.append("rerank")
+        return (*failed, "unencoded") if self.is_partly_encoded else tuple(failed)
 
     def without_errors(self) -> Self:
         """The same for readers who are not staff: it says that a retriever failed, not how."""

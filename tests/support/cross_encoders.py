@@ -124,8 +124,17 @@ def write_roberta(folder: Path, weights: Weights, **config: Any) -> Path:
     return folder
 
 
-def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int], first_position: int = 0) -> float:
-    """The model's output in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula."""
+def reference_hidden(
+    weights: Weights,
+    ids: Sequence[int],
+    types: Sequence[int] | None = None,
+    first_position: int = 0,
+    attention_bias: Array | None = None,
+) -> Array:
+    """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width).
+
+    ``types`` is None for a model without them; ``attention_bias`` (heads, tokens, tokens) is added before the softmax.
+    """
     w = {name: array.astype(np.float64) for name, array in weights.items()}
 
     def normalized(x: Array, name: str) -> Array:
@@ -136,11 +145,9 @@ def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int], 
         return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
     places = range(first_position, first_position + len(ids))
-    x = (
-        w["embeddings.word_embeddings.weight"][list(ids)]
-        + w["embeddings.position_embeddings.weight"][list(places)]
-        + w["embeddings.token_type_embeddings.weight"][list(types)]
-    )
+    x = w["embeddings.word_embeddings.weight"][list(ids)] + w["embeddings.position_embeddings.weight"][list(places)]
+    if types is not None:
+        x = x + w["embeddings.token_type_embeddings.weight"][list(types)]
     x = normalized(x, "embeddings.LayerNorm")
     for layer in range(LAYERS):
         prefix = f"encoder.layer.{layer}"
@@ -148,14 +155,21 @@ def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int], 
             dense(x, f"{prefix}.attention.self.{part}").reshape(len(ids), HEADS, -1).transpose(1, 0, 2)
             for part in ("query", "key", "value")
         )
-        raised = np.exp(q @ k.transpose(0, 2, 1) / math.sqrt(WIDTH / HEADS))
+        products = q @ k.transpose(0, 2, 1) / math.sqrt(WIDTH / HEADS)
+        raised = np.exp(products if attention_bias is None else products + attention_bias)
         attended = ((raised / raised.sum(-1, keepdims=True)) @ v).transpose(1, 0, 2).reshape(len(ids), WIDTH)
         x = normalized(x + dense(attended, f"{prefix}.attention.output.dense"), f"{prefix}.attention.output.LayerNorm")
         inner = dense(x, f"{prefix}.intermediate.dense")
         inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))
         x = normalized(x + dense(inner, f"{prefix}.output.dense"), f"{prefix}.output.LayerNorm")
-    pooled = np.tanh(dense(x[:1], "pooler.dense"))
-    return float(dense(pooled, "classifier")[0, 0])
+    return x
+
+
+def reference_logit(weights: Weights, ids: Sequence[int], types: Sequence[int], first_position: int = 0) -> float:
+    """The score of a pair, from its first token."""
+    first = reference_hidden(weights, ids, types, first_position)[0]
+    pooled = np.tanh(first @ weights["pooler.dense.weight"].T + weights["pooler.dense.bias"])
+    return float((pooled @ weights["classifier.weight"].T + weights["classifier.bias"])[0])
 
 
 class _Export:
@@ -175,7 +189,7 @@ class _Export:
         self.nodes.append(helper.make_node(operator, names, [output], **attributes))
         return output
 
-    def save(self, path: Path, labels: int = 1) -> None:
+    def save(self, path: Path, output: str = "logits", shape: Sequence[int | str] = ("batch", 1)) -> None:
         graph = helper.make_graph(
             self.nodes,
             "export",
@@ -183,15 +197,15 @@ class _Export:
                 helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
                 for name in ("input_ids", "attention_mask", "token_type_ids")
             ],
-            outputs=[helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", labels])],
+            outputs=[helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
             initializer=self.constants,
         )
         path.parent.mkdir(exist_ok=True)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(path))
 
 
-def export_bert(path: Path, weights: Weights) -> None:
-    """The weights as an ONNX file of standard operators, with a mask and any batch."""
+def export_bert(path: Path, weights: Weights, *, scores: bool = True) -> None:
+    """The weights as an ONNX file of standard operators, with a mask and any batch; its last layer unless it scores."""
     op = _Export()
 
     def normalized(x: str, name: str) -> str:
@@ -222,9 +236,13 @@ def export_bert(path: Path, weights: Weights) -> None:
         x = normalized(op("Add", x, attended), f"{prefix}.attention.output.LayerNorm")
         inner = dense(op("Gelu", dense(x, f"{prefix}.intermediate.dense")), f"{prefix}.output.dense")
         x = normalized(op("Add", x, inner), f"{prefix}.output.LayerNorm")
+    if not scores:
+        op("Identity", x, output="last_hidden_state")
+        op.save(path, "last_hidden_state", ("batch", "length", WIDTH))
+        return
     pooled = op("Tanh", dense(op("Gather", x, np.array(0), axis=1), "pooler.dense"))
     op("Identity", dense(pooled, "classifier"), output="logits")
-    op.save(path, labels=len(weights["classifier.weight"]))
+    op.save(path, shape=("batch", len(weights["classifier.weight"])))
 
 
 def write_overlap_model(folder: Path, words: Sequence[str]) -> Path:

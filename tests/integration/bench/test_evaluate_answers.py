@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from bench.answers import runs
 from chat.types import Failed
 from evaluation.runs import answering
+from retrieval.dense.built_in import OnnxMiniLM
 from retrieval.dense.encoding import forget_queries
-from retrieval.dense.onnx_embedder import OnnxMiniLM
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 
@@ -200,6 +200,7 @@ def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.
     forget_queries()
     monkeypatch.setattr(OnnxMiniLM, "embed_query", broken)
     monkeypatch.setattr(OnnxMiniLM, "encode", broken)
+    monkeypatch.setattr(OnnxMiniLM, "encode_query", broken)
     with pytest.raises(CommandError, match="vector"):
         evaluate(folder)
 

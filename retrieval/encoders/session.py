@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    Integer = type[np.signedinteger[Any]]
+
+_INPUT_TYPES: Mapping[str, Integer] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
 def open_session(source: str | bytes, *, saturates: bool) -> Any:
@@ -21,6 +30,16 @@ def open_session(source: str | bytes, *, saturates: bool) -> Any:
     # A pattern is planned and kept for each length of text: memory that grows for no gain in speed.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def text_inputs(session: Any) -> dict[str, Integer]:
+    """The types of a model's inputs by name, for a model that reads tokens. Raises: ValueError for another one."""
+    inputs = {each.name: _INPUT_TYPES.get(each.type) for each in session.get_inputs()}
+    if "input_ids" not in inputs or not inputs.keys() <= TEXT_INPUTS:
+        raise ValueError(f"it asks for {', '.join(inputs)}, not for tokens alone")
+    if unusable := [name for name, of in inputs.items() if of is None]:
+        raise ValueError(f"it wants {unusable[0]} in other numbers than integers")
+    return {name: of for name, of in inputs.items() if of is not None}
 
 
 def well_formed(text: str) -> str:

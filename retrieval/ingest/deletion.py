@@ -1,0 +1,43 @@
+"""What goes with documents that are deleted: their files, their pages' pictures, and what others keep of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.db import transaction
+from django.dispatch import Signal
+
+from retrieval.models import Document
+from retrieval.viewer import pdf_pages
+from retrieval.viewer.page import page_pictures
+
+# Sent with ``documents`` in the transaction that deletes them, however that is done.
+documents_deleted = Signal()
+
+
+def forget_documents(documents: Sequence[Document]) -> None:
+    """To be called once the documents' rows are gone, in the same transaction."""
+    documents_deleted.send(sender=Document, documents=documents)
+    forget_files([str(document.file.name) for document in documents])
+    hashes = {document.content_hash for document in documents if document.file}
+
+    def forget_pictures() -> None:
+        kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
+        for content_hash in hashes - kept:
+            pdf_pages.forget_pictures(page_pictures(), content_hash)
+
+    if hashes:
+        transaction.on_commit(forget_pictures)
+
+
+def forget_files(names: Iterable[str | None]) -> None:
+    """Delete the stored files once the transaction holds, but for those that a document still has, as drafts do."""
+    forgotten = {name for name in names if name}
+
+    def forget() -> None:
+        kept = set(Document.objects.filter(file__in=forgotten).values_list("file", flat=True))
+        for name in forgotten - kept:
+            Document.file.field.storage.delete(name)
+
+    if forgotten:
+        transaction.on_commit(forget)
