@@ -93,7 +93,14 @@ def find_conditions(links: Links, table: KnownTable, extreme: int | None) -> Fou
 
 
 def _find_periods(links: Links, table: KnownTable, found: FoundConditions) -> None:
-    places = [at for at, token in enumerate(links.tokens) if links.is_free(at) and YEAR.fullmatch(token.norm)]
+    places = [
+        at
+        for at, token in enumerate(links.tokens)
+        # Behind the name of a table that has a year in it, another year names another table.
+        if links.is_free(at)
+        and YEAR.fullmatch(token.norm)
+        and not (at - 1 in links.names_caption and table.caption_years)
+    ]
     if not places or len(places) > 2:
         return
     years = [int(links.tokens[at].norm) for at in places]

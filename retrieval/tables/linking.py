@@ -191,6 +191,9 @@ def _link_name(links: Links, table: KnownTable) -> None:
     """Words of the caption, and those that say what a row is."""
     key = set(table.column_stems[table.key]) if table.columns else set()
     for at, token in enumerate(links.tokens):
+        if at - 1 in links.names_caption and token.norm in table.caption_years:
+            # "stock list 2021" is the name of a table, and no year of its rows.
+            links.explained.add(at)
         if token.norm in STOP_WORDS or token.norm.isdigit():
             continue
         named = any(is_same_word(token.stem, word) for word in key)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from retrieval.tables.lexicon import SOFT_WORDS, STOP_WORDS
 from retrieval.tables.reading import Column
-from retrieval.tables.words import Token, squeeze, stem, stems_of, words_of, words_of_name
+from retrieval.tables.words import YEAR, Token, squeeze, stem, stems_of, words_of, words_of_name
 
 EXACT, BY_STEM, BY_CONCEPT, BY_PREFIX, PARTIAL = 1.0, 0.95, 0.9, 0.85, 0.8
 # How columns are called by whose cells a row is called.
@@ -84,6 +84,10 @@ class KnownTable:
     @cached_property
     def caption_words(self) -> frozenset[str]:
         return frozenset(words_of(self.caption))
+
+    @cached_property
+    def caption_years(self) -> frozenset[str]:
+        return frozenset(word for word in self.caption_words if YEAR.fullmatch(word))
 
     @cached_property
     def caption_stems(self) -> frozenset[str]:

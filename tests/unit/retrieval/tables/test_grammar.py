@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -197,3 +198,19 @@ def test_a_short_table_is_shown_whole_to_who_names_its_heading_and_a_column() ->
     assert describe(interpret("Wat kost parkeren?", PARKING), PARKING) == "look_up Tarief Maximum per dag"
     assert interpret("Mag ik hier parkeren?", PARKING) is None
     assert interpret("How do I pay for parking?", PARKING) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "meaning"),
+    [
+        ("How many employees in payroll 2021?", "count"),
+        ("How many employees in payroll 2020?", "-"),
+        (
+            "How many employees in payroll 2021 were hired in 2020?",
+            "count hire_date >= 2020-01-01 hire_date <= 2020-12-31",
+        ),
+    ],
+)
+def test_a_year_in_the_name_of_a_table_is_no_year_of_its_rows(question: str, meaning: str) -> None:
+    payroll = replace(STAFF, caption="Payroll 2021")
+    assert describe(interpret(question, payroll), payroll) == meaning
