@@ -6,11 +6,13 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
+from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from evaluation.admin.base import PageAdmin
@@ -24,7 +26,8 @@ from evaluation.admin.dashboard_figures import (
     score_rows,
     tiles,
 )
-from evaluation.dashboard.figures import figures
+from evaluation.charts import Markup
+from evaluation.dashboard.figures import KEPT_SECONDS, Figures, figures
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps
 from evaluation.dashboard.lists import (
     UNHELPFUL,
@@ -82,7 +85,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         context = {
             "as_of": counted.as_of,
             "tiles": tiles(scope, counted.total),
-            "charts": day_charts(scope, counted.days),
+            "charts": _day_charts(scope, counted),
             "score_charts": [score_chart(scope, found) for found in scores],
             "score_errors": sum(found.errors for found in scores),
             "errors_address": f"{reverse('admin:evaluation_judgement_changelist')}?status__exact=failed",
@@ -149,3 +152,12 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "may_see_documents": request.user.has_perm("retrieval.view_document"),
         }
         return self.render_page(request, template, title, {**shared, **context})
+
+
+def _day_charts(scope: Scope, counted: Figures) -> list[Markup]:
+    """The charts of the days, drawn once as long as their figures are kept."""
+    if counted.as_of == scope.until:
+        return day_charts(scope, counted.days)
+    key = f"charts:{counted.as_of.timestamp()}:{scope.days}:{scope.collection and scope.collection.pk}:{get_language()}"
+    drawn = cache.get_or_set(key, lambda: day_charts(scope, counted.days), KEPT_SECONDS)
+    return drawn or day_charts(scope, counted.days)
