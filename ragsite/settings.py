@@ -195,6 +195,12 @@ EXTRACTION_SECONDS = env.number("EXTRACTION_SECONDS", 60.0)
 DRAWING_MEMORY_MIB = env.integer("DRAWING_MEMORY_MIB", 512)
 DRAWING_SECONDS = env.number("DRAWING_SECONDS", 10.0)
 DRAWINGS_AT_ONCE = env.integer("DRAWINGS_AT_ONCE", 1)
+# Pages that are pictures are recognised in these languages, by the names that Tesseract gives them; off: not at all.
+OCR_LANGUAGES = [name for name in env.names("OCR_LANGUAGES", "eng,nld") if name.lower() != "off"]
+OCR_PAGE_SECONDS = env.number("OCR_PAGE_SECONDS", 60.0)
+OCR_MEMORY_MIB = env.integer("OCR_MEMORY_MIB", 1024)
+# After so long, a scan of many pages lets other slow files have a turn.
+OCR_TURN_SECONDS = env.number("OCR_TURN_SECONDS", 300.0)
 # Files that take longer than this are slow ones, of which so many are read at once: fewer than a worker has slots.
 QUICK_SECONDS = env.number("QUICK_SECONDS", 1.0)
 SLOW_DOCUMENTS_AT_ONCE = env.integer("SLOW_DOCUMENTS_AT_ONCE", 1)

@@ -40,6 +40,11 @@ BREAKER_OPEN = Gauge("ragsite_breaker_open", "1 while a part that failed repeate
 BREAKER_OPENED = Counter(
     "ragsite_breaker_opened", "Times that a part was left alone after repeated failures.", ["part"]
 )
+PAGES_RECOGNISED = Counter(
+    "ragsite_pages_recognised",
+    "Pages of scans that were given to text recognition, by result: recognised, failed.",
+    ["result"],
+)
 PAGES_NOT_DRAWN = Counter(
     "ragsite_pages_not_drawn",
     "Pages of PDF files that were not drawn, by reason: time, memory, output, crash, damaged, file, sandbox, busy,"

@@ -20,6 +20,7 @@ from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
+from retrieval.admin.forms import uploading
 from retrieval.models import Collection
 
 
@@ -66,6 +67,7 @@ def page(
         "renaming": renaming,
         "wanted_collection": request.POST.get("collection") or request.GET.get("collection", ""),
         **sidebar(request, shown=request.path),
+        **({} if conversation else uploading(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)
 

@@ -20,6 +20,7 @@ from retrieval.access import entrust
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
+from retrieval.admin.forms import uploading
 from retrieval.admin.rights import CuratedAdmin, GrantInline, may_manage
 from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
@@ -51,7 +52,10 @@ class CollectionAdmin(CuratedAdmin):
     change_form_template = "admin/retrieval/collection/change_form.html"
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css"]}
+        css = {
+            "all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css", "retrieval/uploading.css"]
+        }
+        js = ["retrieval/admin_status.js", "retrieval/uploading.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")
@@ -105,6 +109,7 @@ class CollectionAdmin(CuratedAdmin):
                 "is_guarded": documents_are_guarded(collection),
                 "may_begin": may_begin(request),
                 "has_drafts": request.user.has_perm("retrieval.view_draft"),
+                **uploading(request.user, collection),
             }
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 

@@ -4,15 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
@@ -22,14 +20,14 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.forms import DocumentForm, UploadForm
+from retrieval.admin.forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.rights import CollectionFilter
-from retrieval.drafts.editing import changing, draft_of
-from retrieval.exceptions import DocumentRejected
+from retrieval.admin.uploading import UploadingAdmin
+from retrieval.drafts.editing import changing
 from retrieval.ingest import submission
-from retrieval.ingest.uploads import submit_upload
-from retrieval.models import Collection, Document, DocumentText
+from retrieval.models import Document, DocumentText
+from retrieval.recognition.pages import LOW_CONFIDENCE
 from retrieval.viewer.views import download
 
 ERROR_EXCERPT = 160
@@ -54,7 +52,7 @@ class HoldsInstructionsFilter(admin.SimpleListFilter):
 
 
 @admin.register(Document)
-class DocumentAdmin(GuardedDeletionAdmin):
+class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
     list_display = ["name", "collection", "state", "problem", "passages", "size", "updated"]
     list_display_links = ["name"]
     list_filter = [
@@ -76,6 +74,7 @@ class DocumentAdmin(GuardedDeletionAdmin):
         "problem_in_full",
         "notice",
         "passages_link",
+        "recognised_pages",
         "instructions",
         "attempts",
         "retry_at",
@@ -100,8 +99,8 @@ class DocumentAdmin(GuardedDeletionAdmin):
     readonly_fields = [*progress_fields, *file_fields]
 
     class Media:
-        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css"]}
-        js = ["retrieval/admin_status.js"]
+        css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/uploading.css"]}
+        js = ["retrieval/admin_status.js", "retrieval/uploading.js"]
 
     # The list -------------------------------------------------------------------------------------------------------
 
@@ -170,6 +169,29 @@ class DocumentAdmin(GuardedDeletionAdmin):
         label = ngettext("%d passage", "%d passages", document.chunk_count) % document.chunk_count
         return format_html('<a href="{}?document__id__exact={}">{}</a>', address, document.pk, label)
 
+    @admin.display(description=_("recognised pages"))
+    def recognised_pages(self, document: Document) -> SafeString | str:
+        """How many pages were recognised on their pictures, how surely, and which of them are to be looked at."""
+        text = DocumentText.objects.filter(pk=document.pk).first()
+        if text is None or not text.recognised:
+            return "-"
+        sure = [confidence for _number, confidence in text.recognised if confidence is not None]
+        said = ngettext("%d page was recognised (OCR).", "%d pages were recognised (OCR).", len(sure)) % len(sure)
+        if sure:
+            said += " " + _t("Mean confidence: %d %%.") % round(sum(sure) / len(sure))
+        unsure = [
+            (number, "-" if confidence is None else f"{round(confidence)} %")
+            for number, confidence in text.recognised
+            if confidence is None or confidence < LOW_CONFIDENCE
+        ]
+        if not unsure:
+            return said
+        address = reverse("retrieval:document", args=[document.pk])
+        links = format_html_join(
+            ", ", '<a href="{}?page={}#printed">{} ({})</a>', ((address, n, n, c) for n, c in unsure)
+        )
+        return format_html("{}<br>{} {}", said, _t("Pages to compare with their pictures:"), links)
+
     @admin.display(description=_("instructions to a model"))
     def instructions(self, document: Document) -> SafeString | str:
         """The first sentences that instruct a model, each with the way to its place."""
@@ -227,69 +249,6 @@ class DocumentAdmin(GuardedDeletionAdmin):
         if reread:
             self.message_user(request, _t("The document will be read again."), messages.INFO)
 
-    # Adding ---------------------------------------------------------------------------------------------------------
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Several files at once; each is judged alone."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        if request.method == "POST":
-            form = UploadForm(request.POST, request.FILES, user=request.user)
-            if form.is_valid():
-                self._submit(request, form)
-                return HttpResponseRedirect(_where_they_are(request, form.cleaned_data["collection"]))
-        else:
-            form = UploadForm(initial={"collection": request.GET.get("collection")}, user=request.user)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _t("Add documents"),
-            "opts": self.opts,
-            "adminform": helpers.AdminForm(form, [(None, {"fields": list(form.fields)})], {}),  # type: ignore[arg-type]  # any form does
-            "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
-            "media": self.media + form.media,
-            "has_view_permission": self.has_view_permission(request),
-            **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/retrieval/document/upload.html", context)
-
-    def _submit(self, request: HttpRequest, form: UploadForm) -> None:
-        accepted = unchanged = 0
-        seen: set[str] = set()
-        for file in form.cleaned_data["file"]:
-            try:
-                if file.name in seen:
-                    raise DocumentRejected(_t("%s was sent twice: give the files different names.") % file.name)
-                seen.add(file.name)
-                stored = submit_upload(
-                    form.cleaned_data["collection"],
-                    file,
-                    language=form.cleaned_data["language"],
-                    metadata=form.cleaned_data["metadata"],
-                    may_replace=self.has_change_permission(request),
-                )
-            except DocumentRejected as error:
-                # The admin capitalises a message's first letter, which must not be that of the file's name.
-                self.message_user(request, _t("Not added: %s") % error, messages.ERROR)
-                continue
-            if stored.changed:
-                accepted += 1
-                self.log_addition(request, stored.document, [{"added": {}}])
-            else:
-                unchanged += 1
-        if accepted:
-            message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)
-            self.message_user(request, message % accepted, messages.SUCCESS)
-        if unchanged:
-            message = ngettext(
-                "%d file has not changed since it was read.",
-                "%d files have not changed since they were read.",
-                unchanged,
-            )
-            self.message_user(request, message % unchanged, messages.INFO)
-
     # Addresses ------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
@@ -325,14 +284,6 @@ class DocumentAdmin(GuardedDeletionAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))
-
-
-def _where_they_are(request: HttpRequest, collection: Collection) -> str:
-    """The page that shows what became of uploads: that of their draft, or the list of documents."""
-    draft = draft_of(collection)
-    if draft is not None and request.user.has_perm("retrieval.view_draft"):
-        return reverse("admin:retrieval_draft_change", args=[draft.pk])
-    return reverse("admin:retrieval_document_changelist")
 
 
 def requeue_all(documents: Iterable[Document]) -> int:

@@ -7,6 +7,7 @@ from django.core.validators import RegexValidator
 from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats, uploads
 from retrieval.models import Collection, Document
@@ -41,12 +42,29 @@ class FilesField(forms.FileField):
 
     def clean(self, data: Any, initial: Any = None) -> list[UploadedFile[Any]]:
         files = data if isinstance(data, (list, tuple)) else [data]
-        return [super(FilesField, self).clean(file, initial) for file in files or [None]]
+        return [super(FilesField, self).clean(file, initial) for file in files if file]
+
+
+def uploading(user: Any, collection: Collection | None = None) -> dict[str, Any]:
+    """What a page needs to have a form for files: the collections that ``user`` may add documents to, or just one."""
+    if not (user.is_staff and user.has_perm("retrieval.add_document")):
+        return {}
+    collections = Collection.objects.curated_by(user)
+    if collection is not None:
+        collections = collections.filter(pk=collection.pk)
+    open_ones = [found for found in collections if not reason_not_to_change(found)]
+    return {"upload_collections": open_ones, "accepted_files": formats.accepted_files()}
 
 
 class UploadForm(forms.Form):
     collection = forms.ModelChoiceField(Collection.objects.none(), label=_("Collection"))
-    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)())
+    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
+    # Of one file from a folder: its path in it.
+    source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
+    text = forms.CharField(
+        label=_("Or text"), required=False, widget=forms.Textarea(attrs={"rows": 3}), help_text=_("Text or Markdown.")
+    )
+    text_name = forms.CharField(label=_("Title of the text"), required=False, max_length=200)
     language = forms.CharField(
         label=_("Language"),
         required=False,
@@ -66,6 +84,12 @@ class UploadForm(forms.Form):
 
     def clean_metadata(self) -> dict[str, object] | None:
         return _clean_metadata(self.cleaned_data["metadata"])
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean() or {}
+        if not self.errors and not cleaned["file"] and not cleaned["text"]:
+            self.add_error("file", _("Choose a file, or write a text."))
+        return cleaned
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only

@@ -20,7 +20,7 @@ from retrieval.tables.writing import copy_tables
 # A copy stays where it is, and is ingested, if it has to be, by a job of its own.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN]
-_COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "instructions")
+_COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:

@@ -1,4 +1,4 @@
-"""What goes with documents that are deleted: their files, their pages' pictures, and what others keep of them."""
+"""What goes with documents that are deleted: files, pictures, recognised text, and what others keep of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from retrieval.models import Document
+from retrieval.recognition.pages import forget_pages
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import page_pictures
 
@@ -27,6 +28,7 @@ def forget_documents(documents: Sequence[Document]) -> None:
             pdf_pages.forget_pictures(page_pictures(), content_hash)
 
     if hashes:
+        forget_pages(hashes)
         transaction.on_commit(forget_pictures)
 
 

@@ -36,7 +36,7 @@ class View(Enum):
 
     MARKDOWN = "laid out from its Markdown"
     CONVERTED = "laid out from the Markdown it is converted to"
-    PRINTED = "as text, with its pages as pictures; for PDF files"
+    PRINTED = "as text, with its pages as pictures"
     PROSE = "as text, with the lines of a paragraph joined"
     TEXT = "as text, line by line"
     TABLES = "as tables, each of its sheets below its name"
@@ -100,8 +100,9 @@ class Format:
     ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). A format is read when it has an
     ``extractor``, "package.module:function": the module is imported when it is first needed. ``recognise`` tells the
     format by its bytes, whatever the name of the file; ``recognise_text`` is asked only for a file that is plain text
-    by its name. A format with ``needs_recognition`` is never taken by its name alone. ``refusal`` is said of a file of
-    a format that is not read, instead of the usual sentence.
+    by its name. A format with ``needs_recognition`` is never taken by its name alone. The
+    extractor of one that ``may_be_scanned`` also takes the pages that were recognised on their pictures. ``refusal`` is
+    said of a file of a format that is not read, instead of the usual sentence.
     """
 
     kind: str
@@ -113,6 +114,7 @@ class Format:
     recognise: Recogniser = _never
     recognise_text: Recogniser = _never
     needs_recognition: bool = False
+    may_be_scanned: bool = False
     refusal: str = ""
 
     @property
@@ -294,6 +296,22 @@ _SOURCE_CODE = {
 
 
 _IN = "retrieval.ingest.extraction."
+
+
+def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
+    return Format(
+        kind,
+        extensions,
+        media_type,
+        label,
+        _IN + "picture:extract_picture",
+        View.PRINTED,
+        recognise,
+        needs_recognition=True,
+        may_be_scanned=True,
+    )
+
+
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
 _PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 register(
@@ -301,7 +319,17 @@ register(
         "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN
     ),
     Format("HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED, _never, _is_html),
-    Format("a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", View.PRINTED, _is_pdf, needs_recognition=True),
+    Format(
+        "a PDF",
+        ("pdf",),
+        PDF,
+        "PDF",
+        _IN + "pdf:extract_pdf",
+        View.PRINTED,
+        _is_pdf,
+        needs_recognition=True,
+        may_be_scanned=True,
+    ),
     Format(
         "a Word document",
         ("docx",),
@@ -394,6 +422,11 @@ register(
         lambda content: content.data.startswith(_OLE) and _MESSAGE in content.data,
         needs_recognition=True,
     ),
+    _picture("a PNG image", ("png",), "image/png", "PNG", _begins_with(b"\x89PNG\r\n\x1a\n")),
+    _picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", _begins_with(b"\xff\xd8\xff")),
+    _picture("a GIF image", ("gif",), "image/gif", "GIF", _begins_with(b"GIF87a", b"GIF89a")),
+    _picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", _begins_with(b"II*\x00", b"MM\x00*")),
+    _picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
     _PLAIN_TEXT,
     Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain"),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
@@ -426,11 +459,6 @@ register(
     ),
     Format("an old Office file (.doc, .xls or .ppt)", recognise=_begins_with(_OLE)),
     Format("an old Word document (.doc)", ("doc",)),
-    Format("a PNG image", ("png",), recognise=_begins_with(b"\x89PNG\r\n\x1a\n")),
-    Format("a JPEG image", ("jpg", "jpeg"), recognise=_begins_with(b"\xff\xd8\xff")),
-    Format("a GIF image", ("gif",), recognise=_begins_with(b"GIF87a", b"GIF89a")),
-    Format("a TIFF image", ("tif", "tiff"), recognise=_begins_with(b"II*\x00", b"MM\x00*")),
-    Format("a WebP image", ("webp",), recognise=lambda content: bool(_WEBP.match(content.data))),
     Format("a bitmap image", recognise=_begins_with(b"BM\x00")),
     Format("a gzip archive", recognise=_begins_with(b"\x1f\x8b")),
     Format("a 7-Zip archive", recognise=_begins_with(b"7z\xbc\xaf\x27\x1c")),

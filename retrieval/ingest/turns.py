@@ -39,11 +39,13 @@ class TurnPostponed(RetrievalError):
 
 
 class ReadingTurn:
-    """The turn of one leased document; ``takes_turns`` is False where no worker waits for it, as on a terminal."""
+    """The turn of one leased document; ``takes_turns`` is False where no worker waits for it, as on a terminal.
+    ``ends`` says that it is to be given to another after a while."""
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
         self._document = document
         self.is_taken = not takes_turns
+        self.ends = takes_turns
         if document.is_slow:
             self.take()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from retrieval.exceptions import DocumentRejected
@@ -10,6 +11,7 @@ from retrieval.models import Document
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
+    from django.db.models import QuerySet
 
     from retrieval.models import Collection
 
@@ -39,13 +41,20 @@ def submit_upload(
     language: str = "",
     metadata: dict[str, object] | None = None,
     may_replace: bool = True,
+    known: QuerySet[Document] | None = None,
 ) -> submission.Submission:
     """Submit an uploaded file, under its own name unless ``source`` gives another.
 
-    Raises: DocumentRejected; without ``may_replace`` also for a source that the collection has already.
+    Raises: DocumentRejected; without ``may_replace`` also for a source that the collection has already; with ``known``,
+    the documents that may be named, also for a file that one of them in the collection has, under another name.
     """
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():
         raise DocumentRejected(f"{source} is there already, and your account may not change documents.")
     data = read_upload(upload, source)
+    if known is not None:
+        same = known.filter(collection=collection, content_hash=hashlib.sha256(data).hexdigest())
+        if other := same.exclude(source=source).order_by("pk").first():
+            named = f'"{other}" ({other.source})' if other.title else other.source
+            raise DocumentRejected(f"{source} is the same file as {named}, which is there already.")
     return submission.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)

@@ -7,6 +7,7 @@ from retrieval.models.index_check import IndexCheck
 from retrieval.models.lexeme import Lexeme
 from retrieval.models.profile import SearchProfile, SearchProfileVersion
 from retrieval.models.publication import Publication
+from retrieval.models.recognition import RecognisedPage
 from retrieval.models.table import Table, TableRow
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "IndexCheck",
     "Lexeme",
     "Publication",
+    "RecognisedPage",
     "SearchProfile",
     "SearchProfileVersion",
     "Table",

@@ -138,6 +138,8 @@ class DocumentText(models.Model):
     text = models.TextField()
     pages = models.JSONField(default=list)
     sections = models.JSONField(default=list)
+    # [number, confidence] of each page that is a picture; the confidence is null where nothing was recognised.
+    recognised = models.JSONField(default=list)
     # [start, end, rule] of the first sentences that instruct a language model.
     instructions = models.JSONField(default=list)
 

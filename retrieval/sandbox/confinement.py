@@ -130,6 +130,11 @@ _READABLE = (
     "/usr/share/fonts",
     "/usr/local/share/fonts",
     "/usr/share/zoneinfo",
+    # The data of Tesseract's languages.
+    "/usr/share/tesseract-ocr",
+    "/usr/share/tesseract",
+    "/usr/share/tessdata",
+    "/usr/local/share/tessdata",
 )
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 

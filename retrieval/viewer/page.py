@@ -19,7 +19,9 @@ from django.utils.translation import gettext as _
 from retrieval.ingest.extraction.markdown import parse_front_matter
 from retrieval.ingest.formats import View, view_of
 from retrieval.models import Document, DocumentText
+from retrieval.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.viewer import code, markdown, pdf_pages, plain_text
+from retrieval.viewer.pdf_drawing import find_boxes
 from retrieval.viewer.plain_text import Heading, TextRun
 from retrieval.viewer.tables import ShownTable, show_tables
 
@@ -71,8 +73,9 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
         name = PurePath(document.source).name
         parts = code.render_lines(text, name, passage, _("Line {}"), code.colour_in_sandbox)
         context["code_parts"] = [mark_safe(part) for part in parts]  # noqa: S308
-    elif view is View.TABLES and (tables := show_tables(document, served, passage, query)):
-        context["table_parts"] = _part_tables(text, sections, passage, tables)
+    elif view in (View.TABLES, View.PRINTED) and (tables := show_tables(document, served, passage, query)):
+        text = plain_text.unwrap_lines(text, sections) if view is View.PRINTED else text
+        context["table_parts"] = _part_tables(text, served.pages, sections, passage, tables)
     elif "rendered_parts" not in context:
         if view in (View.PROSE, View.PRINTED):
             text = plain_text.unwrap_lines(text, sections)
@@ -105,14 +108,18 @@ def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
 
 
 def _part_tables(
-    text: str, sections: list[Heading], passage: tuple[int, int] | None, tables: list[ShownTable]
+    text: str,
+    pages: list[list[int]],
+    sections: list[Heading],
+    passage: tuple[int, int] | None,
+    tables: list[ShownTable],
 ) -> list[tuple[list[TextRun], ShownTable | None]]:
     """Each table with the text above it, and what stands below the last one."""
     parts: list[tuple[list[TextRun], ShownTable | None]] = []
     at = 0
     for table in [*tables, None]:
         end = len(text) if table is None else table.start
-        runs = plain_text.cut_runs(text, sections=sections, marked=passage, within=(at, end))
+        runs = plain_text.cut_runs(text, pages=pages, sections=sections, marked=passage, within=(at, end))
         begins_here = passage is not None and at <= passage[0]
         parts.append(
             (
@@ -192,7 +199,7 @@ def _printed_context(
     words = served.text[first : max(first, last)]
     try:
         before = served.text[start:first]
-        layout = pdf_pages.measure_page(file_of(document), number, words, before, served.content_hash)
+        layout = _measure(document, served, number, words, before)
     except pdf_pages.PageBusy:
         return printed | {
             "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
@@ -205,9 +212,43 @@ def _printed_context(
         logger.info("passage not found on its page", extra={"document": document.pk, "page": number})
     address = reverse("retrieval:page_picture", args=[document.pk, number])
     return printed | {
+        **_describe_recognition(served, number),
         "layout": layout,
         "src": f"{address}?version={served.content_hash[:12]}",
         "note": _("The passage's words could not be found on the picture.") if is_lost else "",
+    }
+
+
+def _measure(document: Document, served: DocumentText, number: int, words: str, before: str) -> pdf_pages.PageLayout:
+    """The size of the page, and where the words are on it: on a page that was recognised, where they were seen.
+
+    Raises: PageNotDrawn, PageBusy.
+    """
+    source = file_of(document)
+    if number not in {page for page, _confidence in served.recognised}:
+        return pdf_pages.measure_page(source, number, words, before, served.content_hash)
+    layout = pdf_pages.measure_page(source, number, content_hash=served.content_hash)
+    seen = find_page(served.content_hash, number) if words.strip() else None
+    if seen is None:
+        return layout
+    boxes = find_boxes(seen, words, sum(map(str.isalnum, before)))
+    return replace(layout, boxes=tuple(pdf_pages.WordBox(*box) for box in boxes))
+
+
+def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
+    """What is to be said of a page whose text was recognised, or could not be."""
+    confidences = dict(served.recognised)
+    if number not in confidences:
+        return {}
+    confidence = confidences[number]
+    if confidence is None:
+        return {"warning": _("The text of this page was not recognised: it is not searched.")}
+    values = {"percent": round(confidence)}
+    if confidence < LOW_CONFIDENCE:
+        said = _("This text was recognised with a confidence of %(percent)d %% only. Compare it with the picture.")
+        return {"warning": said % values}
+    return {
+        "recognised": _("This text was recognised on the picture (OCR), with a confidence of %(percent)d %%.") % values
     }
 
 

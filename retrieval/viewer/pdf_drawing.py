@@ -6,11 +6,16 @@ import io
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import byref, c_double, c_int
+from itertools import islice
 from typing import Any, BinaryIO
 
 import pypdfium2
-import pypdfium2.raw as pdfium_c
+from PIL import Image, ImageOps
+
+from retrieval.ingest.extraction.pdf_page import find_rules, read_page
+from retrieval.ingest.extraction.pdf_tables import set_tables
+from retrieval.ingest.extraction.printed import Box, PrintedPage, around, turn_box
+from retrieval.ingest.extraction.reading_order import order_lines
 
 WIDTH_PIXELS = 1400
 # A page may be as tall as a wall: what is drawn stays below 40 MB in memory.
@@ -27,26 +32,52 @@ class CannotDraw(Exception):
 
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
     """The picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
+    if not _is_pdf(file):
+        image = _open_picture(file, number)
+        width, height, _scale = _scaled(*image.size)
+        return None, _save(image.convert("RGB").resize((width, height)))
     with _page(file, number) as page:
         _width, _height, scale = _picture_size(page)
         bitmap = page.render(scale=scale, may_draw_forms=False)
         image = bitmap.to_pil().convert("RGB")
+    return None, _save(image)
+
+
+def _is_pdf(file: BinaryIO) -> bool:
+    beginning = file.read(1024)
+    file.seek(0)
+    return b"%PDF-" in beginning
+
+
+def _open_picture(file: BinaryIO, number: int) -> Image.Image:
+    try:
+        image: Image.Image = Image.open(file)
+        image.seek(number - 1)
+        return ImageOps.exif_transpose(image)
+    except (OSError, EOFError, ValueError) as error:
+        raise CannotDraw(f"Page {number} of the picture cannot be read: {error}") from error
+
+
+def _save(image: Image.Image) -> bytes:
     out = io.BytesIO()
     image.save(out, "WEBP", quality=80, method=2)
-    return None, out.getvalue()
+    return out.getvalue()
 
 
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, Any], bytes]:
     """The size of the page's picture in pixels, and boxes around ``words``; of several occurrences, the one with about
     ``expected`` letters and digits before it. Raises: CannotDraw.
     """
+    boxes: list[FoundBox] = []
+    if not _is_pdf(file):
+        width, height, _scale = _scaled(*_open_picture(file, number).size)
+        return {"width": width, "height": height, "boxes": boxes}, b""
     with _page(file, number) as page:
         width, height, _scale = _picture_size(page)
-        boxes: list[FoundBox] = []
-        for box in _find_boxes(page, words, expected) if words.strip() else ():
-            boxes.append(box)
-            if len(boxes) == MOST_BOXES:
-                break
+        if words.strip():
+            printed = read_page(page)
+            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+            boxes = find_boxes(printed, words, expected)
         return {"width": width, "height": height, "boxes": boxes}, b""
 
 
@@ -66,38 +97,41 @@ def _page(file: BinaryIO, number: int) -> Iterator[Any]:
 
 def _picture_size(page: Any) -> tuple[int, int, float]:
     """Width and height of the picture in pixels, and pixels for each point."""
-    width, height = (max(float(side), 1.0) for side in page.get_size())
+    return _scaled(*(max(float(side), 1.0) for side in page.get_size()))
+
+
+def _scaled(width: float, height: float) -> tuple[int, int, float]:
     scale = min(WIDTH_PIXELS / width, (MOST_PIXELS / (width * height)) ** 0.5)
     return max(1, round(width * scale)), max(1, round(height * scale)), scale
 
 
-def _find_boxes(page: Any, words: str, expected: int) -> Iterator[FoundBox]:
-    """One box for each line of the words, or fewer where the file writes lines together."""
-    textpage = page.get_textpage()
-    count = pdfium_c.FPDFText_CountChars(textpage)
-    characters = [chr(pdfium_c.FPDFText_GetUnicode(textpage, index)) for index in range(max(count, 0))]
+def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
+    """Boxes around ``words``, one for each of their lines; of several occurrences, those of the one with about
+    ``expected`` letters and digits before it.
+    """
+    page.lines = order_lines(page.lines, page.height)
+    return list(islice(_mark_lines(page, words, expected), MOST_BOXES))
+
+
+def _mark_lines(page: PrintedPage, words: str, expected: int) -> Iterator[FoundBox]:
+    characters = "".join(line.text for line in page.lines)
     found = find_words(characters, words, expected)
     if found is None:
         return
     first, last = found
-    for index in range(pdfium_c.FPDFText_CountRects(textpage, first, last - first)):
-        sides = [c_double() for _side in range(4)]
-        if pdfium_c.FPDFText_GetRect(textpage, index, *map(byref, sides)):
-            yield _to_device(page, *(side.value for side in sides))
+    start = 0
+    for line in page.lines:
+        boxes = line.boxes[max(0, first - start) : max(0, last - start)]
+        start += len(line.text)
+        if boxes:
+            yield _to_units(around(boxes), page)
 
 
-def _to_device(page: Any, left: float, top: float, right: float, bottom: float) -> FoundBox:
-    corners = []
-    for x, y in ((left, top), (right, bottom)):
-        at = c_int(), c_int()
-        pdfium_c.FPDF_PageToDevice(page, 0, 0, UNITS, UNITS, 0, x, y, *map(byref, at))
-        corners.append((at[0].value, at[1].value))
-    (x1, y1), (x2, y2) = corners
-    # On a page that is turned, the corners change places.
-    x, y, width, height = min(x1, x2), min(y1, y2), abs(x2 - x1), abs(y2 - y1)
-    # pdfium's boxes end where the ink does.
-    margin = max(1, min(width, height) // 6)
-    return x - margin, y - margin, width + 2 * margin, height + 2 * margin
+def _to_units(box: Box, page: PrintedPage) -> FoundBox:
+    width, height = (page.height, page.width) if page.turned in (90, 270) else (page.width, page.height)
+    left, top, right, bottom = turn_box(box, page.turned, width, height)
+    x, y = round(left * UNITS / width), round(top * UNITS / height)
+    return x, y, max(1, round(right * UNITS / width) - x), max(1, round(bottom * UNITS / height) - y)
 
 
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:

@@ -37,7 +37,7 @@ _LAYOUTS_AT_ONCE = 2
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 _DRAWING = "retrieval.viewer.pdf_drawing"
-_PRELOADED = (_DRAWING, "PIL.WebPImagePlugin")
+_PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
 
 Source = sandbox.Source
 """A PDF file, or its bytes where the storage has no files."""

@@ -54,7 +54,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     context = {
         "document": found,
         "has_original": bool(found.file),
-        "is_pdf": view_of(found.media_type) is View.PRINTED,
+        "is_pdf": found.media_type == PDF,
         # Never an address that a browser would run.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
@@ -157,7 +157,7 @@ def download(request: HttpRequest, document: Document) -> HttpResponseBase:
 
 def show_pdf(request: HttpRequest, document: Document) -> HttpResponseBase:
     """A PDF file, to be shown by the browser. Raises: Http404 for all that is no PDF, and for a file that is gone."""
-    if view_of(document.media_type) is not View.PRINTED:
+    if document.media_type != PDF:
         raise Http404
     file = _open_file(document)
     is_pdf = file.read(1024).lstrip().startswith(b"%PDF-")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
+from retrieval.ingest.extraction.printed import PrintedPage
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
@@ -20,12 +22,20 @@ _WORD = re.compile(r"\w")
 
 
 def extract(
-    data: bytes, filename: str, declared_media_type: str = "", *, limits: ExtractionLimits = _DEFAULT_LIMITS
+    data: bytes,
+    filename: str,
+    declared_media_type: str = "",
+    *,
+    limits: ExtractionLimits = _DEFAULT_LIMITS,
+    recognised: Mapping[int, PrintedPage] | None = None,
 ) -> ExtractedText:
     """The text of ``data`` and its structure.
 
     ``filename`` decides between text formats and names the file in messages; binary formats are told by their content,
     and ``declared_media_type`` counts only for a name without a known extension.
+
+    ``recognised`` are pages, by number, whose text was recognised on their pictures. Without them, the text of a file
+    with such pages may be empty: ``unread_pages`` names them.
 
     Parsers run in this process and may take any time and memory: for files of others there is
     :func:`retrieval.ingest.extraction.sandboxed.extract_in_sandbox`.
@@ -44,7 +54,8 @@ def extract(
     # Parsers are imported when they are first needed: they load slowly.
     extractor = getattr(importlib.import_module(module), function)
     try:
-        extracted: ExtractedText = extractor(data, name, detected.media_type, limits)
+        more = {"recognised": recognised or {}} if detected.may_be_scanned else {}
+        extracted: ExtractedText = extractor(data, name, detected.media_type, limits, **more)
     except (DocumentRejected, MemoryError):
         raise
     except RecursionError as error:
@@ -60,7 +71,7 @@ def extract(
             f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
         ) from error
-    if not _WORD.search(extracted.text):
+    if not _WORD.search(extracted.text) and not extracted.unread_pages:
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import accumulate, pairwise
 from typing import Any, BinaryIO
@@ -22,6 +24,7 @@ from retrieval.ingest.extraction.types import (
     TableGridRow,
 )
 from retrieval.metrics import FILES_BEYOND_LIMITS
+from retrieval.recognition.words import RecognisedWords, to_page
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,7 @@ def extract_in_sandbox(
     *,
     limits: ExtractionLimits,
     within: sandbox.JobLimits,
+    recognised: Sequence[RecognisedWords] = (),
     still_wanted: sandbox.StillWanted = lambda _elapsed: True,
 ) -> ExtractedText:
     """As :func:`retrieval.ingest.extraction.extract`, in a process with the limits ``within``.
@@ -64,10 +68,12 @@ def extract_in_sandbox(
     """
     name = printable_name(filename)
     preload = [formats.detect(data, name).extractor_module] if data else []
-    arguments = {"filename": filename, "limits": asdict(limits)}
+    # What was recognised may be longer than the message of a job can be: it goes behind the file's own bytes.
+    added = json.dumps([page.to_row() for page in recognised]).encode() if recognised else b""
+    arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
         head, text = sandbox.run(
-            f"{__name__}:read", data, arguments, within, preload=preload, still_wanted=still_wanted
+            f"{__name__}:read", data + added, arguments, within, preload=preload, still_wanted=still_wanted
         )
     except sandbox.LimitExceeded as error:
         FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
@@ -96,9 +102,13 @@ def _describe_excess(error: sandbox.LimitExceeded) -> str:
 # In the sandbox ------------------------------------------------------------------------------------------------------
 
 
-def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[str, Any], bytes]:
+def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0) -> tuple[dict[str, Any], bytes]:
     """The extracted text as values that JSON can hold, and the text itself in UTF-8, with the members behind it."""
-    found = extract(file.read(), filename, limits=ExtractionLimits(**limits))
+    data = file.read()
+    size = len(data) - added_bytes
+    rows = json.loads(data[size:]) if added_bytes else []
+    recognised = {row[0]: to_page(RecognisedWords(*row)) for row in rows}
+    found = extract(data[:size], filename, limits=ExtractionLimits(**limits), recognised=recognised)
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(
             f"{printable_name(filename)} holds more than {_MOST_MARKS:,} blocks: split it into smaller files."
@@ -113,6 +123,7 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int]) -> tuple[dict[st
         "tables": [_flatten_grid(grid) for grid in found.tables if len(grid.rows) * len(grid.header) <= _MOST_CELLS],
         "metadata": dict(found.metadata),
         "encoding": found.encoding,
+        "unread_pages": list(found.unread_pages),
         "language_hint": found.language_hint,
         "notice": found.notice,
         "members": [[member.name, len(member.data)] for member in found.members],
@@ -170,6 +181,7 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         tables=tuple(_rebuild_grid(grid, len(text)) for grid in head["tables"]),
         metadata={_check_field(name): str(value)[:100_000] for name, value in head["metadata"].items()},
         encoding=_check_field(head["encoding"]),
+        unread_pages=tuple(int(number) for number in head["unread_pages"][: len(pages)]),
         language_hint=_check_field(head["language_hint"])[:2],
         notice=_check_field(head["notice"]),
         members=tuple(

@@ -81,6 +81,7 @@ class ExtractedText:
     ``holds_records`` says that each protected span stands for itself, as the rows of a catalogue do.
     ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
     ``encoding`` is the one the bytes were decoded with, empty for formats that carry their own.
+    ``unread_pages`` are the numbers of those that are pictures: their text can only be recognised.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
     ``members`` are the files that it holds, of formats that are read, each under a name of its own.
     ``notice`` says in sentences what of the file is not in the text, such as hidden sheets; empty when nothing is.
@@ -96,6 +97,7 @@ class ExtractedText:
     metadata: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[TableGrid, ...] = ()
     encoding: str = ""
+    unread_pages: tuple[int, ...] = ()
     language_hint: str = ""
     members: tuple[Member, ...] = ()
     notice: str = ""

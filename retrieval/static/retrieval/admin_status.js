@@ -6,8 +6,8 @@
 
   async function refresh() {
     const badges = unsettled();
-    if (badges.length === 0) return;
-    if (!document.hidden) {
+    // More may come: files are added while the page is open.
+    if (badges.length > 0 && !document.hidden) {
       const url = new URL(badges[0].dataset.statusUrl, location.href);
       url.searchParams.set("ids", badges.map((badge) => badge.dataset.documentStatus).join(","));
       try {

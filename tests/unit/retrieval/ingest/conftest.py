@@ -13,15 +13,21 @@ import pytest
 _PAD = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
 
 
+Run = tuple[float, float, float, str] | str
+"""The left end of a text's base line from the lower left corner, the size of its font, and the text, in points; or what
+draws a line."""
+
+
 def pdf(
-    pages: Sequence[str],
+    pages: Sequence[str | Sequence[Run]],
     *,
     password: str = "",
     title: str = "",
     outline: Sequence[tuple[str, int]] = (),
     image_only: bool = False,
 ) -> bytes:
-    """A PDF with one page for each text, one line of it for each of its lines; ``outline`` holds (title, page from 0).
+    """A PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it;
+    ``outline`` holds (title, page from 0).
 
     With ``password`` it is encrypted by the standard handler, revision 2 (RC4, 40 bits).
     """
@@ -42,8 +48,7 @@ def pdf(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {number + 1} 0 R"
             " /Resources << /Font << /F1 3 0 R >> >> >>"
         ).encode()
-        rows = b"".join(b"<%s> Tj T*\n" % line.encode("cp1252").hex().encode() for line in page.split("\n"))
-        content = b"0 0 100 100 re f" if image_only else b"BT /F1 11 Tf 14 TL 60 740 Td\n" + rows + b"ET"
+        content = b"0 0 100 100 re f" if image_only else _pdf_lines(page) if isinstance(page, str) else _pdf_runs(page)
         if key:
             content = _rc4(hashlib.md5(key + (number + 1).to_bytes(3, "little") + b"\0\0").digest()[:10], content)
         objects[number + 1] = b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content)
@@ -73,6 +78,20 @@ def pdf(
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     out += b"trailer\n<< /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, trailer, table)
     return bytes(out)
+
+
+def _pdf_lines(page: str) -> bytes:
+    rows = b"".join(b"<%s> Tj T*\n" % line.encode("cp1252").hex().encode() for line in page.split("\n"))
+    return b"BT /F1 11 Tf 14 TL 60 740 Td\n" + rows + b"ET"
+
+
+def _pdf_runs(runs: Sequence[Run]) -> bytes:
+    return b"".join(
+        run.encode() + b"\n"
+        if isinstance(run, str)
+        else b"BT /F1 %f Tf %f %f Td <%s> Tj ET\n" % (run[2], *run[:2], run[3].encode("cp1252").hex().encode())
+        for run in runs
+    )
 
 
 def _pdf_string(text: str) -> bytes:

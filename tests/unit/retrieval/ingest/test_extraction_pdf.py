@@ -8,6 +8,7 @@ import pytest
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction import ExtractionLimits, extract
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.tables.reading import read_tables
 
 MakePdf = Callable[..., bytes]
 
@@ -51,16 +52,15 @@ def test_content_decides_over_the_name(make_pdf: MakePdf) -> None:
     assert extract(make_pdf(["Some words."]), "words.txt").media_type == "application/pdf"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"password": "x"}, "report.pdf is password-protected: remove the password and upload it again."),
-        ({"image_only": True}, "OCR"),
-    ],
-)
-def test_unreadable_pdfs_say_what_to_do(make_pdf: MakePdf, options: dict[str, object], message: str) -> None:
+def test_a_protected_pdf_says_what_to_do(make_pdf: MakePdf) -> None:
+    message = "report.pdf is password-protected: remove the password and upload it again."
     with pytest.raises(DocumentRejected, match=message):
-        extract(make_pdf(["secret"], **options), "report.pdf")
+        extract(make_pdf(["secret"], password="x"), "report.pdf")  # noqa: S106
+
+
+def test_a_page_without_text_is_to_be_recognised(make_pdf: MakePdf) -> None:
+    extracted = extract(make_pdf(["secret"], image_only=True), "report.pdf")
+    assert (extracted.text.strip(), extracted.unread_pages) == ("", (1,))
 
 
 def test_damaged_and_oversized_pdfs_are_rejected(make_pdf: MakePdf) -> None:
@@ -84,3 +84,95 @@ def test_threads_can_read_at_once(make_pdf: MakePdf) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(read, range(8))) == [expected] * 8
+
+
+def column(x: float, lines: list[str], top: float = 700) -> list[tuple[float, float, float, str]]:
+    return [(x, top - 13 * at, 10, line) for at, line in enumerate(lines)]
+
+
+LEFT = [f"The left column says in its line {n} what" for n in "abcdefgh"]
+RIGHT = [f"The right column says in its line {n} so" for n in "abcdefgh"]
+
+
+@pytest.mark.parametrize("written", ["by column", "by row", "backwards"])
+def test_columns_are_read_one_after_the_other(make_pdf: MakePdf, written: str) -> None:
+    left, right = column(60, LEFT), column(320, RIGHT)
+    runs = {
+        "by column": left + right,
+        "by row": [run for row in zip(left, right, strict=True) for run in row],
+        "backwards": (left + right)[::-1],
+    }[written]
+    title = (60.0, 740.0, 10.0, "A line over the whole width of the page, as it stands above the two columns of text.")
+    text = extract(make_pdf([[title, *runs]]), "two.pdf").text
+    assert [line for line in text.split("\n") if line] == [title[3], *LEFT, *RIGHT]
+
+
+def test_headings_paragraphs_and_what_goes_on_over_the_end_of_a_page(make_pdf: MakePdf) -> None:
+    first = [
+        (60.0, 740.0, 20.0, "Maintenance of pumps"),
+        (60.0, 700.0, 14.0, "1 Vent"),
+        *column(60, ["Open the valve and wait until the water is free of", "bubbles, which takes a minute."], 680),
+        *column(60, ["A second paragraph is set off by a gap and is con-"], 640),
+    ]
+    second = [
+        *column(60, ["tinued on the next page, where its sentence has its end."], 740),
+        (60.0, 700.0, 14.0, "1.1 Drain"),
+        *column(60, ["Close the valve."], 680),
+    ]
+    extracted = extract(make_pdf([first, second]), "m.pdf")
+    assert extracted.title == "Maintenance of pumps"
+    assert [(section.level, section.title) for section in extracted.sections] == [
+        (1, "Maintenance of pumps"),
+        (1, "1 Vent"),
+        (2, "1.1 Drain"),
+    ]
+    assert "is set off by a gap and is continued on the next page" in extracted.text
+    assert "free of\nbubbles, which takes a minute.\n\nA second" in extracted.text
+    assert extracted.text[extracted.pages[1].start :].startswith("tinued on")
+
+
+def test_titles_of_chapters_at_the_top_of_pages_are_dropped(make_pdf: MakePdf) -> None:
+    bodies = [[f"Line {word} {n} is text." for n in "abcd"] for word in ["one", "two", "three", "four", "five", "six"]]
+    titles = ["Chapter 1: first"] * 3 + ["Chapter 2: second"] * 3
+    pages = [[(60.0, 760.0, 9.0, title), *column(60, body)] for title, body in zip(titles, bodies, strict=True)]
+    assert extract(make_pdf(pages), "m.pdf").text.split() == " ".join(line for body in bodies for line in body).split()
+
+
+def ruled(rows: list[list[str]], top: float, *, is_grid: bool) -> list[tuple[float, float, float, str] | str]:
+    """A table at the sides 60 to 460 with columns of 100 points, drawn with a grid or with three rules."""
+    runs: list[tuple[float, float, float, str] | str] = [
+        (64.0 + 100 * column, top - 14 - 20 * at, 10.0, cell)
+        for at, row in enumerate(rows)
+        for column, cell in enumerate(row)
+    ]
+    width, height = 100 * len(rows[0]), 20 * len(rows)
+    levels = range(len(rows) + 1) if is_grid else (0, 1, len(rows))
+    runs += [f"60 {top - 20 * level} m {60 + width} {top - 20 * level} l S" for level in levels]
+    if is_grid:
+        runs += [f"{60 + 100 * at} {top} m {60 + 100 * at} {top - height} l S" for at in range(len(rows[0]) + 1)]
+    return runs
+
+
+PUMPS = [["Pump", "Power", "Weight"], ["MX-1", "45 W", "12 kg"], ["MX-2", "185 W", "34 kg"], ["MX-3", "370 W", ""]]
+PUMPS_AS_MARKDOWN = "".join(
+    f"| {line} |\n" for line in ("Pump | Power | Weight", "--- | --- | ---", *map(" | ".join, PUMPS[1:]))
+).rstrip()
+
+
+@pytest.mark.parametrize("is_grid", [True, False])
+def test_tables_with_rules_are_data(make_pdf: MakePdf, is_grid: bool) -> None:
+    page = [*column(60, ["What the pumps cost."], 740), *ruled(PUMPS, 700, is_grid=is_grid)]
+    extracted = extract(make_pdf([[*page, *column(60, ["Words below the table."], 560)]]), "m.pdf")
+    assert extracted.text == f"What the pumps cost.\n\n{PUMPS_AS_MARKDOWN}\n\nWords below the table.\n"
+    (table,) = read_tables(extracted)
+    assert [column.kind for column in table.columns] == ["text", "number", "number"]
+    assert table.rows[1].values[1] == 185
+
+
+def test_a_table_goes_on_over_the_end_of_a_page(make_pdf: MakePdf) -> None:
+    first = [*column(60, ["What the pumps cost."], 740), *ruled(PUMPS[:3], 700, is_grid=True)]
+    again = ruled([PUMPS[0], PUMPS[3]], 740, is_grid=True)
+    for rest in (again, ruled([PUMPS[3], ["MX-4", "1 W", "9 kg"]], 740, is_grid=True)):
+        text = extract(make_pdf([first, rest]), "m.pdf").text
+        assert text.startswith(f"What the pumps cost.\n\n{PUMPS_AS_MARKDOWN}")
+        assert text.count("---") == 3

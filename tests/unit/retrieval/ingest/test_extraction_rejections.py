@@ -59,7 +59,7 @@ def test_the_media_type(name: str, data: bytes, declared: str, media_type: str) 
         ("a.txt", b"\x00\x01\x02\x03abc\x00\x07\x05" * 20, "a.txt holds binary data"),
         ("a.pdf", b"Just words.", "a.pdf is not a PDF although its name says so"),
         ("a.docx", b"Just words.", "a.docx is not a Word document although its name says so"),
-        ("a.txt", b"\x89PNG\r\n\x1a\n....", "a.txt is a PNG image; supported are Markdown"),
+        ("a.txt", b"\x89PNG\r\n\x1a\n....", "a.txt could not be read as a PNG image"),
         ("a.xlsx", b"whatever", "a.xlsx is an Excel workbook; supported are"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "a.doc is an old Office file"),
         ("a.docx", b"PK\x03\x04" + bytes(60), "a.docx is a damaged ZIP or Office file"),

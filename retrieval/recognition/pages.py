@@ -1,0 +1,139 @@
+"""Has pages that are pictures recognised, one after the other; what is done is kept, so that a worker that dies, or
+gives its turn away, loses one page at most."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from django.conf import settings
+
+from retrieval import sandbox
+from retrieval.ingest.extraction.printed import PrintedPage
+from retrieval.metrics import PAGES_RECOGNISED
+from retrieval.models import Document, DocumentText, RecognisedPage
+from retrieval.recognition import tesseract
+from retrieval.recognition.words import RecognisedWords, check_words, to_page
+
+logger = logging.getLogger(__name__)
+
+_TARGET = "retrieval.recognition.pictures"
+_PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
+_OUTPUT_BYTES = 10_000_000
+# Below this mean confidence, readers and curators are warned.
+LOW_CONFIDENCE = 70
+NOT_INSTALLED = (
+    "text recognition (OCR) is not installed: install Tesseract (on Debian and Ubuntu: apt-get install tesseract-ocr "
+    "tesseract-ocr-nld; on macOS: brew install tesseract tesseract-lang), restart, and have the document read again"
+)
+TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it on the file and upload the result"
+
+
+class TurnOver(Exception):
+    """Others wait: the pages that are left are recognised in the next turn."""
+
+
+def wanted_languages() -> list[str]:
+    """The languages of OCR_LANGUAGES whose data are installed; empty when pages are not recognised here."""
+    return [name for name in settings.OCR_LANGUAGES if name in _installed()]
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    try:
+        tesseract.load_library()
+        return tuple(tesseract.languages())
+    except tesseract.EngineMissing:
+        return ()
+
+
+def why_not() -> str:
+    """Why pages are not recognised here; empty when they are."""
+    if not settings.OCR_LANGUAGES:
+        return TURNED_OFF
+    return "" if wanted_languages() else NOT_INSTALLED
+
+
+def current_recipe() -> str:
+    """The engine and the languages by which pages are recognised now; empty when they are not."""
+    languages = wanted_languages()
+    return f"tesseract {tesseract.version()} {'+'.join(languages)}"[:200] if languages else ""
+
+
+def recognise_pages(
+    document: Document,
+    data: bytes,
+    numbers: Sequence[int],
+    *,
+    is_picture: bool,
+    told: Callable[[int, int], None],
+    seconds: float | None = None,
+) -> list[RecognisedPage]:
+    """The pages ``numbers`` (from 1) of the file, recognised. ``told`` hears how many of them are done, and raises what
+    ends the work. A page that cannot be recognised has a ``failure``.
+
+    Raises: TurnOver when pages are left after ``seconds``, SandboxUnavailable.
+    """
+    recipe = current_recipe()
+    kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=recipe, number__in=numbers)
+    done = {page.number: page for page in kept}
+    started = time.monotonic()
+    for number in numbers:
+        if number in done:
+            continue
+        told(len(done), len(numbers))
+        if seconds is not None and time.monotonic() - started > seconds:
+            raise TurnOver(f"{len(done)} of {len(numbers)} pages are recognised.")
+        done[number] = _recognise(document.content_hash, data, number, recipe, is_picture=is_picture)
+    told(len(done), len(numbers))
+    return [done[number] for number in numbers]
+
+
+def _recognise(content_hash: str, data: bytes, number: int, recipe: str, *, is_picture: bool) -> RecognisedPage:
+    arguments = {
+        "number": number,
+        "languages": wanted_languages(),
+        "is_picture": is_picture,
+        "finds_orientation": tesseract.has_orientation(),
+    }
+    limits = sandbox.JobLimits(settings.OCR_MEMORY_MIB, settings.OCR_PAGE_SECONDS, _OUTPUT_BYTES)
+    values: dict[str, object]
+    try:
+        value, _ = sandbox.run(f"{_TARGET}:recognise", data, arguments, limits, preload=_PRELOADED)
+        found = check_words(value, number)
+        PAGES_RECOGNISED.labels(result="recognised").inc()
+        values = {
+            "width": found.width,
+            "height": found.height,
+            "turned": found.turned,
+            "words": list(found.words),
+            "confidence": found.confidence,
+        }
+    except (sandbox.LimitExceeded, sandbox.JobCrashed, sandbox.JobFailed, ValueError, TypeError, KeyError) as error:
+        PAGES_RECOGNISED.labels(result="failed").inc()
+        logger.warning("Page %d of a scan was not recognised: %s", number, error)
+        values = {"failure": str(error)[:300]}
+    page, _ = RecognisedPage.objects.update_or_create(
+        content_hash=content_hash, number=number, recipe=recipe, defaults=values
+    )
+    return page
+
+
+def to_words(page: RecognisedPage) -> RecognisedWords:
+    return RecognisedWords(page.number, page.width, page.height, page.turned, page.words)
+
+
+def find_page(content_hash: str, number: int) -> PrintedPage | None:
+    """The lines of a page that was recognised, with their boxes; None of another."""
+    pages = RecognisedPage.objects.filter(content_hash=content_hash, number=number, failure="")
+    page = pages.order_by("-pk").first()
+    return to_page(to_words(page)) if page and page.width else None
+
+
+def forget_pages(hashes: Collection[str]) -> None:
+    """Removes what was recognised in files that no document has any more."""
+    kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
+    kept |= set(DocumentText.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
+    RecognisedPage.objects.filter(content_hash__in=set(hashes) - kept).delete()
