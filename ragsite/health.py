@@ -26,6 +26,7 @@ from ragsite.processes import restarts
 from ragsite.queues import queues
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import disk
+from retrieval.sources.states import count_states
 
 DOCUMENTS = Gauge("ragsite_documents", "Documents, by status.", ["status"])
 INCONSISTENCIES = Gauge(
@@ -35,6 +36,7 @@ ALERTS = Gauge(
     "ragsite_evaluation_alerts", "Watched sets that do significantly worse since documents changed, not yet seen."
 )
 JUDGEMENTS = Gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
+SOURCES = Gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
 DISK_FREE = Gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
 DATABASE_UP = Gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
 RESTARTS = Gauge(
@@ -98,6 +100,8 @@ def _count_rows() -> Finding:
         INCONSISTENCIES.labels(kind=kind).set(number)
     for (judge, status), number in _judgements().items():
         JUDGEMENTS.labels(judge=judge, status=status).set(number)
+    for state, number in count_states().items():
+        SOURCES.labels(state=state).set(number)
     ALERTS.set(open_alerts().count())
     for waiting in queues():
         QUEUE_LENGTH.labels(queue=waiting.name).set(waiting.length)

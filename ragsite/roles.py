@@ -18,6 +18,7 @@ ROLES: dict[str, dict[str, tuple[str, ...]]] = {
         "retrieval.document": _ALL,
         "retrieval.chunk": ("view", "change"),
         "retrieval.draft": ("view", "add", "change"),
+        "retrieval.source": _ALL,
         "retrieval.indexcheck": _READ,
     },
     "Evaluators": {

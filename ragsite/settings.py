@@ -161,6 +161,7 @@ CELERY_BEAT_SCHEDULER = "ragsite.scheduling:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
+    "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
     "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
     "watch-documents": {"task": "evaluation.tasks.watch_documents", "schedule": 300.0},
     "forget-sign-ins": {"task": "ragsite.tasks.forget_sign_ins", "schedule": 600.0},
@@ -204,6 +205,17 @@ OCR_TURN_SECONDS = env.number("OCR_TURN_SECONDS", 300.0)
 # Files that take longer than this are slow ones, of which so many are read at once: fewer than a worker has slots.
 QUICK_SECONDS = env.number("QUICK_SECONDS", 1.0)
 SLOW_DOCUMENTS_AT_ONCE = env.integer("SLOW_DOCUMENTS_AT_ONCE", 1)
+
+# Sources: folders that may be read, with all that is in them, and machines inside the own network that may be asked.
+SOURCE_FOLDERS = [Path(folder) for folder in env.names("SOURCE_FOLDERS")]
+SOURCE_PRIVATE_HOSTS = env.names("SOURCE_PRIVATE_HOSTS")
+SOURCE_TIMEOUT_SECONDS = env.number("SOURCE_TIMEOUT_SECONDS", 20.0)
+SOURCE_MAX_ITEMS = env.integer("SOURCE_MAX_ITEMS", 50_000)
+# A larger share of a source's documents than this is not removed at once before somebody agrees.
+SOURCE_REMOVAL_LIMIT = env.number("SOURCE_REMOVAL_LIMIT", 0.2)
+# A source that was not synchronised for three intervals, and at least so long, is stale.
+SOURCE_STALE_MINUTES = env.integer("SOURCE_STALE_MINUTES", 60)
+SOURCES_AT_ONCE = env.integer("SOURCES_AT_ONCE", 1)
 
 # Language ------------------------------------------------------------------------------------------------------------
 
@@ -461,6 +473,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "DocumentStatusEnum": "retrieval.models.Document.Status",
+        "SourceRunStatusEnum": "retrieval.models.SourceRun.Status",
+        "SourceStateEnum": "retrieval.sources.states.State",
         "AnswerStatusEnum": "chat.models.Answer.Status",
         "ShareAudienceEnum": "chat.models.Conversation.ShareAudience",
         "ShareScopeEnum": "chat.models.Conversation.ShareScope",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
+from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
 from retrieval.ingest.deletion import forget_documents
 from retrieval.ingest.writing import remove_chunks
-from retrieval.models import Collection, Document, Draft
+from retrieval.models import Collection, Document, Draft, Source
+from retrieval.sources.kinds.git import clone_path
 
 
 @receiver(pre_delete, sender=Document)
@@ -20,6 +23,11 @@ def remove_chunks_with_document(instance: Document, **_: Any) -> None:
 @receiver(post_delete, sender=Document)
 def forget_document(instance: Document, **_: Any) -> None:
     forget_documents([instance])
+
+
+@receiver(post_delete, sender=Source)
+def remove_clone_with_source(instance: Source, **_: Any) -> None:
+    transaction.on_commit(lambda: shutil.rmtree(clone_path(instance.pk), ignore_errors=True))
 
 
 @receiver(post_delete, sender=Draft)

@@ -9,6 +9,8 @@ from retrieval.ingest import pipeline
 from retrieval.ingest.writing import reweigh
 from retrieval.jobs.sweep import sweep_all
 from retrieval.reconciliation import runs
+from retrieval.sources import runs as source_runs
+from retrieval.sources import syncing
 
 
 @shared_task
@@ -21,6 +23,16 @@ def ingest_document(document_id: int) -> None:
 @shared_task
 def resume_draft(draft_id: int) -> None:
     lifecycle.resume(draft_id)
+
+
+@shared_task
+def sync_source(run_id: int) -> None:
+    syncing.sync(run_id, takes_turns=True)
+
+
+@shared_task
+def request_due_sources() -> None:
+    source_runs.request_due()
 
 
 @shared_task

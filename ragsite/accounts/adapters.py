@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import logging
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -14,12 +12,10 @@ from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.encoding import force_bytes
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
@@ -29,9 +25,11 @@ from ragsite.accounts.claims import Claims, read_claims, saml_claims
 from ragsite.accounts.rights import apply_claims, is_last_local_administrator
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import may_use_password
+from retrieval.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)
 
+_PURPOSE = "accounts.mfa"
 _CONFIRM_EVERYBODY = "allauth.account.stages.EmailVerificationStage"
 _CONFIRM_SIGN_UPS = "ragsite.accounts.stages.ConfirmSignUpStage"
 
@@ -160,10 +158,10 @@ class MFAAdapter(DefaultMFAAdapter):
     """Secrets of authenticator apps and recovery codes are encrypted with SECRET_KEY."""
 
     def encrypt(self, text: str) -> str:
-        return _fernet().encrypt(text.encode()).decode()
+        return encrypt(_PURPOSE, text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return _fernet().decrypt(encrypted_text.encode()).decode()
+        return decrypt(_PURPOSE, encrypted_text)
 
 
 def claims_of(sociallogin: Any) -> Claims:
@@ -177,9 +175,3 @@ def _refuse(request: HttpRequest, reason: str) -> NoReturn:
     """The page does not say why, because the reason may tell of other accounts; the log does."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))
-
-
-def _fernet() -> MultiFernet:
-    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    derived = [hashlib.sha256(b"ragsite.accounts.mfa:" + force_bytes(key)).digest() for key in keys]
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])

@@ -69,6 +69,12 @@ WATCHED = (
     Watched(
         "chat.QuestionBudget", "budget", values=("questions_a_day", "tokens_a_day", "cost_a_day", "user_id", "group_id")
     ),
+    Watched(
+        "retrieval.Source",
+        "source",
+        values=("collection_id", "kind", "interval_minutes", "is_paused"),
+        names=("name", "options", "secret"),
+    ),
     Watched("retrieval.Draft", "draft", values=("status", "override")),
     Watched("retrieval.SearchProfile", "profile", values=("slug",), names=("name", "description")),
     Watched("retrieval.SearchProfileVersion", "profile_version", values=("number",)),

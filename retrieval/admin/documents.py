@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 
 from retrieval.admin.forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
-from retrieval.admin.rights import CollectionFilter
+from retrieval.admin.rights import CollectionFilter, OpenRowsFilter
 from retrieval.admin.uploading import UploadingAdmin
 from retrieval.drafts.editing import changing
 from retrieval.ingest import submission
@@ -59,6 +59,7 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
         "status",
         HoldsInstructionsFilter,
         ("collection", CollectionFilter),
+        ("origin", OpenRowsFilter),
         "language",
         "media_type",
     ]
@@ -85,6 +86,7 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
         "source",
         "came_in",
         "members",
+        "origin_link",
         "original",
         "media_type",
         "size",
@@ -223,6 +225,13 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
             "", "<li>{} – {}</li>", ((_document_link(member), member.get_status_display()) for member in found)
         )
         return format_html("<ul>{}</ul>", items) if items else "-"
+
+    @admin.display(description=_("comes from"))
+    def origin_link(self, document: Document) -> SafeString | str:
+        if document.origin is None:
+            return "-"
+        address = reverse("admin:retrieval_source_change", args=[document.origin_id])
+        return format_html('<a href="{}">{}</a>', address, document.origin)
 
     @admin.display(description=_("original"))
     def original(self, document: Document) -> SafeString:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.db import DatabaseError
 from django.utils import timezone
+from django.utils.translation import gettext as _t
 
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected
@@ -19,7 +20,7 @@ from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
 from retrieval.jobs.job import enqueue_on_commit
-from retrieval.models import Collection, Document
+from retrieval.models import Collection, Document, Source
 from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
@@ -44,13 +45,14 @@ def submit(
     metadata: dict[str, object] | None = None,
     parent: Document | None = None,
     enqueue: bool = True,
+    origin: Source | None = None,
 ) -> Submission:
     """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
 
-    ``parent`` is the archive or mail that holds it.
+    ``parent`` is the archive or mail that holds it, ``origin`` the source that it comes from by itself.
 
-    Raises: DocumentRejected when it is larger than the site accepts, or the collection's documents may not be changed,
-    or a member would take the place of a document that is none of its parent's;
+    Raises: DocumentRejected when it is larger than the site accepts, the collection's documents may not be changed, the
+    document there came from elsewhere, or a member would take the place of one that is none of its parent's;
     DiskFull when there is no room for it. Then neither a file nor a row is left.
     """
     check_size(source, len(data))
@@ -58,6 +60,8 @@ def submit(
     # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
     with disk.saving(), _new_files() as new_files, changing(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
+        if document is not None:
+            _check_origin(document, origin)
         if (
             document is not None
             and document.content_hash == content_hash
@@ -66,7 +70,7 @@ def submit(
         ):
             return Submission(document, changed=False)
         if document is None:
-            document = Document(collection=collection, source=source, title=title, parent=parent)
+            document = Document(collection=collection, source=source, title=title, parent=parent, origin=origin)
         elif parent is not None and document.parent_id != parent.pk:
             raise DocumentRejected(f"{parent.source} holds {source}, but there is another document of that name.")
         previous = document.file.name if document.pk and document.content_hash != content_hash else ""
@@ -83,6 +87,18 @@ def submit(
         document.share_metadata()
         forget_files([previous])
     return Submission(document, changed=True)
+
+
+def _check_origin(document: Document, origin: Source | None) -> None:
+    """Raises: DocumentRejected when the document came another way: neither way writes over what the other brought."""
+    if document.origin_id == (origin.pk if origin else None):
+        return
+    names = {"document": document.source, "source": document.origin}
+    if document.origin is None:
+        raise DocumentRejected(_t("%(document)s was uploaded: delete that document, or rename the source.") % names)
+    raise DocumentRejected(
+        _t("%(document)s comes from the source %(source)s: change it there, or give the file another name.") % names
+    )
 
 
 @contextmanager

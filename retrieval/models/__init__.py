@@ -8,6 +8,7 @@ from retrieval.models.lexeme import Lexeme
 from retrieval.models.profile import SearchProfile, SearchProfileVersion
 from retrieval.models.publication import Publication
 from retrieval.models.recognition import RecognisedPage
+from retrieval.models.source import Source, SourceItem, SourceRun
 from retrieval.models.table import Table, TableRow
 
 __all__ = [
@@ -26,6 +27,9 @@ __all__ = [
     "RecognisedPage",
     "SearchProfile",
     "SearchProfileVersion",
+    "Source",
+    "SourceItem",
+    "SourceRun",
     "Table",
     "TableRow",
     "Visibility",

@@ -53,6 +53,16 @@ class Document(Job):
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
     )
+    # The source that keeps it in sync; None for one that was uploaded.
+    origin = models.ForeignKey(
+        "retrieval.Source",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="documents",
+        verbose_name=_("comes from"),
+    )
     url = models.URLField(
         _("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original.")
     )

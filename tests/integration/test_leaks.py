@@ -40,6 +40,7 @@ from retrieval.models import (
     IndexCheck,
     SearchProfile,
     SearchProfileVersion,
+    Source,
 )
 from tests.support.leaks import PEOPLE, QUESTIONS, VISITOR, World, begin_draft, build_world, judge, misspelt
 
@@ -169,6 +170,13 @@ RULES: dict[str, Rule] = {
     "retrieval_api:collections": get("retrieval_api:collections"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
     "retrieval_api:document-detail": get("retrieval_api:document-detail", DOCUMENT),
+    "retrieval_api:source-list": get("retrieval_api:source-list"),
+    "retrieval_api:source-detail": get("retrieval_api:source-detail", of(Source)),
+    "retrieval_api:source-list-runs": get("retrieval_api:source-list-runs", of(Source)),
+    **{
+        f"retrieval_api:source-{name}": post(f"retrieval_api:source-{name}", of(Source))
+        for name in ("sync", "preview", "remove", "pause", "resume")
+    },
     "chat_api:ask": asking("chat_api:ask"),
     "chat_api:answer": get("chat_api:answer", answer),
     "chat_api:answer_stream": get("chat_api:answer_stream", answer),
@@ -222,6 +230,9 @@ RULES: dict[str, Rule] = {
         get("admin:retrieval_draft_publish", of(Draft)), post("admin:retrieval_draft_publish", of(Draft))
     ),
     "admin:retrieval_draft_discard": get("admin:retrieval_draft_discard", of(Draft)),
+    "admin:retrieval_source_act": post(
+        "admin:retrieval_source_act", of(Source), lambda world: world.chance.choice(["sync", "preview", "pause"])
+    ),
     "admin:retrieval_searchprofile_playground": playground,
     "admin:evaluation_dashboard_changelist": get("admin:evaluation_dashboard_changelist"),
     "admin:evaluation_dashboard_answers": get(
@@ -280,6 +291,7 @@ MODELS: dict[str, Any] = {
     "retrieval_embedder": Embedder,
     "retrieval_indexcheck": IndexCheck,
     "retrieval_searchprofile": SearchProfile,
+    "retrieval_source": Source,
     "socialaccount_socialaccount": SocialAccount,
 }
 PAGES = ("changelist", "add", "history", "delete", "change")

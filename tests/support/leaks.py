@@ -15,7 +15,17 @@ from django.test import Client
 
 from chat.models import Answer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
-from retrieval.models import Chunk, Collection, CollectionGrant, Document, Draft, IndexCheck, SearchProfile
+from retrieval.models import (
+    Chunk,
+    Collection,
+    CollectionGrant,
+    Document,
+    Draft,
+    IndexCheck,
+    SearchProfile,
+    Source,
+    SourceRun,
+)
 from retrieval.search import profiles
 
 GROUPS = ("sales", "care", "law")
@@ -265,6 +275,12 @@ def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Cal
     found = {"kind": "chunk_counts", "collection": collection.slug, "count": 1, "examples": [secret], "repaired": False}
     IndexCheck.objects.create(seconds=1, inconsistencies=[found])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
+    source = Source.objects.create(
+        collection=collection, name=f"Source of {secret}", kind="folder", options={"path": f"/srv/{secret}"}
+    )
+    named = [f"{secret}.md", *([f"{_NARROWED[0]}.md"] if name == _SHELVES[0] else [])]
+    SourceRun.objects.create(source=source, status="done", details={"added": named})
+    Document.objects.filter(pk=document.pk).update(origin=source)
     return Shelf(collection, secret, spoken, visibility)
 
 

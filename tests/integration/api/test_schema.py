@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation, Feedback
-from retrieval.models import Collection, Document
+from retrieval.models import Collection, Document, Source, SourceRun
 
 pytestmark = pytest.mark.django_db
 
@@ -152,6 +152,8 @@ def test_answers_are_as_the_schema_says(
     ingest: Callable[..., Document],
 ) -> None:
     document = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
+    source = Source.objects.create(collection=collection, name="Shelf", kind="folder", options={"path": "/srv"})
+    SourceRun.objects.create(source=source, status="done", details={"failures": [["a.md", "It is empty."]]})
     for path, values in {
         "/api/v1/answers/{answer_id}/": {"answer_id": answer.pk},
         "/api/v1/collections/": {},
@@ -159,6 +161,9 @@ def test_answers_are_as_the_schema_says(
         "/api/v1/conversations/{conversation_id}/": {"conversation_id": answer.conversation_id},
         "/api/v1/documents/": {},
         "/api/v1/documents/{id}/": {"id": document.pk},
+        "/api/v1/sources/": {},
+        "/api/v1/sources/{id}/": {"id": source.pk},
+        "/api/v1/sources/{id}/runs/": {"id": source.pk},
         "/v1/models": {},
     }.items():
         response = staff_api.get(re.sub(r"{(\w+)}", lambda found, values=values: str(values[found[1]]), path))

@@ -1,0 +1,62 @@
+"""The form of a source: what all have, and the settings of its kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models import Source
+from retrieval.sources.options import store_options
+from retrieval.sources.protocol import Kind
+from retrieval.sources.rights import open_collections
+
+
+class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    """The base of the form of each kind; see ``form_of``."""
+
+    kind: Kind
+    user: Any
+
+    class Meta:
+        model = Source
+        fields = ["collection", "name", "interval_minutes"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, value in self.instance.options.items():
+            self.initial.setdefault(name, value)
+        if "collection" in self.fields:
+            self.fields["collection"].queryset = open_collections(self.user)  # type: ignore[attr-defined]
+        if self.instance.pk is None:
+            self.initial.setdefault("interval_minutes", self.kind.interval_minutes)
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        collection = self.instance.collection_id or getattr((cleaned or {}).get("collection"), "pk", None)
+        namesakes = Source.objects.filter(collection=collection, name=(cleaned or {}).get("name"))
+        if namesakes.exclude(pk=self.instance.pk).exists():
+            self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
+        return cleaned
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if not self.errors:
+            self.instance.kind = self.kind.name
+            store_options(self.instance, self.kind, self.options())
+
+    def options(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in self.kind.options.base_fields}
+
+
+def form_of(kind: Kind, user: Any, *, is_new: bool) -> type[SourceForm]:
+    """A source stays in its collection: its documents are there."""
+    fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
+    meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
+    return type("SourceFormOfItsKind", (kind.options, SourceForm), {"kind": kind, "user": user, "Meta": meta})
+
+
+def option_names(kind: Kind) -> list[str]:
+    return list(kind.options().fields)

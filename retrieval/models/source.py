@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.jobs.job import Job
+from retrieval.models.collection import Collection
+
+
+class Source(models.Model):
+    """A place from which documents of a collection come by themselves; ``retrieval.sources`` says how.
+
+    ``options`` are those of its kind. ``secret`` is their secret part, encrypted. ``cursor`` is what the kind remembers
+    of the last complete listing.
+    """
+
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="sources", verbose_name=_("collection"))
+    name = models.CharField(_("name"), max_length=100, help_text=_("Stands before the names of its documents."))
+    kind = models.CharField(_("kind"), max_length=20)
+    options = models.JSONField(_("settings"), default=dict, blank=True)
+    secret = models.TextField(blank=True, editable=False)
+    interval_minutes = models.PositiveIntegerField(
+        _("minutes between runs"),
+        default=60,
+        help_text=_("60 is every hour, 1440 every day; 0: only when somebody asks for it."),
+    )
+    is_paused = models.BooleanField(_("paused"), default=False)
+    next_run_at = models.DateTimeField(_("next run"), null=True, blank=True)
+    cursor = models.JSONField(default=dict, editable=False)
+    created_at = models.DateTimeField(_("added"), auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = _("source")
+        verbose_name_plural = _("sources")
+        constraints = [models.UniqueConstraint(fields=["collection", "name"], name="one_source_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def last_run(self) -> SourceRun | None:
+        """The newest run that was no preview."""
+        return self.runs.filter(is_preview=False).first()
+
+    @property
+    def active_run(self) -> SourceRun | None:
+        return self.runs.filter(status__in=SourceRun.ACTIVE).first()
+
+
+class SourceRun(Job):
+    """One synchronisation of a source, and the job of doing it. A preview finds out what one would do, and does none of
+    it.
+
+    ``removed`` grows as documents are removed; the other numbers are those of the items that were seen so far.
+    ``kept_back`` is how many removals wait for somebody's consent, and ``may_remove`` is that consent. ``details``
+    holds names of items by what became of them, and why some failed.
+    """
+
+    class Status(models.TextChoices):
+        WAITING = "waiting", _("waiting")
+        RUNNING = "running", _("running")
+        DONE = "done", _("done")
+        FAILED = "failed", _("failed")
+        STOPPED = "stopped", _("stopped")
+
+    TASK = "retrieval.tasks.sync_source"
+    WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
+    ACTIVE = (Status.WAITING, Status.RUNNING)
+    MOST_ATTEMPTS = 3
+    INTERRUPTED = "It was interrupted %d times: the worker may run out of memory."
+
+    source = models.ForeignKey(Source, models.CASCADE, related_name="runs", verbose_name=_("source"))
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.WAITING)
+    is_preview = models.BooleanField(_("preview"), default=False)
+    may_remove = models.BooleanField(default=False, editable=False)
+    added = models.PositiveIntegerField(_("added"), default=0)
+    changed = models.PositiveIntegerField(_("changed"), default=0)
+    unchanged = models.PositiveIntegerField(_("unchanged"), default=0)
+    removed = models.PositiveIntegerField(_("removed"), default=0)
+    failed = models.PositiveIntegerField(_("failed"), default=0)
+    kept_back = models.PositiveIntegerField(_("removals that wait"), default=0)
+    details = models.JSONField(default=dict, editable=False)
+    created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
+    finished_at = models.DateTimeField(_("ended"), null=True, blank=True)
+    # Of all attempts, without the pauses between them.
+    seconds = models.FloatField(_("seconds"), default=0)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("run of a source")
+        verbose_name_plural = _("runs of sources")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source"], condition=Q(status__in=["waiting", "running"]), name="one_active_run_per_source"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source_id} #{self.pk}"
+
+    def end(self, status: str, error: str = "", **values: Any) -> bool:
+        return super().end(status, error, finished_at=timezone.now(), **values)
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in self.ACTIVE
+
+
+class SourceItem(models.Model):
+    """Something that a source holds, as it was when it was seen last, and the document that it is.
+
+    ``key`` is its name there, ``name`` the source of its document. ``fingerprint`` says without reading it whether it
+    changed; ``validators`` are the headers of a conditional request. ``links`` are what was found in it, as arguments
+    of ``RemoteItem``. ``seen_by_run`` and ``outcome`` say what the run that saw it last did with it.
+    """
+
+    class Outcome(models.TextChoices):
+        ADDED = "added", _("added")
+        CHANGED = "changed", _("changed")
+        UNCHANGED = "unchanged", _("unchanged")
+        FAILED = "failed", _("failed")
+        # It led elsewhere, or is no document: a page that is followed and not kept.
+        PASSED = "passed", _("not a document")
+
+    source = models.ForeignKey(Source, models.CASCADE, related_name="items")
+    key = models.TextField()
+    # A key may be longer than an entry of an index.
+    key_hash = models.CharField(max_length=64)
+    name = models.CharField(max_length=1000, blank=True)
+    fingerprint = models.TextField(blank=True)
+    validators = models.JSONField(default=dict)
+    content_hash = models.CharField(max_length=64, blank=True)
+    links = models.JSONField(default=list)
+    seen_by_run = models.BigIntegerField(null=True)
+    last_seen_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
+    error = models.TextField(blank=True)
+    # Nothing but a change of the item can help: it is not read again before.
+    is_rejected = models.BooleanField(default=False)
+    # A run found it gone, and was not let remove it.
+    is_held = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["source", "key_hash"], name="one_item_per_key")]
+        indexes = [models.Index(fields=["source", "seen_by_run"], name="source_item_seen")]
+
+    def __str__(self) -> str:
+        return self.key
+
+    def save(self, **kwargs: Any) -> None:
+        self.key_hash = hash_key(self.key)
+        super().save(**kwargs)
+
+
+def hash_key(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_stale(source: Source, last_success: Any) -> bool:
+    """Whether a source on a schedule has not been synchronised for much longer than its schedule says."""
+    if source.is_paused or not source.interval_minutes:
+        return False
+    allowed = timedelta(minutes=max(3 * source.interval_minutes, settings.SOURCE_STALE_MINUTES))
+    return bool((last_success or source.created_at) < timezone.now() - allowed)

@@ -1,0 +1,217 @@
+"""The HTTP client of all sources that are asked over the web."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self
+
+import httpcore2
+import httpx2
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from retrieval.sources.addresses import resolve
+from retrieval.sources.protocol import ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
+
+USER_AGENT = "Ragsite"
+# One request with all that it brings.
+REQUEST_SECONDS = 120.0
+MOST_REDIRECTS = 5
+LONGEST_PAUSE = timedelta(hours=1)
+_BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+class _AllowedAddresses(httpcore2.NetworkBackend):
+    """Connects to the very addresses that were looked up and allowed; at every connection, so at each redirect too."""
+
+    def __init__(self) -> None:
+        self._backend = httpcore2.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        failure: Exception | None = None
+        for address in resolve(host, port):
+            try:
+                return self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError(f"{host} has no address.")
+
+
+class _Transport(httpx2.HTTPTransport):
+    def __init__(self) -> None:
+        super().__init__(trust_env=False)
+        context = httpx2.create_ssl_context(trust_env=False)
+        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_AllowedAddresses())
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """``url`` is where the answer came from, after redirects; ``headers`` have names in lower case."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def validators(self) -> dict[str, str]:
+        """What a conditional request names: the headers `ETag` and `Last-Modified`, as far as there are any."""
+        wanted = {"If-None-Match": "etag", "If-Modified-Since": "last-modified"}
+        return {name: self.headers[header] for name, header in wanted.items() if self.headers.get(header)}
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.status == HTTPStatus.NOT_MODIFIED
+
+
+class Client:
+    """Sends ``headers`` and the account with every request to ``origin`` and with no other."""
+
+    def __init__(self, origin: str, *, account: tuple[str, str] | None = None, headers: Mapping[str, str] = {}) -> None:
+        self._origin = httpx2.URL(origin)
+        self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
+        self._headers = dict(headers)
+        seconds = settings.SOURCE_TIMEOUT_SECONDS
+        self._client = httpx2.Client(
+            transport=_Transport(),
+            timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
+            headers={"User-Agent": USER_AGENT},
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def get(self, url: str, *, headers: Mapping[str, str] = {}, redirects: int = MOST_REDIRECTS) -> Response:
+        return self.request("GET", url, headers=headers, redirects=redirects)
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] = {},
+        content: bytes | None = None,
+        redirects: int = MOST_REDIRECTS,
+        most_bytes: int = 0,
+    ) -> Response:
+        """The answer, whatever its status. With ``redirects`` 0, a redirect is the answer.
+
+        Raises: SourceUnavailable without an answer in time; ItemRejected for one larger than ``most_bytes``, by default
+        what a document may be; AddressRefused.
+        """
+        for _hop in range(redirects + 1):
+            response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
+            target = response.headers.get("location", "")
+            if not redirects or not target or response.status not in (301, 302, 303, 307, 308):
+                return response
+            url = join(response.url, target)
+        raise ItemFailed(_t("%s leads on and on.") % url)
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
+    ) -> Response:
+        deadline = time.monotonic() + REQUEST_SECONDS
+        is_own = _origin(httpx2.URL(url)) == _origin(self._origin)
+        own_headers = self._headers if is_own else {}
+        auth = self._auth if is_own else None
+        try:
+            with self._client.stream(
+                method, url, headers={**own_headers, **headers}, content=content, auth=auth
+            ) as answer:
+                body = bytearray()
+                for part in answer.iter_bytes():
+                    body += part
+                    if len(body) > most_bytes:
+                        limit = max(1, most_bytes // 2**20)
+                        raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
+                    if time.monotonic() > deadline:
+                        raise SourceUnavailable(_t("%s answers too slowly.") % _host(url))
+                lower = {name.lower(): value for name, value in answer.headers.items()}
+                return Response(str(answer.url), answer.status_code, lower, bytes(body))
+        except httpx2.TimeoutException as error:
+            raise SourceUnavailable(_t("%s does not answer in time.") % _host(url)) from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise SourceUnavailable(
+                _t("%(host)s cannot be reached: %(why)s.")
+                % {"host": _host(url), "why": str(error) or type(error).__name__}
+            ) from error
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
+            raise ItemFailed(_t("%s is no address.") % url[:300]) from error
+
+
+def check_item(response: Response, name: str) -> None:
+    """Raises: ItemGone, ItemFailed, SourceUnavailable, unless the answer is the item, or says that it is unchanged."""
+    if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+        raise ItemGone(name)
+    if response.status in _BUSY:
+        raise SourceUnavailable(_t("%s asks to wait.") % _host(response.url), _pause(response))
+    if not (200 <= response.status < 300 or response.is_unchanged):
+        raise ItemFailed(_t("%(name)s: the server answered %(status)d.") % {"name": name, "status": response.status})
+
+
+def check_listing(response: Response) -> None:
+    """Raises: SourceRefused for wrong credentials and addresses, SourceUnavailable for what may pass."""
+    host = _host(response.url)
+    if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        raise SourceRefused(
+            _t("%(host)s refused the user name or the password (%(status)d).")
+            % {"host": host, "status": response.status}
+        )
+    if response.status in _BUSY:
+        raise SourceUnavailable(_t("%s asks to wait.") % host, _pause(response))
+    if response.status >= 500:
+        raise SourceUnavailable(_t("%(host)s answered %(status)d.") % {"host": host, "status": response.status})
+    if not (200 <= response.status < 300 or response.is_unchanged):
+        raise SourceRefused(
+            _t("%(url)s answered %(status)d: check the address.") % {"url": response.url, "status": response.status}
+        )
+
+
+def join(base: str, link: str) -> str:
+    """Raises: ItemFailed for what is no address."""
+    try:
+        return str(httpx2.URL(base).join(link))
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ItemFailed(_t("%s is no address.") % link[:300]) from error
+
+
+def _pause(response: Response) -> timedelta:
+    """As long as the server asks to wait, within reason."""
+    asked = response.headers.get("retry-after", "")
+    try:
+        pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()
+    except (ValueError, TypeError, OverflowError):
+        pause = timedelta(minutes=1)
+    return min(max(pause, timedelta(seconds=10)), LONGEST_PAUSE)
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _host(url: str) -> str:
+    return httpx2.URL(url).host

@@ -1,0 +1,108 @@
+"""An RSS or Atom feed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, Self
+
+from django import forms
+from django.utils.text import slugify
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.sources.http import Client, check_item, check_listing, join
+from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.protocol import (
+    UNCHANGED,
+    Connector,
+    Fetched,
+    ItemGone,
+    Kind,
+    ListingUnchanged,
+    RemoteItem,
+    SourceRefused,
+    Unchanged,
+)
+
+
+class FeedOptions(Options, Account):
+    url = AddressField(label=_("Feed"))
+    content = forms.ChoiceField(
+        label=_("What is read"),
+        choices=[("page", _("the page that an entry leads to")), ("entry", _("what stands in the feed itself"))],
+        initial="page",
+    )
+    field_order = ["url", "content", "username", "password"]
+
+
+class FeedConnector(Connector):
+    # Feeds hold what is new. What is not in them any more is not gone.
+    lists_everything = False
+
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        super().__init__(options, cursor, number)
+        self._client = Client(options["url"], account=(options.get("username", ""), options.get("password", "")))
+        self._entries: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self._client.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._client.__exit__(*error)
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        import feedparser
+
+        response = self._client.get(self.options["url"], headers=self.cursor.get("validators", {}))
+        check_listing(response)
+        if response.is_unchanged:
+            raise ListingUnchanged
+        feed = feedparser.parse(
+            response.body, response_headers={"content-type": response.headers.get("content-type", "")}
+        )
+        if not feed.get("version"):
+            raise SourceRefused(_t("%s is no RSS or Atom feed.") % self.options["url"])
+        self.cursor["validators"] = response.validators
+        for entry in feed.entries:
+            link = join(response.url, entry.get("link") or "") if entry.get("link") else ""
+            key = entry.get("id") or link
+            if not key:
+                continue
+            title = str(entry.get("title") or key)
+            parts = [each.get("value", "") for each in entry.get("content", [])] or [entry.get("summary", "")]
+            self._entries[key] = _as_page(title, "\n".join(parts))
+            told = f"{entry.get('updated', '')}\n{entry.get('published', '')}\n{link}\n{self._entries[key]}"
+            fingerprint = hashlib.sha256(told.encode()).hexdigest()
+            yield RemoteItem(key, f"{slugify(title)[:100] or 'entry'}.html", fingerprint, url=link, title=title)
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+        if self.options.get("content") == "entry" or not item.url:
+            return Fetched(self._entries[item.key].encode(), media_type="text/html")
+        response = self._client.get(item.url, headers=validators)
+        try:
+            check_item(response, item.name)
+        except ItemGone:
+            # The page is away, the entry is there.
+            return Fetched(self._entries[item.key].encode(), media_type="text/html")
+        if response.is_unchanged:
+            return UNCHANGED
+        return Fetched(response.body, media_type=response.media_type, validators=response.validators)
+
+
+def _as_page(title: str, content: str) -> str:
+    return (
+        f'<html><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
+        f"<body><h1>{escape(title)}</h1>{content}</body></html>"
+    )
+
+
+KIND = Kind(
+    name="feed",
+    label=_("RSS or Atom feed"),
+    description=_("Entries of a feed. Those that are no longer in it are kept."),
+    options=FeedOptions,
+    connector=FeedConnector,
+)

@@ -1,0 +1,154 @@
+"""A folder of a mailbox, over IMAP."""
+
+from __future__ import annotations
+
+import imaplib
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.sources.addresses import resolve
+from retrieval.sources.options import Account, Options
+from retrieval.sources.protocol import (
+    Connector,
+    Fetched,
+    ItemGone,
+    ItemRejected,
+    Kind,
+    RemoteItem,
+    SourceRefused,
+    SourceUnavailable,
+)
+
+_UID = re.compile(rb"\bUID (\d+)")
+_SIZE = re.compile(rb"\bRFC822\.SIZE (\d+)")
+
+
+class MailboxOptions(Options, Account):
+    host = forms.CharField(label=_("Server"), max_length=253)
+    port = forms.IntegerField(label=_("Port"), min_value=1, max_value=65535, initial=993)
+    security = forms.ChoiceField(
+        label=_("Encryption"),
+        choices=[("tls", "TLS"), ("starttls", "STARTTLS"), ("none", _("none"))],
+        initial="tls",
+    )
+    folder = forms.RegexField(
+        r"^[ -~]{1,300}$", label=_("Folder"), initial="INBOX", help_text=_("As the server writes it, in ASCII.")
+    )
+    field_order = ["host", "port", "security", "folder", "username", "password"]
+
+
+class _Connection(imaplib.IMAP4):
+    """To an address that may be asked; encrypted from the start where it is to be."""
+
+    def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        super().__init__(host, port, timeout=settings.SOURCE_TIMEOUT_SECONDS)
+
+    def _create_socket(self, timeout: float | None) -> socket.socket:
+        failure: OSError | None = None
+        for address in resolve(self.host, self.port):
+            try:
+                connected = socket.create_connection((address, self.port), timeout)
+            except OSError as error:
+                failure = error
+                continue
+            if self._context is None:
+                return connected
+            return self._context.wrap_socket(connected, server_hostname=self.host)
+        raise failure or OSError(f"{self.host} has no address.")
+
+
+class MailboxConnector(Connector):
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        super().__init__(options, cursor, number)
+        self._imap: _Connection | None = None
+
+    def __exit__(self, *error: Any) -> None:
+        if self._imap is not None:
+            try:
+                self._imap.shutdown()
+            except OSError:
+                # It is away already.
+                return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        imap = self._open()
+        # Numbers of messages are those of the folder as long as this one stays the same.
+        _status, (validity, *_rest) = imap.response("UIDVALIDITY")
+        folder = (validity or b"0").decode()
+        for line in self._do("FETCH", "1:*", "(UID RFC822.SIZE)"):
+            told = line if isinstance(line, bytes) else b" ".join(line) if isinstance(line, tuple) else b""
+            number, size = _UID.search(told), _SIZE.search(told)
+            if number:
+                uid = number[1].decode()
+                # A message never changes.
+                yield RemoteItem(f"{folder}:{uid}", f"{folder}-{uid}.eml", size[1].decode() if size else uid)
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        if item.fingerprint.isdecimal() and int(item.fingerprint) > settings.DOCUMENT_MAX_BYTES:
+            raise ItemRejected(
+                _t("%(name)s is larger than %(limit)d MiB.")
+                % {"name": item.name, "limit": settings.DOCUMENT_MAX_BYTES // 2**20}
+            )
+        for part in self._do("FETCH", item.key.rpartition(":")[2], "(BODY.PEEK[])"):
+            if isinstance(part, tuple):
+                return Fetched(part[1], media_type="message/rfc822")
+        raise ItemGone(item.name)
+
+    def _open(self) -> _Connection:
+        """Signed in, with the folder chosen for reading. Raises: SourceRefused, SourceUnavailable."""
+        security, host = self.options["security"], self.options["host"]
+        context = ssl.create_default_context()
+        try:
+            self._imap = imap = _Connection(host, self.options["port"], context=context if security == "tls" else None)
+            if security == "starttls":
+                imap.starttls(context)
+        except (OSError, imaplib.IMAP4.error) as error:
+            raise SourceUnavailable(
+                _t("%(host)s cannot be reached: %(why)s.") % {"host": host, "why": error}
+            ) from error
+        try:
+            imap.login(self.options.get("username", ""), self.options.get("password", ""))
+        except imaplib.IMAP4.abort as error:
+            raise SourceUnavailable(_t("%s does not answer in time.") % host) from error
+        except imaplib.IMAP4.error as error:
+            raise SourceRefused(_t("%s refused the user name or the password.") % host) from error
+        quoted = '"' + self.options["folder"].replace("\\", "\\\\").replace('"', '\\"') + '"'
+        status, _data = self._told(lambda: imap.select(quoted, readonly=True))
+        if status != "OK":
+            raise SourceRefused(_t("The mailbox has no folder %s.") % self.options["folder"])
+        return imap
+
+    def _do(self, *command: str) -> list[Any]:
+        imap = self._imap
+        assert imap is not None
+        _status, data = self._told(lambda: imap.uid(*command))
+        return data
+
+    def _told(self, ask: Any) -> tuple[str, list[Any]]:
+        try:
+            answer: tuple[str, list[Any]] = ask()
+        except (OSError, imaplib.IMAP4.error) as error:
+            # The connection is of no use any more, and neither are further items of it.
+            raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
+        return answer
+
+
+KIND = Kind(
+    name="mailbox",
+    label=_("Mailbox"),
+    description=_("Messages of a folder, over IMAP; they stay as they are there, unread ones unread."),
+    options=MailboxOptions,
+    connector=MailboxConnector,
+)

@@ -1,0 +1,266 @@
+"""A website: the pages that its start page leads to, or those of its sitemap."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Self
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.sources.http import USER_AGENT, Client, Response, check_item, check_listing, join
+from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.page_links import PageLinks, read_links
+from retrieval.sources.protocol import (
+    UNCHANGED,
+    Connector,
+    Fetched,
+    ItemFailed,
+    ItemGone,
+    Kind,
+    RemoteItem,
+    SourceRefused,
+    SourceUnavailable,
+    Unchanged,
+)
+from retrieval.sources.xml import children, parse_xml, text_of
+
+_HTML = ("text/html", "application/xhtml+xml")
+_NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
+_CHARSET = re.compile(r"charset=[\"']?([\w-]+)", re.I)
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_SITEMAPS = 200
+_LONGEST_DELAY = 60.0
+
+
+class WebsiteOptions(Options, Account):
+    url = AddressField(label=_("Start page"), help_text=_("Only pages of the same host are read."))
+    way = forms.ChoiceField(
+        label=_("Pages"),
+        choices=[("crawl", _("those that the start page leads to")), ("sitemap", _("those of the sitemap"))],
+        initial="crawl",
+        help_text=_("A sitemap is the start page itself, or what robots.txt names, or /sitemap.xml."),
+    )
+    depth = forms.IntegerField(
+        label=_("Depth"), min_value=0, max_value=50, initial=5, help_text=_("Links between the start page and a page.")
+    )
+    delay = forms.FloatField(
+        label=_("Seconds between requests"),
+        min_value=0,
+        max_value=_LONGEST_DELAY,
+        initial=1.0,
+        help_text=_("More where robots.txt asks for more. What it forbids is not read."),
+    )
+    field_order = ["url", "way", "depth", "delay", "include", "exclude", "username", "password"]
+
+
+class WebsiteConnector(Connector):
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        super().__init__(options, cursor, number)
+        self._start = normalise(options["url"])
+        self._hosts = {urlsplit(self._start).netloc}
+        account = (options.get("username", ""), options.get("password", ""))
+        self._client = Client(self._start, account=account)
+        self._asked_at = 0.0
+        self._robots: Any = None
+
+    def __enter__(self) -> Self:
+        self._client.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._client.__exit__(*error)
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        self._read_robots()
+        if self.options.get("way") != "sitemap":
+            yield self._item(self._start, depth=0, is_entry=True)
+            return
+        for url in self._read_sitemaps():
+            if self._is_here(url):
+                yield self._item(url, depth=0)
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+        if not self._robots.can_fetch(item.key, USER_AGENT):
+            if item.is_entry:
+                raise SourceRefused(_t("The robots.txt of this site forbids to read %s.") % item.key)
+            raise ItemGone(item.name)
+        response = self._ask(item.key, validators)
+        if response.status in _REDIRECTS and response.headers.get("location"):
+            return self._follow(item, join(response.url, response.headers["location"]))
+        if item.is_entry:
+            check_listing(response)
+        check_item(response, item.name)
+        if response.is_unchanged:
+            return UNCHANGED
+        if response.media_type in _HTML or not response.media_type:
+            return self._read_page(item, response)
+        if response.media_type.startswith(_NO_DOCUMENTS):
+            return Fetched(None, validators=response.validators)
+        return Fetched(
+            response.body,
+            name=_with_ending(item.name, mimetypes.guess_extension(response.media_type) or ""),
+            media_type=response.media_type,
+            validators=response.validators,
+        )
+
+    def _follow(self, item: RemoteItem, target: str) -> Fetched:
+        """A redirect: its target is an item of its own. The start page may lead to another host, such as that with
+        www."""
+        if item.is_entry:
+            self._hosts.add(urlsplit(target).netloc)
+        if not self._is_here(target):
+            return Fetched(None)
+        return Fetched(None, links=(self._item(normalise(target), item.depth, is_entry=item.is_entry),))
+
+    def _read_page(self, item: RemoteItem, response: Response) -> Fetched:
+        charset = _CHARSET.search(response.headers.get("content-type", ""))
+        page = read_links(response.body, charset[1] if charset else "")
+        base = response.url
+        with suppress(ItemFailed):
+            base = join(response.url, page.base) if page.base else response.url
+        canonical = self._canonical(base, page)
+        if canonical and canonical != item.key:
+            return Fetched(None, validators=response.validators, links=(self._item(canonical, item.depth),))
+        said = response.headers.get("x-robots-tag", "").lower()
+        links: tuple[RemoteItem, ...] = ()
+        if page.is_followed and item.depth < self.options.get("depth", 5) and self.options.get("way") != "sitemap":
+            links = tuple(self._links(base, page, item.depth + 1))
+        is_indexed = page.is_indexed and "noindex" not in said
+        return Fetched(
+            response.body if is_indexed else None,
+            name=_with_ending(item.name, ".html"),
+            media_type="text/html",
+            validators=response.validators,
+            links=links,
+        )
+
+    def _canonical(self, base: str, page: PageLinks) -> str:
+        """The address that the page gives as its own, if that is one of this site."""
+        if page.canonical:
+            with suppress(ItemFailed):
+                canonical = normalise(join(base, page.canonical))
+                if self._is_here(canonical):
+                    return canonical
+        return ""
+
+    def _links(self, base: str, page: PageLinks, depth: int) -> Iterator[RemoteItem]:
+        seen = set()
+        for link in page.links:
+            with suppress(ItemFailed):
+                url = normalise(join(base, link))
+                if url not in seen and self._is_here(url):
+                    seen.add(url)
+                    yield self._item(url, depth)
+
+    def _item(self, url: str, depth: int, *, is_entry: bool = False) -> RemoteItem:
+        parts = urlsplit(url)
+        name = unquote(parts.path).strip("/") or "index"
+        if parts.query:
+            name += f"?{parts.query}"
+        name = "".join(character for character in name if character.isprintable())
+        return RemoteItem(url, name, url=url, depth=depth, is_entry=is_entry)
+
+    def _is_here(self, url: str) -> bool:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and parts.netloc in self._hosts
+
+    # Asking ---------------------------------------------------------------------------------------------------------
+
+    def _ask(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
+        """After the pause that the site is due."""
+        delay = max(float(self.options.get("delay", 1.0)), self._asked_delay)
+        wait = self._asked_at + min(delay, _LONGEST_DELAY) - time.monotonic()
+        if self._asked_at and wait > 0:
+            time.sleep(wait)
+        try:
+            return self._client.get(url, headers=headers, redirects=redirects)
+        finally:
+            self._asked_at = time.monotonic()
+
+    @property
+    def _asked_delay(self) -> float:
+        delay = self._robots.crawl_delay(USER_AGENT) if self._robots is not None else None
+        return float(delay or 0.0)
+
+    def _read_robots(self) -> None:
+        from protego import Protego
+
+        response = self._ask(join(self._start, "/robots.txt"), {}, redirects=5)
+        if response.status >= 500:
+            raise SourceUnavailable(_t("%s does not say what may be read: its robots.txt failed.") % self._start)
+        text = response.body[: 500 * 1024].decode("utf-8", "replace") if response.status == 200 else ""
+        self._robots = Protego.parse(text)
+
+    def _read_sitemaps(self) -> Iterator[str]:
+        """The addresses of pages in the sitemaps. Raises: SourceRefused where there is none."""
+        path = urlsplit(self._start).path
+        if path.endswith((".xml", ".xml.gz")):
+            waiting = [self._start]
+        else:
+            waiting = list(self._robots.sitemaps) or [join(self._start, "/sitemap.xml")]
+        seen: set[str] = set()
+        while waiting:
+            url = waiting.pop(0)
+            if url in seen:
+                continue
+            seen.add(url)
+            if len(seen) > _MOST_SITEMAPS:
+                raise SourceRefused(_t("There are more than %d sitemaps.") % _MOST_SITEMAPS)
+            response = self._ask(url, {}, redirects=5)
+            check_listing(response)
+            try:
+                root = parse_xml(_unpacked(response.body))
+            except ValueError as error:
+                raise SourceRefused(_t("%s is no sitemap.") % url) from error
+            waiting += [text_of(each, "loc") for each in children(root, "sitemap")]
+            for each in children(root, "url"):
+                with suppress(ItemFailed):
+                    yield normalise(join(url, text_of(each, "loc")))
+
+
+def normalise(url: str) -> str:
+    """The address as all write it who mean the same page: without a fragment, and without marks of campaigns.
+
+    Raises: ItemFailed for what is no address.
+    """
+    parts = urlsplit(join(url, ""))
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not pair[0].startswith("utm_")]
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query), ""))
+
+
+def _with_ending(name: str, ending: str) -> str:
+    is_named = bool(re.search(r"\.\w{1,5}$", name)) and not (ending == ".html" and not re.search(r"\.x?html?$", name))
+    return name if is_named else name + ending
+
+
+def _unpacked(data: bytes) -> bytes:
+    """The sitemap, also of a compressed one. Raises: ValueError for one that is damaged or too large."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    unpacking = zlib.decompressobj(31)
+    try:
+        text = unpacking.decompress(data, settings.DOCUMENT_MAX_BYTES)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if unpacking.unconsumed_tail:
+        raise ValueError("too large")
+    return text
+
+
+KIND = Kind(
+    name="website",
+    label=_("Website"),
+    description=_("Pages of a host, found by following links or in the sitemap."),
+    options=WebsiteOptions,
+    connector=WebsiteConnector,
+    interval_minutes=1440,
+)

@@ -1,0 +1,133 @@
+"""Options of sources as forms: one definition for the admin and the API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.models import Source
+from retrieval.sources.protocol import Kind, SourceRefused
+
+PURPOSE = "retrieval.sources"
+
+
+class LinesField(forms.CharField):
+    """Several values, one a line; over the API also a list."""
+
+    widget = forms.Textarea(attrs={"rows": 3})
+
+    def to_python(self, value: Any) -> Any:
+        lines = value if isinstance(value, list | tuple) else str(value or "").splitlines()
+        if not all(isinstance(line, str) for line in lines):
+            raise ValidationError(_t("Each line must be a text."))
+        return [line.strip() for line in lines if line.strip()]
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list | tuple) else value
+
+    def run_validators(self, value: Any) -> None:
+        for line in value:
+            super().run_validators(line)
+
+
+class AddressField(forms.URLField):
+    """An http or https address without a password in it: addresses are shown."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(assume_scheme="https", max_length=1000, **kwargs)
+
+    def clean(self, value: Any) -> str:
+        address = str(super().clean(value))
+        parts = urlsplit(address)
+        if address and (parts.scheme not in ("http", "https") or parts.username or parts.password):
+            raise ValidationError(_t("This must be an http or https address, without a name or a password in it."))
+        return address
+
+
+class SecretField(forms.CharField):
+    """What is encrypted and never shown again. Left empty, it stays as it is."""
+
+    widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, max_length=2000, strip=False, **kwargs)
+
+
+class Options(forms.Form):
+    """What all kinds have."""
+
+    include = LinesField(
+        label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one a line; empty: all.")
+    )
+    exclude = LinesField(label=_("Not"), required=False, help_text=_("Patterns of what is left out, one a line."))
+
+
+class Account(forms.Form):
+    username = forms.CharField(label=_("User name"), required=False, max_length=300)
+    password = SecretField(
+        label=_("Password or token"), help_text=_("Encrypted, and never shown again. Empty: as it is.")
+    )
+
+
+def secret_names(kind: Kind) -> frozenset[str]:
+    return frozenset(name for name, field in kind.options.base_fields.items() if isinstance(field, SecretField))
+
+
+def read_options(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as they are kept, secrets included. Raises: ValidationError, by field."""
+    if unknown := sorted(set(given) - set(kind.options.base_fields)):
+        raise ValidationError({unknown[0][:40]: _t("There is no such setting for this kind of source.")})
+    form = kind.options(data=dict(given))
+    if not form.is_valid():
+        raise ValidationError({name: list(map(str, errors)) for name, errors in form.errors.items()})
+    return form.cleaned_data
+
+
+def store_options(source: Source, kind: Kind, options: Mapping[str, Any]) -> None:
+    """Put options that were read on the source; a secret that is left empty stays. What is known of other options is
+    forgotten."""
+    names = secret_names(kind)
+    given = {name: options[name] for name in names if options.get(name)}
+    if given:
+        kept: dict[str, str] = {}
+        try:
+            kept = _secrets(source)
+        except SourceRefused:
+            # The key that opened them is gone: what was typed takes their place.
+            kept = {}
+        source.secret = encrypt(PURPOSE, json.dumps({**kept, **given}))
+        source.cursor = {}
+    public = {name: value for name, value in options.items() if name not in names}
+    if public != source.options:
+        source.options, source.cursor = public, {}
+
+
+def all_options(source: Source) -> dict[str, Any]:
+    """Secrets included. Raises: SourceRefused when they cannot be decrypted."""
+    return {**source.options, **_secrets(source)}
+
+
+def _secrets(source: Source) -> dict[str, str]:
+    if not source.secret:
+        return {}
+    try:
+        secrets: dict[str, str] = json.loads(decrypt(PURPOSE, source.secret))
+    except SecretUnreadable as error:
+        raise SourceRefused(_t("The password of this source cannot be read. %s") % error) from error
+    return secrets
+
+
+def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether the patterns let the item through; `*` stands for any characters, `/` included."""
+    include, exclude = options.get("include") or [], options.get("exclude") or []
+    wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
+    return wanted and not any(fnmatchcase(name, pattern) for pattern in exclude)

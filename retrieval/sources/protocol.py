@@ -1,0 +1,134 @@
+"""What every kind of source can do, and what may go wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from django import forms
+from django.utils.functional import Promise
+
+from retrieval.exceptions import RetrievalError
+
+
+class SourceRefused(RetrievalError):
+    """The source cannot be synchronised as it is configured. For the admin; trying again will not help."""
+
+
+class AddressRefused(SourceRefused):
+    """An address inside the site's own network, which no setting allows."""
+
+
+class SourceUnavailable(RetrievalError):
+    """The source does not answer at the moment. For the admin.
+
+    The run is tried again, after ``pause`` if one is given.
+    """
+
+    def __init__(self, message: str, pause: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+class ItemFailed(RetrievalError):
+    """One item could not be read; the others are. For the admin."""
+
+
+class ItemRejected(ItemFailed):
+    """One item can be no document as it is: it is not read again before it changes."""
+
+
+class ItemGone(RetrievalError):
+    """An item that was listed, or linked to, is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteItem:
+    """Something that a source lists.
+
+    ``key`` tells it from all others, for good; ``name`` is a path whose ending tells its format, and what patterns
+    are matched with. Items with the same ``fingerprint`` hold the same; without one, the item is asked each time.
+    ``is_entry`` marks one that is followed whatever the patterns say. ``depth`` is how many links lead to it.
+    """
+
+    key: str
+    name: str
+    fingerprint: str = ""
+    url: str = ""
+    title: str = ""
+    is_entry: bool = False
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What an item holds. Without ``data`` it is no document: only its ``links`` are followed. ``name`` replaces that
+    of the item, where its content shows another ending."""
+
+    data: bytes | None
+    name: str = ""
+    media_type: str = ""
+    title: str = ""
+    validators: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[RemoteItem, ...] = ()
+
+
+class Unchanged:
+    """The source says that an item is as it was."""
+
+
+UNCHANGED = Unchanged()
+
+
+class ListingUnchanged(RetrievalError):
+    """Nothing has changed since the last complete listing."""
+
+
+class Connector:
+    """A source that is being read; used in a `with`, and by one thread.
+
+    ``options`` are those of its kind, secrets included; ``cursor`` is what was remembered of the last complete run, and
+    becomes, during the listing, what is to be remembered of this one. ``number`` is that of the source.
+    """
+
+    # What is not listed is gone; else (a feed) it is only too old to be listed.
+    lists_everything = True
+
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        self.options = options
+        self.cursor = cursor
+        self.number = number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give back what was opened."""
+
+    def list_items(self) -> Iterator[RemoteItem]:
+        """What there is. Raises: SourceRefused, SourceUnavailable; ListingUnchanged before the first item."""
+        raise NotImplementedError
+
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:
+        """What the item holds; UNCHANGED only if ``validators``, those of the last time, are not empty.
+
+        Raises: ItemFailed, ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of source: its form, in the admin and the API, and the connector that reads it."""
+
+    name: str
+    label: str | Promise
+    description: str | Promise
+    options: type[forms.Form]
+    connector: type[Connector]
+    interval_minutes: int = 60

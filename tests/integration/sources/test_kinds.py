@@ -1,0 +1,72 @@
+"""Each kind of source against its real server: what it holds becomes documents, and stays in sync."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from retrieval.models import Collection, Document
+from retrieval.sources.kinds import KINDS
+from tests.support.sources import Remote, make_source, names, numbers, remote_of, run_once
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=sorted(KINDS))
+def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Remote]:
+    with remote_of(request.param, tmp_path) as made:
+        yield made
+
+
+def test_documents_follow_what_the_source_holds(remote: Remote, collection: Collection) -> None:
+    for name in "abcdef":
+        remote.put(name, f"The pump {name} weighs 30 kilograms.")
+    source = make_source(collection, remote.kind, remote.options)
+
+    preview = run_once(source, is_preview=True)
+    assert (numbers(preview), names()) == ((6, 0, 0, 0, 0), []), preview.details
+    run = run_once(source)
+    assert (run.status, numbers(run)) == ("done", (6, 0, 0, 0, 0)), (run.error, run.details)
+    assert len(names()) == 6
+    assert all(name.startswith("Shelf/") for name in names())
+    assert Document.objects.filter(origin=source).count() == 6
+    assert all(document.file.read() for document in Document.objects.all())
+
+    remote.reads()
+    run = run_once(source)
+    assert (numbers(run), remote.reads()) == ((0, 0, 6, 0, 0), []), run.details
+
+    remote.put("b", "The pump b weighs 31 kilograms, since it was repaired.")
+    run = run_once(source)
+    # A mailbox gets another message instead.
+    expected = (1, 0, 6, 0, 0) if remote.kind == "mailbox" else (0, 1, 5, 0, 0)
+    assert numbers(run) == expected, run.details
+    if remote.kind == "mailbox":
+        (remote.folder / "2-b.eml").unlink()
+        assert numbers(run_once(source)) == (0, 0, 6, 1, 0)
+    assert len(names()) == 6
+
+    remote.delete("c")
+    remote.put("g", "The pump g is new.")
+    run = run_once(source)
+    # A feed does not say that something is gone.
+    forgets = KINDS[remote.kind].connector.lists_everything
+    assert numbers(run) == (1, 0, 5, int(forgets), 0), run.details
+    assert len(names()) == 6 + (not forgets)
+
+    if remote.wrong_options:
+        other = make_source(collection, remote.kind, remote.wrong_options, name="Other")
+        run = run_once(other)
+        assert run.status == "failed", run.error
+        assert "refused" in run.error
+        assert "wrong" not in f"{run.error} {run.details}"
+
+    before = names()
+    remote.go_away()
+    run = run_once(source)
+    assert run.status == "waiting", run.error
+    assert run.error
+    assert run.retry_at is not None
+    assert names() == before

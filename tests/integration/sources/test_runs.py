@@ -1,0 +1,411 @@
+"""What a run does when something goes wrong, and what it never does."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from retrieval.drafts import lifecycle
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.submission import submit
+from retrieval.jobs.sweep import sweep
+from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
+from retrieval.sources import comparison, runs
+from retrieval.sources.addresses import resolve
+from retrieval.sources.kinds.folder import FolderConnector
+from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
+from retrieval.sources.states import State, standing_of
+from retrieval.sources.syncing import sync
+from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> FolderRemote:
+    remote = FolderRemote(tmp_path / "shelf")
+    for name in "abcdefghij":
+        remote.put(name, f"The pump {name} weighs 30 kilograms.")
+    return remote
+
+
+@pytest.fixture
+def source(shelf: FolderRemote, collection: Collection) -> Source:
+    return make_source(collection, "folder", shelf.options)
+
+
+@pytest.fixture
+def site() -> Iterator[WebsiteRemote]:
+    remote = WebsiteRemote()
+    yield remote
+    remote.close()
+
+
+# Removing ------------------------------------------------------------------------------------------------------------
+
+
+def test_much_is_not_removed_before_somebody_agrees(shelf: FolderRemote, source: Source) -> None:
+    run_once(source)
+    for name in "abc":
+        shelf.delete(name)
+    run = run_once(source)
+    assert (run.status, run.removed, run.kept_back, len(names())) == ("done", 0, 3, 10)
+    assert run.details["held"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
+    assert standing_of(source).state == State.HELD
+
+    # One came back, and others went that nobody has agreed to.
+    shelf.put("a", "The pump a was found again.")
+    for name in "def":
+        shelf.delete(name)
+    run = run_once(source, may_remove=True)
+    assert (run.removed, run.kept_back) == (2, 3)
+    assert len(names()) == 8
+    run = run_once(source, may_remove=True)
+    assert (run.removed, run.kept_back) == (3, 0)
+    assert standing_of(source).state == State.IN_SYNC
+
+
+def test_an_empty_folder_removes_nothing(shelf: FolderRemote, source: Source) -> None:
+    run_once(source)
+    for name in "abcdefghij":
+        shelf.delete(name)
+    assert run_once(source).kept_back == len(names()) == 10
+
+
+def test_a_listing_that_breaks_off_removes_nothing(
+    shelf: FolderRemote, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_once(source)
+    listing = FolderConnector.list_items
+
+    def broken(self: Any) -> Any:
+        for number, item in enumerate(listing(self)):
+            if number == 9:
+                raise SourceUnavailable("The share went away.")
+            yield item
+
+    monkeypatch.setattr(FolderConnector, "list_items", broken)
+    run = run_once(source)
+    assert (run.status, run.error, run.removed) == ("waiting", "The share went away.", 0)
+    assert len(names()) == 10
+
+
+# Going on ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_worker_loses_and_doubles_nothing(
+    shelf: FolderRemote, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt ends after each possible number of items, as a killed process does: it writes nothing more."""
+    fetch, read = FolderConnector.fetch, []
+
+    def dies_later(self: Any, item: Any, validators: Any) -> Any:
+        if len(read) % 4 == 3:
+            read.append("killed")
+            raise KeyboardInterrupt
+        read.append(item.name)
+        return fetch(self, item, validators)
+
+    monkeypatch.setattr(FolderConnector, "fetch", dies_later)
+    run = runs.request_run(source)
+    for _attempt in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            sync(run.pk)
+        SourceRun.objects.filter(pk=run.pk).update(heartbeat_at=timezone.now() - 2 * SourceRun.SILENT_AFTER)
+        assert sweep(SourceRun) == 1
+    monkeypatch.setattr(FolderConnector, "fetch", fetch)
+    assert SourceItem.objects.count() == 6
+    finished = sync(run.pk)
+    assert finished is not None
+    assert (finished.status, numbers(finished), finished.attempts) == ("done", (10, 0, 0, 0, 0), 3)
+    assert len(names()) == SourceItem.objects.count() == 10
+    # What was read before each death was not read again.
+    assert sorted(each for each in read if each != "killed") == [f"{name}.md" for name in "abcdef"]
+
+
+def test_a_long_run_is_handed_back_and_goes_on(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "WORKING_SECONDS", -1.0)
+    run = run_once(source)
+    assert (run.status, run.added, run.attempts) == ("waiting", 1, 0)
+    assert numbers(runs.finish_in_process(run)) == (10, 0, 0, 0, 0)
+
+
+def test_a_lost_lease_writes_nothing(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.request_run(source)
+    fetch = FolderConnector.fetch
+
+    def paused_meanwhile(self: Any, item: Any, validators: Any) -> Any:
+        runs.pause(source)
+        return fetch(self, item, validators)
+
+    monkeypatch.setattr(FolderConnector, "fetch", paused_meanwhile)
+    assert sync(run.pk) is None
+    run.refresh_from_db()
+    assert (run.status, names()) == ("stopped", [])
+    assert runs.request_due() == 0
+    runs.resume(source)
+    assert runs.request_due() == 1
+    assert runs.request_due() == 0
+
+
+# Items and documents -------------------------------------------------------------------------------------------------
+
+
+def test_one_bad_file_does_not_stop_the_others(shelf: FolderRemote, source: Source) -> None:
+    (shelf.path / "broken.pdf").write_bytes(b"No PDF at all.")
+    (shelf.path / "empty.md").write_bytes(b"")
+    run = run_once(source)
+    assert (run.status, numbers(run)) == ("done", (10, 0, 0, 0, 2))
+    assert [name for name, _why in run.details["failures"]] == ["broken.pdf", "empty.md"]
+    assert "is not a PDF" in run.details["failures"][0][1]
+    assert standing_of(source).state == State.INCOMPLETE
+    run = run_once(source)
+    assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
+
+
+def test_what_was_deleted_here_comes_back_and_what_was_uploaded_stays(
+    shelf: FolderRemote, source: Source, collection: Collection
+) -> None:
+    submit(collection, "Shelf/a.md", b"Uploaded by hand.")
+    run = run_once(source)
+    assert numbers(run) == (9, 0, 0, 0, 1)
+    assert "was uploaded" in run.details["failures"][0][1]
+    with pytest.raises(DocumentRejected, match="comes from the source Shelf"):
+        submit(collection, "Shelf/b.md", b"Written over.")
+    Document.objects.filter(source__in=["Shelf/a.md", "Shelf/b.md"]).delete()
+    assert numbers(run_once(source)) == (2, 0, 8, 0, 0)
+
+
+def test_a_collection_with_a_draft_is_left_alone(source: Source, collection: Collection) -> None:
+    run_once(source)
+    draft = lifecycle.begin(collection)
+    run = run_once(source)
+    assert run.status == "failed"
+    assert "is changed in its draft" in run.error
+    lifecycle.resume(draft.pk)
+    draft.refresh_from_db()
+    lifecycle.discard(draft)
+    assert run_once(source).status == "done"
+
+
+@pytest.mark.parametrize("with_documents", [False, True])
+def test_a_deleted_source_keeps_or_removes_its_documents(source: Source, with_documents: bool) -> None:
+    run_once(source)
+    assert runs.delete(source, with_documents=with_documents) == (10 if with_documents else 0)
+    assert Document.objects.filter(origin=None).count() == (0 if with_documents else 10)
+    assert not SourceItem.objects.exists()
+
+
+def test_folders_outside_and_links_that_lead_there_are_not_read(
+    shelf: FolderRemote, source: Source, tmp_path: Path, settings: Any
+) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("The key.")
+    (shelf.path / "link.md").symlink_to(secret)
+    (shelf.path / "up").symlink_to(tmp_path)
+    os.symlink(shelf.path / "a.md", shelf.path / "same.md")
+    assert run_once(source).added == 11
+    assert "Shelf/link.md" not in names()
+    settings.SOURCE_FOLDERS = [tmp_path / "other"]
+    run = run_once(source)
+    assert (run.status, len(names())) == ("failed", 11)
+    assert "SOURCE_FOLDERS" in run.error
+
+
+# Websites ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_website_is_read_as_it_asks(site: WebsiteRemote, collection: Collection) -> None:
+    for name in ("pump", "valve", "hidden/plan", "draft", "twin", "moved", "report.txt", "gone"):
+        site.put(name, f"About the {name}.")
+    site.pages["/robots.txt"] = "User-agent: *\nDisallow: /hidden/*plan\n"
+    site.pages["/draft"] = '<html><meta name="robots" content="noindex"><a href="/deep">deep</a></html>'
+    site.pages["/deep"] = '<html><p>Deep.</p><a rel="nofollow" href="/unseen">x</a><a href="/pump#top">y</a></html>'
+    site.pages["/unseen"] = "<html>Unseen</html>"
+    site.pages["/twin"] = '<html><link rel="canonical" href="/pump?utm_source=x">Twin</html>'
+    site.headers["/moved"] = {"Status": "301", "Location": "/valve"}
+    site.headers["/report.txt"] = {"Content-Type": "text/plain"}
+    site.failing["/gone"] = 410
+    source = make_source(collection, "website", {**site.options, "exclude": ["index", "x*"]}, name="Site")
+    run = run_once(source)
+    assert names() == ["Site/deep.html", "Site/pump.html", "Site/report.txt", "Site/valve.html"], run.details
+    assert "/hidden/plan" not in site.requests
+    assert Document.objects.get(source="Site/pump.html").url == f"{site.url}/pump"
+
+
+def test_a_page_that_fails_takes_nothing_along(site: WebsiteRemote, collection: Collection) -> None:
+    site.put("pump", "About pumps.")
+    site.pages["/pump"] = '<html><p>Pumps.</p><a href="/inner">more</a></html>'
+    site.pages["/inner"] = "<html><p>Inner.</p></html>"
+    source = make_source(collection, "website", site.options)
+    assert run_once(source).added == 2
+    site.failing["/pump"] = 500
+    run = run_once(source)
+    assert (numbers(run), len(names())) == ((0, 0, 1, 0, 1), 2)
+    site.failing["/"] = 404
+    run = run_once(source)
+    assert (run.status, len(names())) == ("failed", 2)
+    site.failing["/"] = 503
+    assert (run_once(source).status, len(names())) == ("waiting", 2)
+
+
+def test_a_sitemap_is_read(site: WebsiteRemote, collection: Collection) -> None:
+    site.put("pump", "About pumps.")
+    site.put("valve", "About valves.")
+    site.pages["/robots.txt"] = f"Sitemap: {site.url}/maps.xml\n"
+    site.pages["/maps.xml"] = f"<sitemapindex><sitemap><loc>{site.url}/map.xml</loc></sitemap></sitemapindex>"
+    entries = "".join(f"<url><loc>{address}</loc></url>" for address in (f"{site.url}/pump", "http://elsewhere.test/x"))
+    site.pages["/map.xml"] = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    source = make_source(collection, "website", {**site.options, "way": "sitemap"})
+    assert (numbers(run_once(source)), names()) == ((1, 0, 0, 0, 0), ["Shelf/pump.html"])
+
+
+def test_a_slow_server_is_left(site: WebsiteRemote, collection: Collection, settings: Any) -> None:
+    settings.SOURCE_TIMEOUT_SECONDS = 0.2
+    source = make_source(collection, "website", site.options)
+    site.released.clear()
+    run = run_once(source)
+    assert run.status == "waiting"
+    assert "does not answer in time" in run.error
+    SourceRun.objects.filter(pk=run.pk).update(attempts=2)
+    assert (ended := sync(run.pk)) is not None
+    assert ended.status == "failed"
+    assert standing_of(source).state == State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "is_refused"),
+    [
+        ("127.0.0.1", [], True),
+        ("10.1.2.3", [], True),
+        ("169.254.169.254", [], True),
+        ("::ffff:127.0.0.1", [], True),
+        ("64:ff9b::7f00:1", [], True),
+        ("2002:7f00:1::", [], True),
+        ("100.64.0.1", [], True),
+        ("0.0.0.0", [], True),
+        ("224.0.0.1", [], True),
+        ("10.1.2.3", ["10.1.0.0/16"], False),
+        ("10.2.2.3", ["10.1.0.0/16"], True),
+        ("127.0.0.1", ["wiki.test"], False),
+        ("93.184.215.14", [], False),
+    ],
+)
+def test_machines_inside_are_asked_only_where_a_setting_says_so(
+    address: str, allowed: list[str], is_refused: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SOURCE_PRIVATE_HOSTS = allowed
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: [(0, 0, 0, "", (address, 80))])
+    if is_refused:
+        with pytest.raises(AddressRefused, match="own network"):
+            resolve("wiki.test", 80)
+    else:
+        assert resolve("wiki.test", 80) == [address]
+
+
+def test_a_redirect_into_the_own_network_is_refused(
+    site: WebsiteRemote, collection: Collection, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start page is allowed by its name; the machine that it leads to is not."""
+    inside, lookup = WebServer(), socket.getaddrinfo
+    inside.pages["/"] = "<html>Inside</html>"
+    port = site.url.rpartition(":")[2]
+
+    def look_up(host: str, *arguments: Any, **options: Any) -> Any:
+        return lookup("127.0.0.1" if host == "shop.test" else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    settings.SOURCE_PRIVATE_HOSTS = ["shop.test"]
+    site.headers["/"] = {"Status": "302", "Location": f"{inside.url}/"}
+    source = make_source(collection, "website", {**site.options, "url": f"http://shop.test:{port}/", "exclude": []})
+    run = run_once(source)
+    inside.close()
+    assert inside.requests == []
+    assert (run.failed, names()) == (1, [])
+    assert "own network" in run.details["failures"][0][1]
+
+
+# By schedule, and by command -----------------------------------------------------------------------------------------
+
+
+def test_the_schedule_begins_what_is_due(source: Source) -> None:
+    assert runs.request_due() == 1
+    source.refresh_from_db()
+    assert source.next_run_at is not None
+    assert timedelta(minutes=59) < source.next_run_at - timezone.now() <= timedelta(minutes=60)
+    assert runs.request_due() == 0
+    with pytest.raises(runs.RunRefused):
+        runs.request_run(source)
+    [run] = source.runs.all()
+    sync(run.pk)
+    Source.objects.filter(pk=source.pk).update(next_run_at=timezone.now())
+    assert runs.request_due() == 1
+
+
+def test_only_so_many_runs_are_under_way_at_once(source: Source, collection: Collection, shelf: FolderRemote) -> None:
+    other = runs.request_run(make_source(collection, "folder", shelf.options, name="Other"))
+    SourceRun.objects.filter(pk=other.pk).update(status="running", heartbeat_at=timezone.now())
+    run = runs.request_run(source)
+    assert sync(run.pk, takes_turns=True) is None
+    run.refresh_from_db()
+    assert (run.status, run.attempts, run.retry_at is not None) == ("waiting", 0, True)
+
+
+def test_the_command_tells_what_it_did(source: Source, shelf: FolderRemote, capsys: pytest.CaptureFixture[str]) -> None:
+    def call(*arguments: str) -> Any:
+        out = StringIO()
+        call_command("sync", *arguments, "--json", stdout=out)
+        return json.loads(out.getvalue())
+
+    [result] = call("Shelf", "--dry-run")
+    assert (result["status"], result["added"], names()) == ("done", 10, [])
+    [result] = call(str(source.pk))
+    assert (result["added"], result["details"]["added"][0]) == (10, "a.md")
+    shelf.go_away()
+    with pytest.raises(SystemExit):
+        call()
+
+
+def test_options_are_checked_and_secrets_are_not_stored_in_plain(
+    collection: Collection, settings: Any, refused: Callable[[str, dict[str, Any]], set[str]]
+) -> None:
+    assert refused("folder", {"path": "/etc"}) == {"path"}
+    assert refused("website", {"url": "http://me:secret@example.org"}) >= {"url"}
+    assert refused("website", {"url": "ftp://example.org/", "colour": "red"}) == {"colour"}
+    options = {"url": "https://example.org/", "way": "crawl", "depth": 1, "delay": 1, "password": "t0p-secret"}
+    source = make_source(collection, "website", options)
+    assert "t0p-secret" not in f"{source.secret} {source.options}"
+    from retrieval.sources.options import all_options
+
+    assert all_options(source)["password"] == "t0p-secret"
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another"
+    assert all_options(source)["password"] == "t0p-secret"
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(SourceRefused, match="type it again"):
+        all_options(source)
+
+
+@pytest.fixture
+def refused() -> Callable[[str, dict[str, Any]], set[str]]:
+    from django.core.exceptions import ValidationError
+
+    from retrieval.sources.kinds import KINDS
+    from retrieval.sources.options import read_options
+
+    def names_of(kind: str, options: dict[str, Any]) -> set[str]:
+        with pytest.raises(ValidationError) as caught:
+            read_options(KINDS[kind], options)
+        return set(caught.value.message_dict)
+
+    return names_of

@@ -1,0 +1,179 @@
+"""Sources in the admin and over the API: who may do what, and that no secret is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from ragsite.models import AuditEntry
+from retrieval.key_limits import Scope
+from retrieval.models import Collection, Document, Source, SourceRun
+from retrieval.sources.options import all_options
+from retrieval.sources.syncing import sync
+from tests.support.keys import key_of
+from tests.support.sources import FolderRemote, make_source, names, run_once
+
+pytestmark = pytest.mark.django_db
+
+API = "/api/v1/sources/"
+WEBSITE = {"url": "https://example.org/", "password": "t0p-secret"}
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> FolderRemote:
+    remote = FolderRemote(tmp_path / "shelf")
+    for name in "abcdef":
+        remote.put(name, f"The pump {name} weighs 30 kilograms.")
+    return remote
+
+
+@pytest.fixture
+def curator() -> User:
+    user = User.objects.create_user("carla", password="a long password", is_staff=True)
+    user.groups.add(Group.objects.get_or_create(name="Curators")[0])
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label="retrieval"))
+    return user
+
+
+@pytest.fixture
+def page(curator: User) -> Client:
+    client = Client()
+    client.force_login(curator)
+    return client
+
+
+@pytest.fixture
+def api(curator: User) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    client.force_authenticate(curator)
+    return client
+
+
+def act(client: Client, source: Source, action: str) -> Any:
+    return client.post(reverse("admin:retrieval_source_act", args=[source.pk, action]), follow=True)
+
+
+def do_last(source: Source) -> SourceRun:
+    done = sync(source.runs.all()[0].pk)
+    assert done is not None
+    return done
+
+
+def test_a_source_is_configured_and_set_going_in_the_admin(
+    page: Client, collection: Collection, shelf: FolderRemote
+) -> None:
+    add = reverse("admin:retrieval_source_add")
+    assert "?kind=folder" in page.get(add).content.decode()
+    wrong = {"collection": collection.pk, "name": "Shelf", "interval_minutes": 5, "path": "/etc"}
+    assert "SOURCE_FOLDERS" in page.post(f"{add}?kind=folder", wrong).content.decode()
+    page.post(f"{add}?kind=folder", {**wrong, "path": str(shelf.path), "exclude": "f.*\n"})
+    source = Source.objects.get()
+    assert (source.kind, source.options["exclude"]) == ("folder", ["f.*"])
+    change = reverse("admin:retrieval_source_change", args=[source.pk])
+
+    act(page, source, "preview")
+    assert "data-live" in page.get(change).content.decode()
+    do_last(source)
+    assert "What a run would do" in page.get(change).content.decode()
+    act(page, source, "sync")
+    do_last(source)
+    assert len(names()) == 5
+    for name in "abc":
+        shelf.delete(name)
+    act(page, source, "sync")
+    do_last(source)
+    assert "Remove them" in page.get(change).content.decode()
+    act(page, source, "remove")
+    do_last(source)
+    assert len(names()) == 2
+    assert "waiting" not in act(page, source, "pause").content.decode()
+    source.refresh_from_db()
+    assert source.is_paused
+    assert "is being looked at already" not in act(page, source, "sync").content.decode()
+    assert "is being looked at already" in act(page, source, "sync").content.decode()
+
+    document = Document.objects.first()
+    assert document is not None
+    assert change in page.get(reverse("admin:retrieval_document_change", args=[document.pk])).content.decode()
+    told = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"source.added", "source.changed", "source.previewed", "source.removals_allowed"} <= told
+    question = page.get(reverse("admin:retrieval_source_delete", args=[source.pk])).content.decode()
+    assert "2 documents came from this source" in question
+    page.post(reverse("admin:retrieval_source_delete", args=[source.pk]), {"documents": "remove"})
+    assert (Source.objects.count(), names()) == (0, [])
+
+
+def test_a_password_is_kept_and_never_shown(page: Client, api: APIClient, collection: Collection) -> None:
+    source = make_source(collection, "website", {"way": "crawl", "depth": 1, "delay": 1, **WEBSITE})
+    change = reverse("admin:retrieval_source_change", args=[source.pk])
+    shown = page.get(change).content.decode()
+    fields = {"name": "Shelf", "interval_minutes": 60, "url": "https://example.org/new", "way": "crawl", "depth": 2}
+    page.post(change, {**fields, "delay": 1, "password": ""})
+    source.refresh_from_db()
+    assert source.options["depth"] == 2
+    assert all_options(source)["password"] == "t0p-secret"
+    for said in (shown, page.get(change).content.decode(), api.get(f"{API}{source.pk}/").content.decode()):
+        assert "t0p-secret" not in said
+        assert source.secret not in said
+
+
+def test_sources_over_the_api(api: APIClient, collection: Collection, shelf: FolderRemote) -> None:
+    wrong = api.post(API, {"collection": "library", "name": "S", "kind": "folder", "settings": {}}, format="json")
+    assert (wrong.status_code, list(wrong.json())) == (400, ["settings"])
+    asked = {"collection": "library", "name": "S", "kind": "folder", "settings": {"path": str(shelf.path)}}
+    made = api.post(API, asked, format="json")
+    assert made.status_code == 201, made.content
+    address = f"{API}{made.json()['id']}/"
+    assert made.json()["state"] == "new"
+    assert api.post(API, asked, format="json").json() == {
+        "name": ["This collection has a source of this name already."]
+    }
+    changed = api.patch(address, {"settings": {"exclude": ["f.*"]}}, format="json").json()
+    assert changed["settings"] == {"path": str(shelf.path), "base_url": "", "include": [], "exclude": ["f.*"]}
+    assert api.patch(address, {"kind": "website"}, format="json").status_code == 400
+
+    begun = api.post(f"{address}sync/")
+    assert (begun.status_code, begun.json()["status"]) == (202, "waiting")
+    assert api.post(f"{address}preview/").status_code == 409
+    do_last(Source.objects.get())
+    shown = api.get(address).json()
+    assert (shown["state"], shown["documents"], shown["last_run"]["added"]) == ("in_sync", 5, 5)
+    assert [run["added"] for run in api.get(f"{address}runs/").json()["results"]] == [5]
+    assert api.post(f"{address}pause/").json()["state"] == "paused"
+    assert api.post(f"{address}resume/").json()["is_paused"] is False
+    assert api.delete(address).status_code == 400
+    assert api.delete(f"{address}?documents=keep").status_code == 204
+    assert Document.objects.filter(origin=None).count() == 5
+
+
+def test_a_key_that_writes_documents_sets_sources_going_and_does_not_configure_them(
+    curator: User, collection: Collection, shelf: FolderRemote
+) -> None:
+    source = make_source(collection, "folder", shelf.options)
+    client = APIClient(raise_request_exception=False)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {key_of(curator, Scope.DOCUMENTS_WRITE)}")
+    assert client.get(f"{API}{source.pk}/").status_code == 200
+    assert client.post(f"{API}{source.pk}/sync/").status_code == 202
+    assert client.patch(f"{API}{source.pk}/", {"name": "Other"}, format="json").status_code == 403
+    assert client.delete(f"{API}{source.pk}/?documents=keep").status_code == 403
+
+
+def test_sources_are_there_for_those_who_curate_the_collection_alone(
+    page: Client, api: APIClient, collection: Collection, shelf: FolderRemote
+) -> None:
+    source = make_source(collection, "folder", shelf.options)
+    run_once(source)
+    Collection.objects.filter(pk=collection.pk).update(visibility="granted")
+    assert api.get(API).json()["results"] == []
+    assert api.get(f"{API}{source.pk}/").status_code == 404
+    assert api.post(f"{API}{source.pk}/sync/").status_code == 404
+    asked = {"collection": "library", "name": "S", "kind": "folder", "settings": {"path": str(shelf.path)}}
+    assert list(api.post(API, asked, format="json").json()) == ["collection"]
+    assert page.post(reverse("admin:retrieval_source_act", args=[source.pk, "sync"])).status_code == 404
+    assert source.runs.count() == 1

@@ -1,0 +1,122 @@
+"""Twisted's IMAP server on loopback, with one mailbox: the files of a folder, whose names begin with their numbers.
+
+``python -m tests.support.imap_server FOLDER`` prints its port.
+"""
+
+from __future__ import annotations
+
+import sys
+from email import message_from_bytes
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from twisted.cred import checkers, portal
+from twisted.internet import reactor
+from twisted.internet.protocol import Factory
+from twisted.mail import imap4
+from twisted.mail.interfaces import IMailboxIMAP, IMessageIMAP, IMessageIMAPFile
+from zope.interface import implementer
+
+
+@implementer(IMessageIMAP, IMessageIMAPFile)
+class _Message:
+    def __init__(self, path: Path) -> None:
+        self.data, self._uid = path.read_bytes(), int(path.name.partition("-")[0])
+
+    def getUID(self) -> int:
+        return self._uid
+
+    def getFlags(self) -> list[str]:
+        return []
+
+    def getInternalDate(self) -> str:
+        return "01-Jan-2026 00:00:00 +0000"
+
+    def getHeaders(self, negate: bool, *names: str) -> dict[str, str]:
+        return {name.lower(): value for name, value in message_from_bytes(self.data).items()}
+
+    def getBodyFile(self) -> BytesIO:
+        return BytesIO(self.data.partition(b"\n\n")[2])
+
+    def getSize(self) -> int:
+        return len(self.data)
+
+    def isMultipart(self) -> bool:
+        return False
+
+    def getSubPart(self, part: int) -> Any:
+        raise TypeError
+
+    def open(self) -> BytesIO:
+        return BytesIO(self.data)
+
+
+@implementer(IMailboxIMAP)
+class _Mailbox:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def messages(self) -> list[_Message]:
+        return sorted((_Message(path) for path in self.folder.glob("*.eml")), key=_Message.getUID)
+
+    def fetch(self, wanted: imap4.MessageSet, uid: bool) -> list[tuple[int, _Message]]:
+        messages = list(enumerate(self.messages(), start=1))
+        wanted.last = (messages[-1][1].getUID() if uid else len(messages)) if messages else 0
+        return [(number, message) for number, message in messages if (message.getUID() if uid else number) in wanted]
+
+    def getFlags(self) -> list[str]:
+        return ["\\Seen", "\\Deleted"]
+
+    def getHierarchicalDelimiter(self) -> str:
+        return "/"
+
+    def getUIDValidity(self) -> int:
+        return 7
+
+    def getUIDNext(self) -> int:
+        return 10**6
+
+    def getMessageCount(self) -> int:
+        return len(self.messages())
+
+    def getRecentCount(self) -> int:
+        return 0
+
+    def getUnseenCount(self) -> int:
+        return 0
+
+    def isWriteable(self) -> bool:
+        return False
+
+    def addListener(self, listener: Any) -> None:
+        pass
+
+    def removeListener(self, listener: Any) -> None:
+        pass
+
+
+class _Realm:
+    def __init__(self, folder: Path) -> None:
+        self.account = imap4.MemoryAccount("ann")
+        self.account.addMailbox("INBOX", _Mailbox(folder))
+
+    def requestAvatar(self, name: bytes, mind: Any, *interfaces: Any) -> tuple[Any, Any, Any]:
+        return imap4.IAccount, self.account, lambda: None
+
+
+class _Server(Factory):
+    def __init__(self, folder: Path) -> None:
+        known = checkers.InMemoryUsernamePasswordDatabaseDontUse(ann=b"right")
+        self.portal = portal.Portal(_Realm(folder), [known])
+
+    def buildProtocol(self, address: Any) -> Any:
+        server = imap4.IMAP4Server()
+        server.factory, server.portal = self, self.portal
+        return server
+
+
+if __name__ == "__main__":
+    port = reactor.listenTCP(0, _Server(Path(sys.argv[1])), interface="127.0.0.1")
+    print(port.getHost().port, flush=True)
+    reactor.run()

@@ -1,0 +1,387 @@
+"""Real servers of the protocols that sources speak, and wikis that answer in their documented form."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from tests.support.sources import Remote, WebServer
+
+
+class _QuietHandler(WSGIRequestHandler):
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+class _WsgiRemote(Remote):
+    """A WSGI application on loopback; ``self.read`` gets the last part of each path that was read."""
+
+    def _serve(self, application: Any) -> None:
+        self._server: WSGIServer = make_server("127.0.0.1", 0, application, handler_class=_QuietHandler)
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def go_away(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def close(self) -> None:
+        self.go_away()
+
+
+class WebDavRemote(_WsgiRemote):
+    """wsgidav, whose users have to sign in."""
+
+    kind = "webdav"
+
+    def __init__(self, folder: Path) -> None:
+        from wsgidav.wsgidav_app import WsgiDAVApp
+
+        super().__init__()
+        self.folder = folder
+        (folder / "guides").mkdir(parents=True)
+        users = {"*": {"ann": {"password": "right"}}}
+        application = WsgiDAVApp(
+            {
+                "provider_mapping": {"/": str(folder)},
+                "simple_dc": {"user_mapping": users},
+                "http_authenticator": {"accept_basic": True, "accept_digest": False, "default_to_digest": False},
+                "verbose": 0,
+                "logging": {"enable": False},
+            }
+        )
+
+        def counting(environment: Any, respond: Any) -> Any:
+            if environment["REQUEST_METHOD"] == "GET":
+                self.read.append(environment["PATH_INFO"])
+            return application(environment, respond)
+
+        self._serve(counting)
+        self._clock = 1_700_000_000
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": f"{self.url}/", "username": "ann", "password": "right"}
+
+    @property
+    def wrong_options(self) -> dict[str, Any]:
+        return {**self.options, "password": "wrong"}
+
+    def put(self, name: str, text: str) -> None:
+        file = self.folder / "guides" / f"{name}.md"
+        file.write_text(text)
+        self._clock += 1
+        os.utime(file, (self._clock, self._clock))
+
+    def delete(self, name: str) -> None:
+        (self.folder / "guides" / f"{name}.md").unlink()
+
+
+class S3Remote(_WsgiRemote):
+    """moto's server, which checks signatures and permissions once its user and the bucket are there."""
+
+    kind = "s3"
+
+    def __init__(self) -> None:
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+        super().__init__()
+        application = DomainDispatcherApplication(create_backend_app)
+
+        def counting(environment: Any, respond: Any) -> Any:
+            path = environment["PATH_INFO"]
+            if environment["REQUEST_METHOD"] == "GET" and path.endswith(".md"):
+                self.read.append(path)
+            return application(environment, respond)
+
+        self._serve(counting)
+        self._key = {"AccessKeyId": "anybody", "SecretAccessKey": "anything"}
+        self._client("s3").create_bucket(Bucket="shelf")
+        iam = self._client("iam")
+        iam.create_user(UserName="ann")
+        allowed = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+        iam.put_user_policy(UserName="ann", PolicyName="all", PolicyDocument=policy)
+        self._key = iam.create_access_key(UserName="ann")["AccessKey"]
+        self._s3 = self._client("s3")
+        self._ask_for_signatures(0)
+
+    def _client(self, service: str) -> Any:
+        import botocore.session
+
+        return botocore.session.get_session().create_client(
+            service,
+            "us-east-1",
+            endpoint_url=self.url,
+            aws_access_key_id=self._key["AccessKeyId"],
+            aws_secret_access_key=self._key["SecretAccessKey"],
+        )
+
+    def _ask_for_signatures(self, after: float) -> None:
+        """Of all requests behind so many."""
+        from moto import settings
+        from moto.core.responses import ActionAuthenticatorMixin
+
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = after
+        ActionAuthenticatorMixin.request_count = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            "endpoint": self.url,
+            "region": "us-east-1",
+            "bucket": "shelf",
+            "key_prefix": "guides/",
+            "access_key": self._key["AccessKeyId"],
+            "secret_key": self._key["SecretAccessKey"],
+        }
+
+    @property
+    def wrong_options(self) -> dict[str, Any]:
+        return {**self.options, "secret_key": "wrong"}
+
+    def put(self, name: str, text: str) -> None:
+        self._s3.put_object(Bucket="shelf", Key=f"guides/{name}.md", Body=text.encode())
+
+    def delete(self, name: str) -> None:
+        self._s3.delete_object(Bucket="shelf", Key=f"guides/{name}.md")
+
+    def close(self) -> None:
+        from moto.backends import get_backend
+
+        super().close()
+        self._ask_for_signatures(float("inf"))
+        get_backend("s3").reset()
+        get_backend("iam").reset()
+
+
+class GitRemote(_WsgiRemote):
+    """dulwich's server, on a repository that is committed to."""
+
+    kind = "git"
+
+    def __init__(self, folder: Path) -> None:
+        from dulwich.repo import Repo
+        from dulwich.server import DictBackend
+        from dulwich.web import make_wsgi_chain
+
+        super().__init__()
+        folder.mkdir()
+        self.repository = Repo.init(str(folder))
+        self.folder = folder
+        application = make_wsgi_chain(DictBackend({"/": self.repository}))
+
+        def counting(environment: Any, respond: Any) -> Any:
+            if environment["REQUEST_METHOD"] == "POST":
+                self.read.append("pack")
+            return application(environment, respond)
+
+        self._serve(counting)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"repository": self.url}
+
+    def put(self, name: str, text: str) -> None:
+        (self.folder / f"{name}.md").write_text(text)
+        self._commit(f"{name}.md")
+
+    def delete(self, name: str) -> None:
+        (self.folder / f"{name}.md").unlink()
+        self._commit(f"{name}.md")
+
+    def _commit(self, name: str) -> None:
+        from dulwich import porcelain
+
+        porcelain.add(str(self.folder), paths=[str(self.folder / name)])
+        author = b"Ann <ann@example.org>"
+        porcelain.commit(str(self.folder), message=b"A change.", author=author, committer=author, sign=False)
+
+
+class FeedRemote(WebServer):
+    """An Atom feed whose entries stand in it whole."""
+
+    kind = "feed"
+    suffix = ".html"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: dict[str, str] = {}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": f"{self.url}/feed", "content": "page"}
+
+    def put(self, name: str, text: str) -> None:
+        self.entries[name] = text
+        self.pages[f"/{name}"] = f"<html><p>{text}</p></html>"
+        self._write()
+
+    def delete(self, name: str) -> None:
+        del self.entries[name]
+        self._write()
+
+    def reads(self) -> list[str]:
+        return [path for path in super().reads() if path != "/feed"]
+
+    def _write(self) -> None:
+        entries = "".join(
+            f'<entry><id>urn:{name}</id><title>{name}</title><link href="{self.url}/{name}"/><summary>{text}</summary>'
+            "<updated>2026-01-01T00:00:00Z</updated></entry>"
+            for name, text in self.entries.items()
+        )
+        self.pages["/feed"] = f'<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title>{entries}</feed>'
+        self.headers["/feed"] = {"Content-Type": "application/atom+xml"}
+
+
+class _WikiRemote(WebServer):
+    """Pages with a number and a revision, told by parameters, a few at a time."""
+
+    suffix = ".html"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.revisions: dict[str, tuple[int, int, str]] = {}
+        self._last = 100
+
+    def put(self, name: str, text: str) -> None:
+        self._last += 1
+        number = self.revisions[name][0] if name in self.revisions else self._last
+        self.revisions[name] = (number, self._last, f"<p>{text}</p>")
+
+    def delete(self, name: str) -> None:
+        del self.revisions[name]
+
+    def page(self, number: str) -> tuple[str, str] | None:
+        """Name and text of the page, which is read with this."""
+        for name, (own, _revision, text) in self.revisions.items():
+            if str(own) == number:
+                self.read.append(name)
+                return name, text
+        return None
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(request.path).query).items()}
+        status, said = self.say(query, request)
+        self.send(request, status, json.dumps(said).encode(), {"Content-Type": "application/json"})
+
+    def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+        raise NotImplementedError
+
+
+class MediaWikiRemote(_WikiRemote):
+    kind = "mediawiki"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": f"{self.url}/api.php", "namespace": 0}
+
+    def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+        if query["action"] == "parse":
+            found = self.page(query["pageid"])
+            if found is None:
+                return 200, {"error": {"code": "nosuchpageid", "info": "There is no such page."}}
+            return 200, {"parse": {"title": found[0], "pageid": int(query["pageid"]), "text": found[1]}}
+        assert (query["generator"], query["formatversion"]) == ("allpages", "2")
+        names = sorted(self.revisions)
+        names = names[names.index(query["gapcontinue"]) :] if "gapcontinue" in query else names
+        pages = [
+            {"pageid": self.revisions[name][0], "title": name, "lastrevid": self.revisions[name][1],
+             "fullurl": f"{self.url}/wiki/{name}"}
+            for name in names[:4]
+        ]  # fmt: skip
+        more = {"continue": {"gapcontinue": names[4], "continue": "gapcontinue||"}} if len(names) > 4 else {}
+        return 200, {"batchcomplete": True, "query": {"pages": pages}, **more}
+
+
+class ConfluenceRemote(_WikiRemote):
+    kind = "confluence"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": f"{self.url}/wiki", "space": "DOC", "password": "token"}
+
+    @property
+    def wrong_options(self) -> dict[str, Any]:
+        return {**self.options, "password": "wrong"}
+
+    def say(self, query: dict[str, str], request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+        if request.headers.get("Authorization") != "Bearer token":
+            return 401, {"statusCode": 401}
+        if query["cql"].startswith("id="):
+            found = self.page(query["cql"].removeprefix("id="))
+            body = {"body": {"export_view": {"value": found[1]}}} if found else {}
+            return 200, {"results": [{"title": found[0], **body}] if found else []}
+        start = int(query.get("start", 0))
+        names = sorted(self.revisions)
+        results = [
+            {"id": str(self.revisions[name][0]), "type": "page", "title": name,
+             "version": {"number": self.revisions[name][1]}, "_links": {"webui": f"/spaces/DOC/pages/{name}"}}
+            for name in names[start : start + 4]
+        ]  # fmt: skip
+        following = f"/rest/api/content/search?cql=space%3D%22DOC%22&start={start + 4}&expand=version"
+        links = {"next": following} if len(names) > start + 4 else {}
+        return 200, {"results": results, "_links": links}
+
+
+class MailboxRemote(Remote):
+    """Twisted's IMAP server, in a process of its own. A message never changes: what is put again is another one."""
+
+    kind = "mailbox"
+    suffix = ".eml"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        folder.mkdir()
+        self.folder = folder
+        self._last = 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.imap_server", str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        assert self._process.stdout is not None
+        self._port = int(self._process.stdout.readline())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            "host": "127.0.0.1",
+            "port": self._port,
+            "security": "none",
+            "folder": "INBOX",
+            "username": "ann",
+            "password": "right",
+        }
+
+    @property
+    def wrong_options(self) -> dict[str, Any]:
+        return {**self.options, "password": "wrong"}
+
+    def put(self, name: str, text: str) -> None:
+        message = EmailMessage()
+        message["Subject"], message["From"], message["To"] = name, "ann@example.org", "bob@example.org"
+        message.set_content(text)
+        self._last += 1
+        (self.folder / f"{self._last}-{name}.eml").write_bytes(message.as_bytes())
+
+    def delete(self, name: str) -> None:
+        for file in self.folder.glob(f"*-{name}.eml"):
+            file.unlink()
+
+    def go_away(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()

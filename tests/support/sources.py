@@ -1,0 +1,230 @@
+"""Sources with real servers on loopback, filled and emptied alike, that count what is read from them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from retrieval.models import Collection, Document, Source, SourceRun
+from retrieval.sources.kinds import KINDS
+from retrieval.sources.options import read_options, store_options
+from retrieval.sources.runs import request_run
+from retrieval.sources.syncing import sync
+
+
+class Remote:
+    """What a source holds: texts by name. ``read`` holds the names of those whose content was sent.
+
+    ``suffix`` is what documents of it end with.
+    """
+
+    kind = ""
+    suffix = ".md"
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    @property
+    def options(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def put(self, name: str, text: str) -> None:
+        raise NotImplementedError
+
+    def delete(self, name: str) -> None:
+        raise NotImplementedError
+
+    def go_away(self) -> None:
+        """Answer no more."""
+        raise NotImplementedError
+
+    @property
+    def wrong_options(self) -> dict[str, Any]:
+        """With credentials that the server refuses; empty where it asks for none."""
+        return {}
+
+    def close(self) -> None:
+        """Stop what runs."""
+
+    def reads(self) -> list[str]:
+        """The names that were read since this was asked the last time."""
+        read, self.read = self.read, []
+        return sorted(read)
+
+
+def make_source(collection: Collection, kind: str, options: dict[str, Any], name: str = "Shelf") -> Source:
+    source = Source(collection=collection, name=name, kind=kind, interval_minutes=60)
+    store_options(source, KINDS[kind], read_options(KINDS[kind], options))
+    source.save()
+    return source
+
+
+def run_once(source: Source, **options: Any) -> SourceRun:
+    """A run of the source, after its first attempt."""
+    source.refresh_from_db()
+    run = sync(request_run(source, **options).pk)
+    assert run is not None
+    return run
+
+
+def numbers(run: SourceRun) -> tuple[int, int, int, int, int]:
+    return run.added, run.changed, run.unchanged, run.removed, run.failed
+
+
+def names() -> list[str]:
+    """The sources of all documents."""
+    return sorted(Document.objects.values_list("source", flat=True))
+
+
+class FolderRemote(Remote):
+    kind = "folder"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.path.mkdir()
+        self._clock = 1_700_000_000
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"path": str(self.path)}
+
+    def put(self, name: str, text: str) -> None:
+        file = self.path / f"{name}.md"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        # Two writes within one tick of the file system's clock would look alike.
+        self._clock += 1
+        os.utime(file, (self._clock, self._clock))
+
+    def delete(self, name: str) -> None:
+        (self.path / f"{name}.md").unlink()
+
+    def go_away(self) -> None:
+        self.path.rename(self.path.with_name("elsewhere"))
+
+
+class WebServer(Remote):
+    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise.
+
+    A request for a path of ``failing`` gets its status; ``released`` holds all answers back while it is cleared.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pages: dict[str, str] = {}
+        self.failing: dict[str, int] = {}
+        self.headers: dict[str, dict[str, str]] = {}
+        self.requests: list[str] = []
+        self.released = threading.Event()
+        self.released.set()
+        remote = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                remote.requests.append(self.path)
+                remote.released.wait(60)
+                remote.answer(self)
+
+            def log_message(self, *_arguments: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        path = unquote(urlsplit(request.path).path)
+        if status := self.failing.get(path):
+            self.send(request, status, b"")
+        elif path not in self.pages:
+            self.send(request, 404, b"There is nothing.")
+        else:
+            body = self.pages[path].encode()
+            tag = f'"{hash(body) & 0xFFFFFFFF:x}"'
+            headers = {"ETag": tag, "Content-Type": "text/html; charset=utf-8", **self.headers.get(path, {})}
+            if request.headers.get("If-None-Match") == tag:
+                self.send(request, 304, b"", headers)
+            else:
+                self.read.append(path)
+                self.send(request, int(headers.pop("Status", 200)), body, headers)
+
+    def send(
+        self, request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str] | None = None
+    ) -> None:
+        request.send_response(status)
+        for name, value in (headers or {}).items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    def go_away(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class WebsiteRemote(WebServer):
+    """A start page that leads to all the others, and is no document itself."""
+
+    kind = "website"
+    suffix = ".html"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._link()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": self.url, "way": "crawl", "depth": 3, "delay": 0, "exclude": ["index"]}
+
+    def put(self, name: str, text: str) -> None:
+        self.pages[f"/{name}"] = f"<html><title>{name}</title><body><main><p>{text}</p></main></body></html>"
+        self._link()
+
+    def delete(self, name: str) -> None:
+        del self.pages[f"/{name}"]
+        self._link()
+
+    def reads(self) -> list[str]:
+        return [path.strip("/") for path in super().reads() if path != "/"]
+
+    def _link(self) -> None:
+        links = "".join(f'<a href="{path}">{path}</a>' for path in self.pages if path != "/")
+        self.pages["/"] = f"<html><body>{links}</body></html>"
+
+
+@contextmanager
+def remote_of(kind: str, folder: Path) -> Iterator[Remote]:
+    """A remote of this kind that runs."""
+    from tests.support import source_servers as servers
+
+    remotes: dict[str, Callable[[], Remote]] = {
+        "folder": lambda: FolderRemote(folder / "shelf"),
+        "website": WebsiteRemote,
+        "git": lambda: servers.GitRemote(folder / "repository"),
+        "s3": servers.S3Remote,
+        "webdav": lambda: servers.WebDavRemote(folder / "dav"),
+        "mailbox": lambda: servers.MailboxRemote(folder / "mail"),
+        "feed": servers.FeedRemote,
+        "mediawiki": servers.MediaWikiRemote,
+        "confluence": servers.ConfluenceRemote,
+    }
+    remote = remotes[kind]()
+    try:
+        yield remote
+    finally:
+        remote.close()
