@@ -23,7 +23,7 @@ WORD = re.compile(r"[^\W_]+")
 
 # Bounds of what a process keeps: collections, words of each, and texts that were reduced.
 COLLECTIONS_KEPT = 64
-WORDS_KEPT = 20_000
+WORDS_KEPT = 5_000
 TEXTS_KEPT = 10_000
 LONGEST_TEXT_KEPT = 300
 
