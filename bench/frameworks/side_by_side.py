@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +134,8 @@ def main() -> None:
     from evaluation.statistics.ranking import ndcg
 
     rows = []
-    for material in (*map(of_set, given.sets), *map(of_size, given.chunks)):
+    # One after the other: made-up passages of another size take the place of those before.
+    for material in chain(map(of_set, given.sets), map(of_size, given.chunks)):
         for name, milliseconds, ranked in [(OURS, *ours(material)), *theirs(material, given.python)]:
             judged = [
                 ndcg(places, grades, TOP_K) for places, grades in zip(ranked, material.grades, strict=True) if grades
