@@ -16,7 +16,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
+.PHONY: help setup run test test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ bench-ranking: $(VENV)/.site
 bench-answers: $(VENV)/.site
 	$(BIN)/python manage.py evaluate_answers $(ANSWER_SETS) --questions demo/questions.json $(addprefix --off-topic ,$(OFF_TOPIC_SETS)) --limit $(BENCH_LIMIT) --write docs/quality.md
 	@test -z "$(GRADED_SETS)" || $(BIN)/python manage.py grade_answers $(GRADED_SETS) --write docs/quality.md
+
+bench-stages: $(VENV)/.site
+	DATABASE_POOL_SIZE=20 $(BIN)/python manage.py benchmark_answers --write docs/performance.md
 
 bench-streams: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md

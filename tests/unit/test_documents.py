@@ -21,7 +21,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?<![\w./-])[\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.\w+|(?![\w.]))")
 _DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(APPS)})(?:\.(?!(?:add|change|delete|view)_)[A-Za-z_]\w*)+(?![\w/-])")
 # What a running site writes, addresses, media types, and files that a user brings.
-_NOT_OURS = re.compile(r"^(?:var|DATA_DIR|media|api|application|sets|qrels|\.venv|[\w.]*example)/")
+_NOT_OURS = re.compile(r"^(?:var|DATA_DIR|media|api|application|BAAI|sets|qrels|\.venv|[\w.]*example)/")
 
 
 def _prose(document: Path) -> str:

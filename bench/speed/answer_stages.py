@@ -1,0 +1,131 @@
+"""Where the processor time of an answer goes: that of each stage, told by its spans, in whichever thread it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import AnonymousUser
+
+from bench.reporting import Report
+from chat.types import Failed
+from evaluation.exceptions import UntrustworthyRun
+from evaluation.runs.answering import reply_to
+from evaluation.statistics.intervals import Percentiles, percentiles
+from retrieval import tracing
+from retrieval.access import filters_for
+from retrieval.dense.encoding import encode_query
+
+WARM_UP = 5
+# A plain text of this length takes about as long to encode on one machine as on the next: what others are told by.
+REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
+REFERENCE_ROUNDS = 50
+# What is not within a span: events, threads, checks of the question.
+REST = "rest"
+
+
+@dataclass(slots=True)
+class StageRun:
+    """Processor milliseconds of each answer by stage, without those of the stages within it; ``first_token_ms`` are
+    those on the clock. ``reference_ms`` is the processor time in which the question alone is encoded."""
+
+    answers: int = 0
+    stages: dict[str, float] = field(default_factory=dict)
+    totals_ms: list[float] = field(default_factory=list)
+    first_token_ms: list[float] = field(default_factory=list)
+    reference_ms: float = 0.0
+
+    def mean_ms(self) -> dict[str, float]:
+        """By stage, the largest first; all of them add up to the mean of the totals."""
+        known = {stage: 1000 * seconds / self.answers for stage, seconds in self.stages.items()}
+        known[REST] = max(0.0, sum(self.totals_ms) / self.answers - sum(known.values()))
+        return dict(sorted(known.items(), key=lambda pair: -pair[1]))
+
+    def total(self) -> Percentiles:
+        return percentiles(self.totals_ms)
+
+    def first_token(self) -> Percentiles:
+        return percentiles(self.first_token_ms)
+
+
+@dataclass(slots=True)
+class _Open:
+    name: str
+    began: float
+    within: float = 0.0
+
+
+class StageClock:
+    """Implements ``tracing.Spans``: adds the time of each span's thread to its stage, less that of the spans in it."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._local = threading.local()
+
+    def begin(self, name: str, attributes: dict[str, tracing.Attribute]) -> _Open:
+        return _Open(name, time.thread_time())
+
+    def enter(self, span: _Open) -> _Open:
+        self._stack().append(span)
+        return span
+
+    def leave(self, token: _Open) -> None:
+        self._stack().remove(token)
+
+    def end(self, span: _Open, failure: str) -> None:
+        taken = time.thread_time() - span.began
+        if stack := self._stack():
+            stack[-1].within += taken
+        with self._lock:
+            self.seconds[span.name] = self.seconds.get(span.name, 0.0) + max(0.0, taken - span.within)
+
+    def annotate(self, attributes: dict[str, tracing.Attribute]) -> None:
+        """Numbers and names are not timed."""
+
+    def _stack(self) -> list[_Open]:
+        if not hasattr(self._local, "stack"):
+            self._local.stack = []
+        stack: list[_Open] = self._local.stack
+        return stack
+
+
+def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
+    """Each question asked once, as a visitor would, after some that are not counted; nothing is saved.
+
+    Raises: UntrustworthyRun when one was not answered; InvalidQuery for a collection that a visitor may not read.
+    """
+    result = StageRun(reference_ms=_reference_ms())
+    filters = filters_for(AnonymousUser(), collection)
+    for number, question in enumerate(questions):
+        report("asking", number, len(questions))
+        clock = StageClock()
+        tracing.use(clock)
+        began = time.process_time()
+        try:
+            reply = async_to_sync(reply_to)(question, filters)
+        finally:
+            tracing.use(None)
+        if reply.end is None or isinstance(reply.end, Failed):
+            raise UntrustworthyRun(f"The question {question!r} was not answered.")
+        if number < WARM_UP:
+            continue
+        result.answers += 1
+        result.totals_ms.append((time.process_time() - began) * 1000)
+        for stage, seconds in clock.seconds.items():
+            result.stages[stage] = result.stages.get(stage, 0.0) + seconds
+        if reply.first_ms is not None:
+            result.first_token_ms.append(reply.first_ms)
+    return result
+
+
+def _reference_ms() -> float:
+    taken = []
+    for number in range(REFERENCE_ROUNDS):
+        began = time.process_time()
+        encode_query(f"{REFERENCE} {number}")
+        taken.append((time.process_time() - began) * 1000)
+    return percentiles(taken).p50
