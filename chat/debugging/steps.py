@@ -71,7 +71,7 @@ def _classification(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
 
 
 def _retriever(trace: AnswerTrace, name: Retriever, matches: int | None) -> Step:
-    title = _("Vector retriever") if name is Retriever.VECTOR else _("Lexical retriever")
+    title = _("Vector") if name is Retriever.VECTOR else _("Lexical")
     asked = next((each for each in trace.retrievers if each.retriever is name), None)
     state = _STATES[asked.status] if asked else StepState.OFF
     if asked is None or state is StepState.OFF:

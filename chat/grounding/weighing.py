@@ -12,7 +12,7 @@ import numpy as np
 from chat.grounding.answerability import Evidence, weigh
 from chat.grounding.calibration import is_calibrated
 from chat.grounding.closeness import Closeness, SourceTokens, compare_encodings
-from chat.grounding.units import QuotableUnit, text_to_encode
+from chat.grounding.units import QuotableUnit, UnitKind, text_to_encode
 from chat.types import Source
 from retrieval import conf
 from retrieval.dense.encoding import encode_query
@@ -29,13 +29,16 @@ logger = logging.getLogger(__name__)
 
 # Enough for the answers that one process writes at the same time; an entry is about 100 kB.
 REMEMBERED = 32
+# So many units by each of three signals, words, meaning and late interaction, are encoded: nine at most.
+ENCODED_BY_EACH = 3
 
 
 @span("evidence")
 def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
     """What the sources hold on the question, remembered for a while.
 
-    Only the question is encoded: what the sources mean was computed when they were read. An embedder without token
+    What the sources mean was computed when they were read: besides the question, only the few units that come closest
+    are encoded. An embedder without token
     vectors is asked for the vectors of the sources' sentences. While the embedder does not answer, words alone are
     weighed, with a warning in the log, and nothing is remembered. Whoever answers tells the reader (chat.answering),
     where the search before has not done so.
@@ -64,12 +67,28 @@ def _weigh_with_vectors(embedder: str, question: str, sources: tuple[Source, ...
     def compare(question: str, units: Sequence[QuotableUnit]) -> Closeness:
         known = tokens_of_sources(sources)
         asked = encode_query(question)
-        if known is not None and asked.tokens is not None:
-            return known.compare(asked.tokens, units)
-        vectors = conf.embedder().embed_documents([text_to_encode(unit) for unit in units])
+        asked_of = conf.embedder()
+        if known is not None and asked.tokens is not None and isinstance(asked_of, TokenEmbedder):
+            return _encode_closest(known.compare(asked.tokens, units), asked.tokens, units, asked_of)
+        vectors = asked_of.embed_documents([text_to_encode(unit) for unit in units])
         return compare_encodings(_without_tokens(asked.vector), [_without_tokens(vector) for vector in vectors])
 
     return weigh(question, sources, compare, calibrated=is_calibrated(embedder))
+
+
+def _encode_closest(
+    closeness: Closeness, question: TokenEncoding, units: Sequence[QuotableUnit], embedder: TokenEmbedder
+) -> Closeness:
+    """The closeness of the same ``units``, which are ordered by their words, where that of those which may be quoted is
+    of their own vectors: signs tell them from all others, not from each other."""
+    best = [number for number, unit in enumerate(units) if unit.kind is not UnitKind.WHOLE][:ENCODED_BY_EACH]
+    for signal in (closeness.similarities, closeness.nearest.mean(axis=0) if len(closeness.pieces) else ()):
+        best += np.argsort(np.negative(signal), kind="stable")[:ENCODED_BY_EACH].tolist()
+    chosen = list(dict.fromkeys(best))
+    exact = compare_encodings(question, embedder.encode([text_to_encode(units[number]) for number in chosen]))
+    vectors, similarities, nearest = closeness.vectors, closeness.similarities, closeness.nearest
+    vectors[chosen], similarities[chosen], nearest[:, chosen] = exact.vectors, exact.similarities, exact.nearest
+    return closeness
 
 
 def _without_tokens(vector: Vectors) -> TokenEncoding:

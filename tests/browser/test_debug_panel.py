@@ -51,7 +51,7 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
     expect(panel.locator(".pipeline svg").locator("visible=true")).to_have_count(1)
     expect(panel.locator(".pipeline ol li")).to_have_count(11)
     assert shown.locator(".step-title").all_text_contents()[:5] == [
-        "Question", "Reformulated", "Class and weights", "Vector retriever", "Lexical retriever",
+        "Question", "Reformulated", "Class and weights", "Vector", "Lexical",
     ]  # fmt: skip
     overflowing = shown.evaluate(
         """svg => [...svg.querySelectorAll(".step")].flatMap(step => {

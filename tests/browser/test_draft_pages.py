@@ -82,7 +82,7 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(
         look(one, f"draft-{name}")
 
     page.get_by_role("link", name="Ask the draft").click()
-    expect(page.locator("select[name=collection] option:checked")).to_contain_text("(draft)")
+    expect(page.get_by_label("Documents to ask").locator("option:checked")).to_contain_text("(draft)")
     expect(ask(page, QUESTION).locator(".source").first).to_contain_text("Quince press")
     page.goto(own_site.url)
     expect(ask(page, QUESTION)).not_to_contain_text("eleven litres")

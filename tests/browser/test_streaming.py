@@ -368,4 +368,4 @@ def test_a_row_that_the_model_asks_a_table_for_gets_a_source_card(
     # It stands behind the sources that were found first.
     assert model.requests[0]["messages"][1]["content"].count("END OF SOURCE") < int(link.inner_text())
     link.click()
-    expect(page.locator("mark").first).to_contain_text("34200")
+    expect(page.locator("tr", has=page.locator("mark")).first).to_contain_text("34200")

@@ -15,7 +15,7 @@ from tests.support.keys import key_of
 pytestmark = pytest.mark.django_db
 
 URL = "/api/v1/documents/"
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+MP3 = b"ID3\x04" + bytes(20)
 
 
 def file(name: str, data: bytes | str = "# Title\n\nSome text to be found.\n") -> SimpleUploadedFile:
@@ -46,21 +46,21 @@ def test_an_upload_is_accepted_and_queued(staff_api, collection, django_capture_
 
 
 def test_a_rejected_file_does_not_keep_the_others_out(staff_api, collection):
-    files = [file("a.md"), file("b.png", PNG), file("c.md", b""), file("a.md", "# Other"), file("d.txt", "Words.")]
+    files = [file("a.md"), file("b.mp3", MP3), file("c.md", b""), file("a.md", "# Other"), file("d.txt", "Words.")]
     response = upload(staff_api, *files)
     assert response.status_code == 202
     body = response.json()
     assert [row["source"] for row in body["accepted"]] == ["a.md", "d.txt"]
-    assert [row["file"] for row in body["rejected"]] == ["b.png", "c.md", "a.md"]
+    assert [row["file"] for row in body["rejected"]] == ["b.mp3", "c.md", "a.md"]
     for row in body["rejected"]:
         assert row["file"] in row["error"]
     assert Document.objects.count() == 2
 
 
 def test_when_every_file_is_rejected_the_answer_is_400(staff_api, collection):
-    response = upload(staff_api, file("b.png", PNG))
+    response = upload(staff_api, file("b.mp3", MP3))
     assert response.status_code == 400
-    assert "b.png" in response.json()["rejected"][0]["error"]
+    assert "b.mp3" in response.json()["rejected"][0]["error"]
     assert not Document.objects.exists()
 
 

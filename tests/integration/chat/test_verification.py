@@ -141,7 +141,7 @@ def test_an_embedder_that_is_away_does_not_end_the_answer(
     from retrieval.exceptions import EmbeddingFailed
 
     class Away(TokenEmbedder):
-        name, dimension, max_tokens = "away", 384, 256
+        name, dimension, max_tokens = "all-MiniLM-L6-v2/int8", 384, 256
 
         def _fail(self, texts: object) -> None:
             raise EmbeddingFailed("The embedding server does not answer.")

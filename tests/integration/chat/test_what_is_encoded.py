@@ -1,4 +1,4 @@
-"""What the embedder is asked while somebody waits: the question, and nothing that the documents say."""
+"""What the embedder is asked while somebody waits: the question, and a few sentences of the documents."""
 
 from __future__ import annotations
 
@@ -63,10 +63,17 @@ def ask(collection: Collection) -> Reply:
     return reply
 
 
-def test_only_the_question_is_encoded(manual: Collection, encoded: list[str]) -> None:
+def test_besides_the_question_a_few_sentences_are_encoded_and_no_passage(
+    manual: Collection, ingest: Callable[..., Document], encoded: list[str]
+) -> None:
+    ingest(
+        manual, "sieves.md", "".join(f"# Sieve {number}\n\nIts mesh is {number} wide.\n\n" for number in range(2, 40))
+    )
     encoded.clear()
     ask(manual)
-    assert encoded == [QUESTION]
+    sentences = [text for text in encoded if text != QUESTION]
+    assert 0 < len(sentences) <= 3 * weighing.ENCODED_BY_EACH
+    assert max(map(len, encoded)) < 80
 
 
 def test_passages_without_token_vectors_are_encoded_and_it_is_said(
