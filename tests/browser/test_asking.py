@@ -351,7 +351,7 @@ def test_copying_an_answer(site: Site, page: Page) -> None:
     expect(turn.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "SK-9920-W" in copied
-    assert re.search(r"^\[\d\] (?:Catalogue|Service manual)", copied, re.MULTILINE)
+    assert re.search(r"^\[\d\] (?:Catalogue|Service manual|Service bulletins)", copied, re.MULTILINE)
 
 
 def test_a_stroke_leads_to_the_question(site: Site, page: Page) -> None:
