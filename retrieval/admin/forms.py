@@ -62,9 +62,12 @@ class UploadForm(forms.Form):
     # Of one file from a folder: its path in it.
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(
-        label=_("Or text"), required=False, widget=forms.Textarea(attrs={"rows": 3}), help_text=_("Text or Markdown.")
+        label=_("Or text"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("Text or Markdown; or a web address and nothing else, whose page is fetched once."),
     )
-    text_name = forms.CharField(label=_("Title of the text"), required=False, max_length=200)
+    text_name = forms.CharField(label=_("Title of it"), required=False, max_length=200)
     language = forms.CharField(
         label=_("Language"),
         required=False,
@@ -88,7 +91,7 @@ class UploadForm(forms.Form):
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean() or {}
         if not self.errors and not cleaned["file"] and not cleaned["text"]:
-            self.add_error("file", _("Choose a file, or write a text."))
+            self.add_error("file", _("Choose a file, or write a text or a web address."))
         return cleaned
 
 

@@ -1,11 +1,13 @@
-"""Adding documents: several files at once, dropped, chosen or pasted; each is judged alone.
+"""Adding documents: several files at once, dropped, chosen or pasted, a text, or a page of the web; each judged alone.
 
 The page works without scripts as a form. A script sends each file by itself and is answered in JSON.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -21,8 +23,10 @@ from django.utils.translation import ngettext
 from retrieval.admin.forms import UploadForm
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.submission import Submission
 from retrieval.ingest.uploads import submit_upload
 from retrieval.models import Collection, Document
+from retrieval.sources.web_page import address_in, submit_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +75,35 @@ class UploadingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
         files: list[tuple[str, UploadedFile[Any]]] = [(file.name or "", file) for file in form.cleaned_data["file"]]
         if len(files) == 1 and form.cleaned_data["source"]:
             files = [(form.cleaned_data["source"], files[0][1])]
-        if text := form.cleaned_data["text"]:
-            name = form.cleaned_data["text_name"] or _("Pasted text")
-            files.append((f"{name}.md", SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
+        text, title = form.cleaned_data["text"], form.cleaned_data["text_name"]
+        address = address_in(text)
+        if text and not address:
+            name = f"{title or _('Pasted text')}.md"
+            files.append((name, SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
         outcomes = []
         seen: set[str] = set()
         for source, file in files:
-            try:
-                if source in seen:
-                    raise DocumentRejected(_("%s was sent twice: give the files different names.") % source)
-                seen.add(source)
-                outcomes.append(self._submit_one(request, form, source, file))
-            except DocumentRejected as error:
-                outcomes.append(_Outcome(None, is_new=False, sentence=_("Not added: %s") % error))
+            if source in seen:
+                said = _("%s was sent twice: give the files different names.") % source
+                outcomes.append(_Outcome(None, is_new=False, sentence=_("Not added: %s") % said))
+                continue
+            seen.add(source)
+            outcomes.append(self._submit_one(request, form, partial(submit_upload, upload=file, source=source)))
+        if address:
+            outcomes.append(self._submit_one(request, form, partial(submit_page, address=address, title=title)))
         return outcomes
 
-    def _submit_one(self, request: HttpRequest, form: UploadForm, source: str, file: UploadedFile[Any]) -> _Outcome:
-        """Raises: DocumentRejected."""
-        stored = submit_upload(
-            form.cleaned_data["collection"],
-            file,
-            source=source,
-            language=form.cleaned_data["language"],
-            metadata=form.cleaned_data["metadata"],
-            may_replace=self.has_change_permission(request),
-            known=Document.objects.readable_by(request.user),
-        )
+    def _submit_one(self, request: HttpRequest, form: UploadForm, submit: Callable[..., Submission]) -> _Outcome:
+        try:
+            stored = submit(
+                form.cleaned_data["collection"],
+                language=form.cleaned_data["language"],
+                metadata=form.cleaned_data["metadata"],
+                may_replace=self.has_change_permission(request),
+                known=Document.objects.readable_by(request.user),
+            )
+        except DocumentRejected as error:
+            return _Outcome(None, is_new=False, sentence=_("Not added: %s") % error)
         if not stored.changed:
             return _Outcome(stored.document, is_new=False, sentence=_("It has not changed since it was read."))
         self.log_addition(request, stored.document, [{"added": {}}])

@@ -159,7 +159,9 @@ class UploadSerializer(serializers.Serializer[Any]):
     """The fields that go with uploaded files; the files are taken from the request, so that each is judged alone."""
 
     file = serializers.ListField(
-        child=serializers.FileField(), required=False, help_text="Repeat the field for several files."
+        child=serializers.FileField(),
+        required=False,
+        help_text="Repeat the field for several files. Without one, the page at `url` is fetched once.",
     )
     collection = TextField(max_length=50, help_text="Short name of the collection.")
     source = TextField(  # type: ignore[assignment]  # named as the model's field, not as the base class's attribute
@@ -169,7 +171,9 @@ class UploadSerializer(serializers.Serializer[Any]):
         help_text="Path to keep the file under, for one file; empty: its name. The same source is a new version.",
     )
     title = TextField(required=False, allow_blank=True, max_length=500, help_text="For one file; empty: its own.")
-    url = serializers.URLField(required=False, allow_blank=True, max_length=1000, help_text="For one file.")
+    url = serializers.URLField(
+        required=False, allow_blank=True, max_length=1000, help_text="For one file, or instead of it."
+    )
     language = serializers.RegexField(
         LANGUAGE,
         required=False,
@@ -179,14 +183,6 @@ class UploadSerializer(serializers.Serializer[Any]):
         error_messages={"invalid": "This must be a language code, such as en or pt-BR."},
     )
     metadata = MetadataField(required=False)
-
-
-class UploadFormSerializer(UploadSerializer):
-    """The same for the schema, where the files are as necessary as the view finds them."""
-
-    file = serializers.ListField(
-        child=serializers.FileField(), min_length=1, help_text="Repeat the field for several files."
-    )
 
 
 class AcceptedDocumentSerializer(DocumentSerializer):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
@@ -26,7 +27,6 @@ from retrieval.api.serializers import (
     ProblemSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
-    UploadFormSerializer,
     UploadResponseSerializer,
     UploadSerializer,
 )
@@ -40,6 +40,7 @@ from retrieval.resilience import disk
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
 from retrieval.search.trace import hit_as_json
+from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchMethod
 
 
@@ -130,11 +131,11 @@ class DocumentViewSet(
         return queryset
 
     @extend_schema(
-        request={"multipart/form-data": UploadFormSerializer},
+        request={"multipart/form-data": UploadSerializer},
         responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Upload files. Each is judged alone: 202 when at least one was accepted, 400 when none was.
+        """Upload files, or fetch one page. Each is judged alone: 202 when at least one was accepted, 400 when none was.
 
         507 when none was accepted because the disk is full.
         """
@@ -145,8 +146,11 @@ class DocumentViewSet(
         if collection is None:
             raise ValidationError({"collection": ["There is no collection with this short name."]})
         files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
-        if not files:
-            raise ValidationError({"file": ["No file was sent: put each one into a form field named file."]})
+        address = fields.get("url", "")
+        if not files and not address:
+            raise ValidationError(
+                {"file": ["No file was sent: put each one into a form field named file, or send the url of a page."]}
+            )
         for name in ("source", "title", "url"):
             if fields.get(name) and len(files) > 1:
                 raise ValidationError({name: ["This can be given for one file at a time only."]})
@@ -154,18 +158,18 @@ class DocumentViewSet(
         rejected: list[dict[str, str]] = []
         seen: set[str] = set()
         is_full = False
-        for file in files:
-            name = file.name or ""
+        handed_in: list[UploadedFile[Any] | None] = [*files] or [None]
+        for file in handed_in:
+            name = (file.name or "") if file else address
+            submit = partial(submit_upload, upload=file, url=address) if file else partial(submit_page, address=address)
             try:
                 if name in seen:
                     raise DocumentRejected(f"{name} was sent twice: give the files different names.")
                 seen.add(name)
-                submission = submit_upload(
+                submission = submit(
                     collection,
-                    file,
                     source=fields.get("source", ""),
                     title=fields.get("title", ""),
-                    url=fields.get("url", ""),
                     language=fields.get("language", ""),
                     metadata=fields.get("metadata"),
                     may_replace=request.user.has_perm("retrieval.change_document"),

@@ -55,6 +55,10 @@ def submit_upload(
     if known is not None:
         same = known.filter(collection=collection, content_hash=hashlib.sha256(data).hexdigest())
         if other := same.exclude(source=source).order_by("pk").first():
-            named = f'"{other}" ({other.source})' if other.title else other.source
-            raise DocumentRejected(f"{source} is the same file as {named}, which is there already.")
+            raise DocumentRejected(f"{source} is the same file as {name_for_people(other)}, which is there already.")
     return submission.submit(collection, source, data, title=title, url=url, language=language, metadata=metadata)
+
+
+def name_for_people(document: Document) -> str:
+    """What tells the document from others in a sentence."""
+    return f'"{document}" ({document.source})' if document.title else document.source

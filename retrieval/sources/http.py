@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -11,51 +10,20 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
-import httpcore2
 import httpx2
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.addresses import resolve
+from retrieval.sources.connections import Deadline, Transport
 from retrieval.sources.protocol import ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
 
 USER_AGENT = "Ragsite"
-# One request with all that it brings.
+# One request with its redirects, and all that they bring.
 REQUEST_SECONDS = 120.0
 MOST_REDIRECTS = 5
 LONGEST_PAUSE = timedelta(hours=1)
 _BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-class _AllowedAddresses(httpcore2.NetworkBackend):
-    """Connects to the very addresses that were looked up and allowed; at every connection, so at each redirect too."""
-
-    def __init__(self) -> None:
-        self._backend = httpcore2.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        failure: Exception | None = None
-        for address in resolve(host, port):
-            try:
-                return self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-        raise failure or httpcore2.ConnectError(f"{host} has no address.")
-
-
-class _Transport(httpx2.HTTPTransport):
-    def __init__(self) -> None:
-        super().__init__(trust_env=False)
-        context = httpx2.create_ssl_context(trust_env=False)
-        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_AllowedAddresses())
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +53,21 @@ class Response:
 class Client:
     """Sends ``headers`` and the account with every request to ``origin`` and with no other."""
 
-    def __init__(self, origin: str, *, account: tuple[str, str] | None = None, headers: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        origin: str,
+        *,
+        account: tuple[str, str] | None = None,
+        headers: Mapping[str, str] = {},
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
         self._origin = httpx2.URL(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
+        self._request_seconds, self._deadline = request_seconds, Deadline()
         seconds = settings.SOURCE_TIMEOUT_SECONDS
         self._client = httpx2.Client(
-            transport=_Transport(),
+            transport=Transport(self._deadline),
             timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
             headers={"User-Agent": USER_AGENT},
             trust_env=False,
@@ -123,6 +99,7 @@ class Client:
         Raises: SourceUnavailable without an answer in time; ItemRejected for one larger than ``most_bytes``, by default
         what a document may be; AddressRefused.
         """
+        self._deadline.begin(self._request_seconds)
         for _hop in range(redirects + 1):
             response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
             target = response.headers.get("location", "")
@@ -134,7 +111,6 @@ class Client:
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
     ) -> Response:
-        deadline = time.monotonic() + REQUEST_SECONDS
         is_own = _origin(httpx2.URL(url)) == _origin(self._origin)
         own_headers = self._headers if is_own else {}
         auth = self._auth if is_own else None
@@ -148,8 +124,6 @@ class Client:
                     if len(body) > most_bytes:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
-                    if time.monotonic() > deadline:
-                        raise SourceUnavailable(_t("%s answers too slowly.") % _host(url))
                 lower = {name.lower(): value for name, value in answer.headers.items()}
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:

@@ -1,12 +1,18 @@
-"""Files sent by the script of the upload form: an answer for each, and rights as for the form."""
+"""What the script of the upload form sends: files, texts, addresses; an answer for each, and rights as for the form."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from retrieval.models import Collection, Document
+from retrieval.sources import web_page
+from tests.support.sources import WebServer
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/retrieval/document/add/"
@@ -30,7 +36,10 @@ def test_each_file_is_answered_and_a_duplicate_is_named(admin_client, collection
     refused = send(admin_client, collection, file=SimpleUploadedFile("c.ps", b"%!PS-Adobe"))
     assert "c.ps is a PostScript file" in refused.json()["files"][0]["sentence"]
     nothing = send(admin_client, collection)
-    assert (nothing.status_code, nothing.json()["sentence"]) == (400, "Choose a file, or write a text.")
+    assert (nothing.status_code, nothing.json()["sentence"]) == (
+        400,
+        "Choose a file, or write a text or a web address.",
+    )
     pasted = send(admin_client, collection, text="# Valves\n\nMore words.", text_name="Valves")
     assert pasted.json()["files"][0]["added"]
     assert set(Document.objects.values_list("source", flat=True)) == {"folder/a.md", "Valves.md"}
@@ -42,4 +51,98 @@ def test_the_form_is_for_those_who_may_add_documents(client, admin_client, colle
     assert b"data-uploading" not in client.get(reverse("chat:home")).content
     other = Collection.objects.create(name="Other", slug="other")
     assert send(client, other, text="Words.").status_code == 302
+    assert not Document.objects.exists()
+
+
+class Web(WebServer):
+    """Answers a path of ``dripping`` with a byte now and then, and never to its end."""
+
+    dripping = "/drip"
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        if request.path != self.dripping:
+            super().answer(request)
+            return
+        for _second in range(100):
+            try:
+                request.wfile.write(b"H")
+            except OSError:
+                return
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def web(settings) -> Iterator[Web]:
+    settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
+    server = Web()
+    yield server
+    server.close()
+
+
+PAGE = "<html><title>Pumps</title><body><nav>Menu</nav><main><p>The pump weighs 30 kilograms.</p></main></body></html>"
+
+
+def test_the_page_at_a_pasted_address_is_fetched_once(admin_client, collection, web):
+    web.pages |= {"/guides/pump": PAGE, "/old": "", "/robots.txt": "User-agent: *\nDisallow: /"}
+    web.headers["/old"] = {"Status": "301", "Location": "/guides/pump?utm_source=mail#top"}
+    host = web.url.removeprefix("http://")
+
+    (row,) = send(admin_client, collection, text=f"  {web.url}/old \n").json()["files"]
+    assert row["added"], row
+    document = Document.objects.get()
+    assert (document.source, document.url) == (f"{host}/guides/pump.html", f"{web.url}/guides/pump")
+    assert document.file.read().decode() == PAGE
+    assert web.requests == ["/old", "/guides/pump?utm_source=mail"]
+    Document.objects.update(title="Pumps", source="pump.html")
+    (row,) = send(admin_client, collection, text=f"{web.url}/guides/pump").json()["files"]
+    assert row["sentence"] == f'Not added: {web.url}/guides/pump is there already: "Pumps" (pump.html).'
+    (row,) = send(admin_client, collection, text=f"See {web.url}/guides/pump").json()["files"]
+    assert Document.objects.get(source="Pasted text.md").file.read().decode().startswith("See http")
+
+    web.pages["/facts"] = "Facts."
+    web.headers["/facts"] = {"Content-Type": "text/plain"}
+    body = {"collection": collection.slug, "url": f"{web.url}/facts", "title": "The facts"}
+    [accepted] = admin_client.post("/api/v1/documents/", body).json()["accepted"]
+    assert (accepted["source"], accepted["url"]) == (f"{host}/facts.txt", f"{web.url}/facts")
+    assert accepted["title"] == "The facts"
+    refused = admin_client.post("/api/v1/documents/", {**body, "url": f"{web.url}/gone"})
+    assert refused.status_code == 400
+    assert "There is no page at" in refused.json()["rejected"][0]["error"]
+
+
+def test_each_way_to_fail_has_its_sentence(admin_client, collection, web, settings, monkeypatch):
+    web.failing |= {"/closed": 403, "/broken": 500}
+    web.pages |= {"/empty": "", "/loop": "", "/large": "x" * 2000, "/sound": "ID3", "/inside": ""}
+    web.headers |= {
+        "/loop": {"Status": "302", "Location": "/loop"},
+        "/sound": {"Content-Type": "audio/mpeg"},
+        "/inside": {"Status": "302", "Location": "http://10.1.2.3/"},
+    }
+    settings.DOCUMENT_MAX_BYTES = 1000
+    monkeypatch.setattr(web_page, "PAGE_SECONDS", 0.4)
+    away = Web()
+    away.close()
+    sentences = {
+        "/gone": "There is no page at",
+        "/closed": "is not for everybody (403)",
+        "/broken": "answered 500",
+        "/empty": "is an empty page",
+        "/loop": "leads on and on",
+        "/large": "is larger than",
+        "/sound": "is an audio file",
+        "/inside": "10.1.2.3 is inside this site's own network",
+        "/drip": "does not answer in time",
+        f"{away.url}/": "cannot be reached",
+        "http://me:secret@example.org/": "without a name or a password",
+        "http://[::1/": "Enter a valid URL",
+        "http://nowhere.invalid/": "There is no machine named nowhere.invalid",
+    }
+    for path, sentence in sentences.items():
+        address = path if path.startswith("http") else f"{web.url}{path}"
+        (row,) = send(admin_client, collection, text=address).json()["files"]
+        assert sentence in row["sentence"], path
+        assert not row["added"]
+    settings.SOURCE_PRIVATE_HOSTS = []
+    (row,) = send(admin_client, collection, text=f"{web.url}/page").json()["files"]
+    assert "own network" in row["sentence"]
     assert not Document.objects.exists()

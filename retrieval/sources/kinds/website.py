@@ -101,16 +101,12 @@ class WebsiteConnector(Connector):
         check_item(response, item.name)
         if response.is_unchanged:
             return UNCHANGED
-        if response.media_type in _HTML or not response.media_type:
-            return self._read_page(item, response)
-        if response.media_type.startswith(_NO_DOCUMENTS):
+        name, media_type = name_and_type(item.name, response)
+        if media_type in _HTML:
+            return self._read_page(item, name, response)
+        if media_type.startswith(_NO_DOCUMENTS):
             return Fetched(None, validators=response.validators)
-        return Fetched(
-            response.body,
-            name=_with_ending(item.name, mimetypes.guess_extension(response.media_type) or ""),
-            media_type=response.media_type,
-            validators=response.validators,
-        )
+        return Fetched(response.body, name=name, media_type=media_type, validators=response.validators)
 
     def _follow(self, item: RemoteItem, target: str) -> Fetched:
         """A redirect: its target is an item of its own. The start page may lead to another host, such as that with
@@ -121,7 +117,7 @@ class WebsiteConnector(Connector):
             return Fetched(None)
         return Fetched(None, links=(self._item(normalise(target), item.depth, is_entry=item.is_entry),))
 
-    def _read_page(self, item: RemoteItem, response: Response) -> Fetched:
+    def _read_page(self, item: RemoteItem, name: str, response: Response) -> Fetched:
         charset = _CHARSET.search(response.headers.get("content-type", ""))
         page = read_links(response.body, charset[1] if charset else "")
         base = response.url
@@ -137,8 +133,8 @@ class WebsiteConnector(Connector):
         is_indexed = page.is_indexed and "noindex" not in said
         return Fetched(
             response.body if is_indexed else None,
-            name=_with_ending(item.name, ".html"),
-            media_type="text/html",
+            name=name,
+            media_type=_HTML[0],
             validators=response.validators,
             links=links,
         )
@@ -162,12 +158,7 @@ class WebsiteConnector(Connector):
                     yield self._item(url, depth)
 
     def _item(self, url: str, depth: int, *, is_entry: bool = False) -> RemoteItem:
-        parts = urlsplit(url)
-        name = unquote(parts.path).strip("/") or "index"
-        if parts.query:
-            name += f"?{parts.query}"
-        name = "".join(character for character in name if character.isprintable())
-        return RemoteItem(url, name, url=url, depth=depth, is_entry=is_entry)
+        return RemoteItem(url, name_of(url), url=url, depth=depth, is_entry=is_entry)
 
     def _is_here(self, url: str) -> bool:
         parts = urlsplit(url)
@@ -235,6 +226,22 @@ def normalise(url: str) -> str:
     parts = urlsplit(join(url, ""))
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not pair[0].startswith("utm_")]
     return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query), ""))
+
+
+def name_of(url: str) -> str:
+    """What a page is called within its site."""
+    parts = urlsplit(url)
+    name = unquote(parts.path).strip("/") or "index"
+    if parts.query:
+        name += f"?{parts.query}"
+    return "".join(character for character in name if character.isprintable())
+
+
+def name_and_type(name: str, response: Response) -> tuple[str, str]:
+    """The name with the ending of what was sent, and its media type."""
+    if response.media_type in _HTML or not response.media_type:
+        return _with_ending(name, ".html"), _HTML[0]
+    return _with_ending(name, mimetypes.guess_extension(response.media_type) or ""), response.media_type
 
 
 def _with_ending(name: str, ending: str) -> str:

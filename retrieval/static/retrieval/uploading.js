@@ -1,8 +1,9 @@
 "use strict";
-// Sends files one by one, with a bar each: those dropped on a form with `data-uploading`, chosen in it, or pasted. Without
-// this script the form sends them all at once.
+// Sends one by one, with a bar each, what is dropped on a form with `data-uploading`, chosen in it, or pasted: files, a
+// text, a web address. Without this script the form sends it all at once.
 (() => {
   const AT_ONCE = 2;
+  const excerpt = (text) => (text.length > 80 ? `${text.slice(0, 79)}…` : text);
   for (const form of document.querySelectorAll("form[data-uploading]")) {
     const list = form.querySelector("[data-uploads]");
     const template = form.querySelector("template");
@@ -11,35 +12,41 @@
     const waiting = [];
     let running = 0;
 
-    const add = (file, source) => {
+    const text = form.elements.text;
+
+    // `fields` are those of the form for this one; `added` is called once it was.
+    const send = (name, fields, added) => {
       const row = template.content.firstElementChild.cloneNode(true);
-      row.querySelector("[data-name]").textContent = source;
+      row.querySelector("[data-name]").textContent = name;
       list.append(row);
-      waiting.push({ file, source, row });
+      waiting.push({ fields, added, row });
       next();
     };
+    const add = (file, source) => send(source, { file, source });
+    const addText = (pasted, title, added) =>
+      send(title || excerpt(pasted), { text: pasted, text_name: title }, added);
 
     function next() {
       if (running >= AT_ONCE || waiting.length === 0) return;
       running += 1;
-      const { file, source, row } = waiting.shift();
+      const { fields, added, row } = waiting.shift();
       const bar = row.querySelector("progress");
       const state = row.querySelector("[data-state]");
       const body = new FormData(form);
-      body.delete("file");
-      body.delete("text");
-      body.append("file", file, file.name);
-      body.set("source", source);
+      for (const name of ["file", "source", "text", "text_name"]) body.delete(name);
+      for (const [name, value] of Object.entries(fields)) body.append(name, value);
       const request = new XMLHttpRequest();
       request.open("POST", form.action);
       request.setRequestHeader("Accept", "application/json");
       request.upload.onprogress = (event) => {
         if (event.lengthComputable) bar.value = (100 * event.loaded) / event.total;
       };
+      // What is left is the server's: it may have to fetch a page.
+      request.upload.onload = () => bar.removeAttribute("value");
       request.onloadend = () => {
         running -= 1;
         bar.remove();
-        show(row, state, request);
+        if (show(row, state, request)) added?.();
         next();
       };
       request.send(body);
@@ -57,6 +64,7 @@
       state.textContent = file ? file.sentence : answer?.sentence || form.dataset.lost;
       // Markup from this site's own server, in which every value is escaped.
       if (file?.badge) state.insertAdjacentHTML("beforeend", file.badge);
+      return Boolean(file?.added);
     }
 
     const walk = async (entry, path) => {
@@ -93,7 +101,20 @@
       else for (const file of event.dataTransfer.files) add(file, file.name);
     });
     document.addEventListener("paste", (event) => {
+      // A form that is folded away is not meant.
+      if (form.closest("details:not([open])")) return;
       for (const file of event.clipboardData?.files ?? []) add(file, file.name);
+      const pasted = event.clipboardData?.getData("text/plain").trim() ?? "";
+      if (/^https?:\/\/\S+$/i.test(pasted) && !event.target.closest("input, textarea, select, [contenteditable]"))
+        addText(pasted, "");
+    });
+    form.addEventListener("submit", (event) => {
+      const written = text.value.trim();
+      if (!written || input.files.length > 0) return;
+      event.preventDefault();
+      addText(written, form.elements.text_name.value.trim(), () => {
+        if (text.value.trim() === written) text.value = form.elements.text_name.value = "";
+      });
     });
     for (const chosen of [input, folder]) {
       chosen?.addEventListener("change", () => {

@@ -1,0 +1,89 @@
+"""One page of the web, fetched once because somebody gave its address."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _t
+
+from retrieval.exceptions import DocumentRejected
+from retrieval.ingest.submission import Submission
+from retrieval.ingest.uploads import name_for_people, submit_upload
+from retrieval.models import Collection, Document
+from retrieval.sources.http import Client, Response
+from retrieval.sources.kinds.website import name_and_type, name_of, normalise
+from retrieval.sources.options import AddressField
+from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
+
+# Somebody waits for it.
+PAGE_SECONDS = 30.0
+_CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
+_AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+
+
+def address_in(text: str) -> str:
+    """The web address that ``text`` is; empty when it is anything else, or more."""
+    address = text.strip()
+    is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))
+    return address if is_alone else ""
+
+
+def submit_page(
+    collection: Collection,
+    address: str,
+    *,
+    source: str = "",
+    known: QuerySet[Document] | None = None,
+    **options: Any,
+) -> Submission:
+    """Fetch the page at ``address`` and submit it as an uploaded file, with its address as its URL.
+
+    It is named as a website's pages are, after its host. Its robots.txt is not asked: a person wants this one page.
+    ``options`` and ``known`` are those of ``submit_upload``. Raises: DocumentRejected.
+    """
+    # Nothing is asked of this connection while the page is awaited.
+    if not connection.in_atomic_block:
+        connection.close()
+    response = _fetch(address)
+    url = normalise(response.url)
+    name, media_type = name_and_type(f"{urlsplit(url).netloc}/{name_of(url)}", response)
+    source = source or name
+    if len(source) > 1000 or len(url) > 1000:
+        raise DocumentRejected(_t("%s… is too long an address: save the page and upload the file.") % url[:100])
+    if known is not None:
+        same = known.filter(collection=collection, url=url).exclude(source=source).order_by("pk").first()
+        if same is not None:
+            names = {"address": url, "name": name_for_people(same)}
+            raise DocumentRejected(_t("%(address)s is there already: %(name)s.") % names)
+    upload = SimpleUploadedFile(source.rpartition("/")[2], response.body, media_type)
+    return submit_upload(collection, upload, source=source, url=url, known=known, **options)
+
+
+def _fetch(address: str) -> Response:
+    """Raises: DocumentRejected, with a sentence for each thing that can go wrong."""
+    try:
+        address = AddressField().clean(address)
+        with Client(address, request_seconds=PAGE_SECONDS) as client:
+            response = client.get(address)
+    except ValidationError as error:
+        raise DocumentRejected(f"{address[:200]}: {' '.join(error.messages)}") from error
+    except (SourceRefused, SourceUnavailable, ItemFailed) as error:
+        raise DocumentRejected(str(error)) from error
+    told = {"url": response.url, "status": response.status}
+    if response.status in _AWAY:
+        raise DocumentRejected(_t("There is no page at %(url)s (%(status)d): check the address.") % told)
+    if response.status in _CLOSED:
+        raise DocumentRejected(
+            _t("%(url)s is not for everybody (%(status)d): save the page in your browser and upload the file.") % told
+        )
+    if not 200 <= response.status < 300:
+        raise DocumentRejected(_t("The server answered %(status)d for %(url)s: try again later.") % told)
+    if not response.body:
+        raise DocumentRejected(_t("%(url)s is an empty page.") % told)
+    return response
