@@ -1,4 +1,4 @@
-"""Which machines may be asked for documents: none inside the site's own network, unless SOURCE_PRIVATE_HOSTS names it."""
+"""Which machines may be asked: none inside the site's own network, unless SOURCE_PRIVATE_HOSTS names it."""
 
 from __future__ import annotations
 
