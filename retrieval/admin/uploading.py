@@ -78,8 +78,8 @@ class UploadingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
         text, title = form.cleaned_data["text"], form.cleaned_data["text_name"]
         address = address_in(text)
         if text and not address:
-            name = f"{title or _('Pasted text')}.md"
-            files.append((name, SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
+            name = title or _("Pasted text")
+            files.append((f"{name}.md", SimpleUploadedFile("text.md", text.encode(), "text/markdown")))
         outcomes = []
         seen: set[str] = set()
         for source, file in files:
