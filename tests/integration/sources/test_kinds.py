@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from retrieval.models import Collection, Document
+from retrieval.models import Collection, Document, SourceRun
 from retrieval.sources.kinds import KINDS
+from retrieval.sources.states import State, standing_of
+from retrieval.sources.syncing import sync
 from tests.support.sources import Remote, make_source, names, numbers, remote_of, run_once
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +76,20 @@ def test_documents_follow_what_the_source_holds(remote: Remote, collection: Coll
     assert run.error
     assert run.retry_at is not None
     assert names() == before
+
+
+def test_a_server_that_says_nothing_is_left(remote: Remote, collection: Collection, settings: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = str(silent.getsockname()[1])
+        ports = re.compile(r'(?<=127\.0\.0\.1:)\d+|(?<="port": )\d+')
+        options = json.loads(ports.sub(port, json.dumps(remote.options)))
+        if options == remote.options:
+            pytest.skip("It has no server.")
+        settings.SOURCE_TIMEOUT_SECONDS = 0.2
+        source = make_source(collection, remote.kind, options)
+        run = run_once(source)
+        assert (run.status, run.retry_at is not None) == ("waiting", True)
+        assert re.search("in time|timed out", run.error), run.error
+        SourceRun.objects.update(attempts=2)
+        assert (ended := sync(run.pk)) is not None
+    assert (ended.status, standing_of(source).state) == ("failed", State.FAILED)

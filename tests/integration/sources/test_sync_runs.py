@@ -18,7 +18,6 @@ from django.utils import timezone
 from retrieval.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import submit
-from retrieval.jobs.sweep import sweep
 from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
 from retrieval.sources import comparison, runs
 from retrieval.sources.addresses import resolve
@@ -101,36 +100,6 @@ def test_a_listing_that_breaks_off_removes_nothing(
 
 
 # Going on ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_killed_worker_loses_and_doubles_nothing(
-    shelf: FolderRemote, source: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The attempt ends after each possible number of items, as a killed process does: it writes nothing more."""
-    fetch, read = FolderConnector.fetch, []
-
-    def dies_later(self: Any, item: Any, validators: Any) -> Any:
-        if len(read) % 4 == 3:
-            read.append("killed")
-            raise KeyboardInterrupt
-        read.append(item.name)
-        return fetch(self, item, validators)
-
-    monkeypatch.setattr(FolderConnector, "fetch", dies_later)
-    run = runs.request_run(source)
-    for _attempt in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            sync(run.pk)
-        SourceRun.objects.filter(pk=run.pk).update(heartbeat_at=timezone.now() - 2 * SourceRun.SILENT_AFTER)
-        assert sweep(SourceRun) == 1
-    monkeypatch.setattr(FolderConnector, "fetch", fetch)
-    assert SourceItem.objects.count() == 6
-    finished = sync(run.pk)
-    assert finished is not None
-    assert (finished.status, numbers(finished), finished.attempts) == ("done", (10, 0, 0, 0, 0), 3)
-    assert len(names()) == SourceItem.objects.count() == 10
-    # What was read before each death was not read again.
-    assert sorted(each for each in read if each != "killed") == [f"{name}.md" for name in "abcdef"]
 
 
 def test_a_long_run_is_handed_back_and_goes_on(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,19 +237,6 @@ def test_a_sitemap_is_read(site: WebsiteRemote, collection: Collection) -> None:
     site.pages["/map.xml"] = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
     source = make_source(collection, "website", {**site.options, "way": "sitemap"})
     assert (numbers(run_once(source)), names()) == ((1, 0, 0, 0, 0), ["Shelf/pump.html"])
-
-
-def test_a_slow_server_is_left(site: WebsiteRemote, collection: Collection, settings: Any) -> None:
-    settings.SOURCE_TIMEOUT_SECONDS = 0.2
-    source = make_source(collection, "website", site.options)
-    site.released.clear()
-    run = run_once(source)
-    assert run.status == "waiting"
-    assert "does not answer in time" in run.error
-    SourceRun.objects.filter(pk=run.pk).update(attempts=2)
-    assert (ended := sync(run.pk)) is not None
-    assert ended.status == "failed"
-    assert standing_of(source).state == State.FAILED
 
 
 @pytest.mark.parametrize(
