@@ -16,12 +16,12 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.utils import timezone
 
-from chat.grounding.calibration import is_calibrated
 from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.probes import Check, CheckGroup, Finding, Health
 from ragsite.queues import queues
 from retrieval import conf, sandbox
+from retrieval.dense.calibration.current import calibration_of, missing_calibration
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
@@ -104,8 +104,8 @@ def embedder() -> Finding:
     active = Embedder.objects.filter(is_active=True).first()
     if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
-    if not is_calibrated(configured.name):
-        return Finding(detail=f"{configured.name}; no thresholds were fitted for it: answers are judged by words.")
+    if calibration_of(configured.name) is None:
+        return Finding(detail=missing_calibration(configured.name))
     return Finding(detail=configured.name)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
+from retrieval.dense.calibration.current import current_calibration, missing_calibration
 from retrieval.ranking.profile import NO_RERANKER, ImproperProfile
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod
@@ -23,6 +25,17 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
     return messages
+
+
+@register()
+def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
+    """The database is asked only where the embedder is not the built-in one."""
+    try:
+        if current_calibration() is None:
+            return [checks.Warning(missing_calibration(conf.embedder().name), id="retrieval.W001")]
+    except ImproperlyConfigured:
+        pass  # `backends_can_be_made` says so
+    return []
 
 
 @register()

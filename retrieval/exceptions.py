@@ -46,6 +46,10 @@ class ImproperEmbedder(RetrievalError):
     """The embedder cannot work as configured: weights missing or altered, width wrong. For the operator."""
 
 
+class NotFitted(RetrievalError):
+    """No thresholds could be fitted for the embedder. For the operator."""
+
+
 class DocumentRejected(RetrievalError):
     """The file cannot become searchable text. For the admin who uploaded it; trying again will not help."""
 

@@ -20,13 +20,13 @@ from bench.beir import read_objects, read_test_set
 from bench.reporting import Report
 from bench.statistics import auroc
 from chat.grounding.passages import cut_passage
-from chat.grounding.support import Statement, SupportScorer
+from chat.grounding.support import Statement
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.grounding.similarity import EncodeAll
+    from chat.grounding.support import MakeScorer
 
 SEED = 20_000
 LEAST_WORDS = 3
@@ -98,7 +98,7 @@ def altered_statements(folder: Path, limit: int) -> list[AlteredStatement]:
 
 
 def areas(
-    statements: Sequence[AlteredStatement], encode: EncodeAll | None, report: Report = lambda *_: None
+    statements: Sequence[AlteredStatement], make_scorer: MakeScorer, report: Report = lambda *_: None
 ) -> dict[Alteration, tuple[float, int]]:
     """For each alteration, how well support tells it from what is true (AUROC), and how many there are of it.
 
@@ -106,7 +106,7 @@ def areas(
     """
     judged: list[tuple[AlteredStatement, float]] = []
     for number, statement in enumerate(statements, start=1):
-        scorer = SupportScorer([cut_passage(1, statement.passage)], encode)
+        scorer = make_scorer([cut_passage(1, statement.passage)])
         (judgement,) = scorer.score([Statement(statement.text, (1,))])
         if judgement is not None:
             judged.append((statement, judgement.support))

@@ -33,7 +33,7 @@ from chat.grounding.support import (
 from evaluation.exceptions import UnreadableTestSet
 
 if TYPE_CHECKING:
-    from chat.grounding.similarity import EncodeAll
+    from chat.grounding.support import MakeScorer
 
 FOLDS = 10
 SEED = 20_000
@@ -144,15 +144,15 @@ def word_share(answer: LabelledAnswer) -> float:
 
 
 def judge_answers(
-    answers: Sequence[LabelledAnswer], encode: EncodeAll | None, report: Report = lambda *_: None
+    answers: Sequence[LabelledAnswer], make_scorer: MakeScorer, report: Report = lambda *_: None
 ) -> list[JudgedAnswer]:
-    """Each answer judged, in order, its sentences held against all its passages. Raises: what ``encode`` raises."""
+    """Each answer judged, in order, its sentences held against all its passages. Raises: what the embedder raises."""
     judged = []
     for _, alike in groupby(answers, key=lambda answer: answer.passages):
         scorer: SupportScorer | None = None
         for answer in alike:
             # What was encoded of the passages serves the answers that follow.
-            scorer = scorer or SupportScorer(_passages(answer), encode)
+            scorer = scorer or make_scorer(_passages(answer))
             judged.append(_judge(answer, scorer))
             report("Answers judged", len(judged), len(answers))
     return judged

@@ -36,7 +36,6 @@ FITTING_HEADING = 0.3
 # What stands under a heading that asks the question itself comes before all else.
 SAME_QUESTION = 1.0
 ITEM_SHARE = 0.85
-TOO_SIMILAR = 0.93
 LONGEST_NAME = 120
 
 _SAYS_WHAT_IT_IS = re.compile(
@@ -55,7 +54,7 @@ def select(question: Question, evidence: Evidence, most: int = 1) -> list[Excerp
     for candidate in rank(question, evidence):
         if len(excerpts) == most:
             break
-        if any(_say_the_same(candidate, other) for other in picked):
+        if any(_say_the_same(candidate, other, evidence.repeats_from) for other in picked):
             continue
         excerpt = cut_excerpt(question, candidate.unit)
         if not any(excerpt.overlaps(other) for other in excerpts):
@@ -156,9 +155,9 @@ def _initials(title: str) -> str:
     return "".join(word[0] for word in re.findall(r"\w+", title) if word[0].isupper())
 
 
-def _say_the_same(first: ScoredUnit, second: ScoredUnit) -> bool:
+def _say_the_same(first: ScoredUnit, second: ScoredUnit, repeats_from: float | None) -> bool:
     if first.unit.text == second.unit.text:
         return True
-    if first.vector is None or second.vector is None or first.unit.kind is UnitKind.ROW:
+    if repeats_from is None or first.vector is None or second.vector is None or first.unit.kind is UnitKind.ROW:
         return False
-    return float(np.dot(first.vector, second.vector)) > TOO_SIMILAR
+    return float(np.dot(first.vector, second.vector)) > repeats_from

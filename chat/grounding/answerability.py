@@ -24,11 +24,13 @@ from chat.grounding.words import stem_weights, stems
 from chat.questions.analysis import Question, analyse, is_same_question
 from chat.questions.presence import PresencePassage, assess_presence, without_replacements
 from chat.types import AnswerForm
+from retrieval.dense.calibration.scales import BUILT_IN, Compared
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
     from chat.grounding.closeness import Compare
     from chat.types import Source
+    from retrieval.dense.calibration.scales import Calibration
 
 # Fitted on 1,131 answerable and 1,320 off-topic questions of six sets, English and Dutch, each set and each kind
 # counting the same, with vectors of all-MiniLM-L6-v2. Chosen where a model fitted on five sets judges the sixth.
@@ -123,32 +125,41 @@ class Answerability:
         return not self.by_words and self.features.get("on_subject", self.probability) < HOPELESS
 
 
+# A unit as near as this to one that is shown says the same again.
+REPEATS_FROM = 0.93
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the sources hold on a question: their ``units`` in order, and the same ``scored``, best first; ``wholes``
-    are their lists and tables as a whole, best first."""
+    are their lists and tables as a whole, best first. Two units whose vectors have a greater cosine than
+    ``repeats_from`` say the same; None where no cosine tells."""
 
     units: tuple[QuotableUnit, ...]
     scored: tuple[ScoredUnit, ...]
     answerability: Answerability
     wholes: tuple[ScoredUnit, ...] = ()
+    repeats_from: float | None = REPEATS_FROM
 
     @property
     def has_vectors(self) -> bool:
         return any(each.vector is not None for each in self.scored)
 
 
-def weigh(question: str, sources: Sequence[Source], compare: Compare, *, calibrated: bool = True) -> Evidence:
+def weigh(
+    question: str, sources: Sequence[Source], compare: Compare, calibration: Calibration | None = BUILT_IN
+) -> Evidence:
     """The evidence of ``sources`` on ``question``; ``compare`` as in :func:`chat.grounding.relevance.score_units`.
 
-    ``calibrated`` says that its cosines lie on the scale that the weights were fitted on.
+    Without the ``calibration`` that brought its similarities to the scale of the weights, words alone judge.
     """
     units = quotable_units(sources)
     together = score_units(question, [*units, *whole_units(sources)], compare)
     scored = [each for each in together if each.unit.kind is not UnitKind.WHOLE]
     wholes = [each for each in together if each.unit.kind is UnitKind.WHOLE]
-    answerability = assess(question, scored, sources, calibrated=calibrated)
-    return Evidence(tuple(units), tuple(scored), answerability, tuple(wholes))
+    answerability = assess(question, scored, sources, calibrated=calibration is not None)
+    repeats_from = calibration.scale(Compared.TEXTS).cosine_of(REPEATS_FROM) if calibration is not None else None
+    return Evidence(tuple(units), tuple(scored), answerability, tuple(wholes), repeats_from)
 
 
 def assess(

@@ -1,10 +1,8 @@
 """How near the units of the context come to a question in meaning. PURE.
 
 Of passages whose token signs are stored, the tokens of each unit are told by their places; their mean is the unit's
-vector. They were read in the pass over their whole passage, so that "it" is near to what it stands for. The cosine of a
-vector with the signs of another is smaller than with that vector itself, by sqrt(2 / pi) for coordinates that are
-normally distributed (Charikar, "Similarity Estimation Techniques from Rounding Algorithms", STOC 2002); the factors
-here were measured.
+vector. They were read in the pass over their whole passage, so that "it" is near to what it stands for. All
+similarities are on the scale that thresholds are on, by the embedder's calibration.
 """
 
 from __future__ import annotations
@@ -15,16 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from retrieval.dense.calibration.scales import BUILT_IN, Compared
+
 if TYPE_CHECKING:
     from chat.grounding.units import QuotableUnit
     from chat.types import Source
+    from retrieval.dense.calibration.scales import Calibration
     from retrieval.dense.token_vectors import PassageTokens, TokenEncoding
     from retrieval.types import Vectors
-
-# The similarity of a unit encoded alone by that of its tokens' signs, where it counts: of the unit that comes closest
-# (correlation over questions .96; .995 for the score of the best unit). docs/adr/0035 has the figures.
-TOKEN_SCALE = 1.34
-MEAN_SCALE, MEAN_OFFSET = 1.19, 0.03
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +41,9 @@ Compare = Callable[[str, Sequence["QuotableUnit"]], Closeness | None]
 """The closeness of units to a question; None when no vectors can be had."""
 
 
-def compare_encodings(question: TokenEncoding, units: Sequence[TokenEncoding]) -> Closeness:
+def compare_encodings(
+    question: TokenEncoding, units: Sequence[TokenEncoding], calibration: Calibration = BUILT_IN
+) -> Closeness:
     """The closeness of units that were encoded one by one."""
     vectors = np.array([unit.vector for unit in units], np.float32)
     pieces, asked = _telling(question)
@@ -53,13 +51,17 @@ def compare_encodings(question: TokenEncoding, units: Sequence[TokenEncoding]) -
     for column, unit in enumerate(units):
         if len(pieces) and len(unit.token_vectors):
             nearest[:, column] = (asked @ unit.token_vectors.T).max(axis=1)
-    return Closeness(vectors, vectors @ question.vector, pieces, nearest)
+    similarities = calibration.scale(Compared.QUESTION_TEXT)(vectors @ question.vector)
+    return Closeness(vectors, similarities, pieces, calibration.scale(Compared.QUESTION_TOKENS)(nearest))
 
 
 class SourceTokens:
     """The tokens of the sources of an answer, by their places. ``tokens_of`` has those of each passage, by chunk id."""
 
-    def __init__(self, sources: Sequence[Source], tokens_of: Mapping[int, PassageTokens]) -> None:
+    def __init__(
+        self, sources: Sequence[Source], tokens_of: Mapping[int, PassageTokens], calibration: Calibration = BUILT_IN
+    ) -> None:
+        self._calibration = calibration
         self._tokens_of = {
             passage.chunk_id: tokens_of[passage.chunk_id] for source in sources for passage in source.block.passages
         }
@@ -84,15 +86,15 @@ class SourceTokens:
             sums = np.add.reduceat(tokens, starts, axis=0)
             vectors[filled] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
             if len(pieces):
-                nearest[:, filled] = np.maximum.reduceat(asked @ (tokens.T * TOKEN_SCALE), starts, axis=1)
+                closest = np.maximum.reduceat(asked @ tokens.T, starts, axis=1)
+                nearest[:, filled] = self._calibration.scale(Compared.QUESTION_SIGNS)(closest)
         similarities = np.zeros(len(units), np.float32)
-        similarities[filled] = vectors[filled] @ question.vector * MEAN_SCALE + MEAN_OFFSET
+        similarities[filled] = self._calibration.scale(Compared.QUESTION_MEAN)(vectors[filled] @ question.vector)
         return Closeness(vectors, np.minimum(similarities, 1.0), pieces, np.minimum(nearest, 1.0))
 
     def vectors_within(self, source: Source, start: int, end: int) -> Vectors:
-        """The vectors of the tokens between two places of the document, shape (tokens, dimension), scaled so that their
-        products with unit vectors are cosines."""
-        return self._vectors(self._rows_within(source, start, end)) * np.float32(TOKEN_SCALE)
+        """The signs of the tokens between two places of the document as unit vectors, shape (tokens, dimension)."""
+        return self._vectors(self._rows_within(source, start, end))
 
     def _rows_of_unit(self, unit: QuotableUnit) -> list[int]:
         rows = self._rows_within(unit.source, unit.start, unit.end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -13,9 +13,11 @@ from chat.grounding.assertions import extract_assertion
 from chat.grounding.passages import AssertionCheck, EvidencePassage, SentenceMatch
 from chat.grounding.similarity import Encodings, closest_match, compared_texts, word_similarities
 from chat.grounding.words import contradicts, pairs, stem_weight
+from retrieval.dense.calibration.scales import BUILT_IN
 
 if TYPE_CHECKING:
     from chat.grounding.similarity import EncodeAll
+    from retrieval.dense.calibration.scales import Calibration
     from retrieval.types import Vectors
 
 
@@ -62,18 +64,23 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
+MakeScorer = Callable[[Sequence[EvidencePassage]], "SupportScorer"]
+
+
 class SupportScorer:
     """Checks statements against the passages of one answer; each sentence is encoded once, whatever is checked.
 
-    ``encode`` gives token vectors; None for an embedder that has none: then words alone decide, by weights of their
-    own.
+    ``encode`` gives token vectors, whose cosines ``calibration`` brings to the scale of the weights; None for an
+    embedder that has none: then words alone decide, by weights of their own.
     """
 
-    def __init__(self, passages: Sequence[EvidencePassage], encode: EncodeAll | None) -> None:
+    def __init__(
+        self, passages: Sequence[EvidencePassage], encode: EncodeAll | None, calibration: Calibration = BUILT_IN
+    ) -> None:
         self._passages = tuple(passages)
         self._sentence_count = sum(len(passage.sentences) for passage in passages)
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
-        self._encodings = Encodings(encode) if encode is not None else None
+        self._encodings = Encodings(encode, calibration) if encode is not None else None
         self._weights = WITH_TOKENS if encode is not None else WORDS_ONLY
 
     def score(self, statements: Sequence[Statement]) -> list[SentenceSupport | None]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.calibration import is_calibrated
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
 from chat.grounding.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support import Reason, SentenceSupport, Statement, SupportScorer
@@ -17,6 +16,8 @@ from chat.grounding.units import quotable_units
 from chat.grounding.weighing import tokens_of_sources
 from chat.types import CheckedStatement, Source, Verified, VerifiedCitation
 from retrieval import conf
+from retrieval.dense.calibration.current import current_calibration
+from retrieval.dense.calibration.scales import BUILT_IN
 from retrieval.exceptions import EmbeddingFailed, RetrievalError
 from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
@@ -24,7 +25,7 @@ from retrieval.tracing import span
 
 if TYPE_CHECKING:
     from chat.grounding.closeness import SourceTokens
-    from chat.grounding.similarity import EncodeAll
+    from chat.grounding.support import MakeScorer
     from retrieval.types import Vectors
 
     Supports = list[SentenceSupport | None]
@@ -34,6 +35,14 @@ logger = logging.getLogger(__name__)
 DIGITS = 4
 _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", re.DOTALL)
 _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
+
+
+def current_scorer() -> MakeScorer:
+    """Scores statements with the configured embedder; by words alone where it has no token vectors or nothing was
+    fitted for it."""
+    embedder, calibration = conf.embedder(), current_calibration()
+    encode = embedder.encode if isinstance(embedder, TokenEmbedder) and calibration is not None else None
+    return functools.partial(SupportScorer, encode=encode, calibration=calibration or BUILT_IN)
 
 
 @span("verification")
@@ -172,17 +181,15 @@ def _measure(
     known = functools.cache(lambda: tokens_of_sources(sources))
     passages = [_evidence(source, known) for source in sources]
 
-    def measure(encode: EncodeAll | None) -> tuple[Supports, Supports]:
-        scorer = SupportScorer(passages, encode)
+    def measure(make_scorer: MakeScorer) -> tuple[Supports, Supports]:
+        scorer = make_scorer(passages)
         return scorer.score_each(cited), scorer.score(sentences)
 
-    embedder = conf.embedder()
     try:
-        encode = embedder.encode if isinstance(embedder, TokenEmbedder) and is_calibrated(embedder.name) else None
-        return *measure(encode), True
+        return *measure(current_scorer()), True
     except RetrievalError as error:
         logger.warning("The support of an answer was not measured, because the embedder does not answer: %s", error)
-        return *measure(None), False
+        return *measure(functools.partial(SupportScorer, encode=None)), False
 
 
 def _evidence(source: Source, known: Callable[[], SourceTokens | None]) -> EvidencePassage:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.grounding.answerability import Evidence, weigh
-from chat.grounding.calibration import is_calibrated
 from chat.grounding.closeness import Closeness, SourceTokens, compare_encodings
 from chat.grounding.units import QuotableUnit, UnitKind, text_to_encode
 from chat.types import Source
 from retrieval import conf
+from retrieval.dense.calibration.current import current_calibration
+from retrieval.dense.calibration.scales import BUILT_IN, Calibration
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.passage_tokens import load_tokens
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
@@ -38,19 +39,18 @@ def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
     """What the sources hold on the question, remembered for a while.
 
     What the sources mean was computed when they were read: besides the question, only the few units that come closest
-    are encoded. An embedder without token
-    vectors is asked for the vectors of the sources' sentences. While the embedder does not answer, words alone are
-    weighed, with a warning in the log, and nothing is remembered. Whoever answers tells the reader (chat.answering),
-    where the search before has not done so.
+    are encoded. An embedder without token vectors is asked for the vectors of the sources' sentences. While the
+    embedder does not answer, words alone are weighed, with a warning in the log, and nothing is remembered. Whoever
+    answers tells the reader (chat.answering), where the search before has not done so.
     """
     try:
-        return _weigh_with_vectors(conf.embedder().name, question, tuple(sources))
+        return _weigh_with_vectors(conf.embedder().name, current_calibration(), question, tuple(sources))
     except RetrievalError as error:
         logger.warning("Evidence is weighed by words alone, because the embedder does not answer: %s", error)
         return weigh(question, sources, lambda _question, _units: None)
 
 
-def tokens_of_sources(sources: Sequence[Source]) -> SourceTokens | None:
+def tokens_of_sources(sources: Sequence[Source], calibration: Calibration = BUILT_IN) -> SourceTokens | None:
     """The tokens of the sources by their places; None for an embedder without token vectors.
 
     Raises: EmbeddingFailed.
@@ -59,25 +59,34 @@ def tokens_of_sources(sources: Sequence[Source]) -> SourceTokens | None:
     if not isinstance(embedder, TokenEmbedder):
         return None
     passages = [passage for source in sources for passage in source.block.passages]
-    return SourceTokens(sources, load_tokens(passages, embedder))
+    return SourceTokens(sources, load_tokens(passages, embedder), calibration)
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
-def _weigh_with_vectors(embedder: str, question: str, sources: tuple[Source, ...]) -> Evidence:
+def _weigh_with_vectors(
+    _embedder: str, calibration: Calibration | None, question: str, sources: tuple[Source, ...]
+) -> Evidence:
+    # Where nothing was fitted, its own cosines still tell which of the units is nearer.
+    scales = calibration or BUILT_IN
+
     def compare(question: str, units: Sequence[QuotableUnit]) -> Closeness:
-        known = tokens_of_sources(sources)
+        known = tokens_of_sources(sources, scales)
         asked = encode_query(question)
         asked_of = conf.embedder()
         if known is not None and asked.tokens is not None and isinstance(asked_of, TokenEmbedder):
-            return _encode_closest(known.compare(asked.tokens, units), asked.tokens, units, asked_of)
+            return _encode_closest(known.compare(asked.tokens, units), asked.tokens, units, asked_of, scales)
         vectors = asked_of.embed_documents([text_to_encode(unit) for unit in units])
-        return compare_encodings(_without_tokens(asked.vector), [_without_tokens(vector) for vector in vectors])
+        return compare_encodings(_without_tokens(asked.vector), [_without_tokens(vector) for vector in vectors], scales)
 
-    return weigh(question, sources, compare, calibrated=is_calibrated(embedder))
+    return weigh(question, sources, compare, calibration)
 
 
 def _encode_closest(
-    closeness: Closeness, question: TokenEncoding, units: Sequence[QuotableUnit], embedder: TokenEmbedder
+    closeness: Closeness,
+    question: TokenEncoding,
+    units: Sequence[QuotableUnit],
+    embedder: TokenEmbedder,
+    scales: Calibration,
 ) -> Closeness:
     """The closeness of the same ``units``, which are ordered by their words, where that of those which may be quoted is
     of their own vectors: signs tell them from all others, not from each other."""
@@ -85,7 +94,7 @@ def _encode_closest(
     for signal in (closeness.similarities, closeness.nearest.mean(axis=0) if len(closeness.pieces) else ()):
         best += np.argsort(np.negative(signal), kind="stable")[:ENCODED_BY_EACH].tolist()
     chosen = list(dict.fromkeys(best))
-    exact = compare_encodings(question, embedder.encode([text_to_encode(units[number]) for number in chosen]))
+    exact = compare_encodings(question, embedder.encode([text_to_encode(units[number]) for number in chosen]), scales)
     vectors, similarities, nearest = closeness.vectors, closeness.similarities, closeness.nearest
     vectors[chosen], similarities[chosen], nearest[:, chosen] = exact.vectors, exact.similarities, exact.nearest
     return closeness

@@ -16,10 +16,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.conversations.rights import rights_of
-from evaluation.dashboard.clusters import Gap, Trend, Unanswered, gaps, wordings
+from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import Scope
 from retrieval import conf
 from retrieval.access import narrowing_key
+from retrieval.dense.calibration.current import current_calibration
+from retrieval.dense.calibration.scales import BUILT_IN, Compared
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Collection, Document
 
@@ -144,7 +146,9 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
     except RetrievalError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
-    grouped = gaps(asked, vectors, scope.since, scope.until)
+    scales = current_calibration() or BUILT_IN
+    least_likeness = scales.scale(Compared.TEXTS).cosine_of(LEAST_LIKENESS)
+    grouped = gaps(asked, vectors, scope.since, scope.until, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())
     found = GapReport(

@@ -19,10 +19,13 @@ from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
 from evaluation.judges.relevancy import relevancies
 from evaluation.judges.types import Case, Measured
 from retrieval import conf
+from retrieval.dense.calibration.current import current_calibration, missing_calibration
+from retrieval.dense.calibration.scales import Compared
 from retrieval.exceptions import RetrievalError
 
 if TYPE_CHECKING:
     from evaluation.judges.relevancy import Embed
+    from retrieval.dense.calibration.scales import Scale
 
 
 QUOTED_CHARACTERS = 300
@@ -123,12 +126,12 @@ class AnswerRelevancy(OfflineMetric):
     label = "Answer Relevancy"
     _required_params = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
 
-    def __init__(self, case: Case, embed: Embed) -> None:
+    def __init__(self, case: Case, embed: Embed, scale: Scale) -> None:
         super().__init__(case, RELEVANCY_THRESHOLD)
-        self.embed = embed
+        self.embed, self.scale = embed, scale
 
     def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
-        (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed)
+        (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed, self.scale)
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that could be held against the question.")
         self.details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
@@ -144,9 +147,9 @@ class ContextualRelevancy(OfflineMetric):
     label = "Contextual Relevancy"
     _required_params = [SingleTurnParams.INPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
 
-    def __init__(self, case: Case, embed: Embed) -> None:
+    def __init__(self, case: Case, embed: Embed, scale: Scale) -> None:
         super().__init__(case, RELEVANCY_THRESHOLD)
-        self.embed = embed
+        self.embed, self.scale = embed, scale
 
     def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
         sources = self.case.sources
@@ -156,7 +159,7 @@ class ContextualRelevancy(OfflineMetric):
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in sources
         ]
-        found = relevancies(test_case.input, headed, self.embed)
+        found = relevancies(test_case.input, headed, self.embed, self.scale)
         self.details = [
             {"marker": source.marker, "sentence": _shortened(one.sentence), "score": one.score}
             for source, one in zip(sources, found, strict=True)
@@ -238,9 +241,9 @@ class OfflineJudge:
             case "citation_support":
                 return CitationSupport(case, self._verify(case))
             case "answer_relevancy":
-                return AnswerRelevancy(case, conf.embedder().embed_documents)
+                return AnswerRelevancy(case, conf.embedder().embed_documents, _scale())
             case "contextual_relevancy":
-                return ContextualRelevancy(case, conf.embedder().embed_documents)
+                return ContextualRelevancy(case, conf.embedder().embed_documents, _scale())
             case "refusal":
                 return Refusal(case)
         raise ValueError(f"The rules have no metric named {metric!r}.")
@@ -255,6 +258,14 @@ class OfflineJudge:
                 raise _without_embedder(error) from error
             self._verified = verify(case.answer, case.sources)
         return self._verified
+
+
+def _scale() -> Scale:
+    """Raises: JudgeUnavailable. On an unknown scale a figure would say nothing."""
+    calibration = current_calibration()
+    if calibration is None:
+        raise JudgeUnavailable(missing_calibration(conf.embedder().name))
+    return calibration.scale(Compared.TEXTS)
 
 
 def _without_embedder(error: RetrievalError) -> JudgeUnavailable:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.grounding.words import stems
+from retrieval.dense.calibration.scales import Scale
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Nine of ten answering sentences lie above it in both languages, nine of ten from elsewhere below.
 THRESHOLD = 0.3
+_OWN_SCALE = Scale()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,13 @@ class Relevancy:
     coverage: float
 
 
-def relevancies(question: str, texts: Sequence[tuple[str, str]], embed: Embed) -> list[Relevancy]:
+def relevancies(
+    question: str, texts: Sequence[tuple[str, str]], embed: Embed, scale: Scale = _OWN_SCALE
+) -> list[Relevancy]:
     """The best sentence of each text, given as (headings above it, text); ties go to the earlier sentence.
 
-    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension).
+    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension), and ``scale`` brings
+    their cosines to where the threshold lies.
     """
     sentences = [
         (number, heading, text[start:end])
@@ -51,9 +56,9 @@ def relevancies(question: str, texts: Sequence[tuple[str, str]], embed: Embed) -
     if not sentences:
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
+    similarities = np.clip(scale(vectors[1:] @ vectors[0]), 0.0, 1.0)
     asked = set(stems(question))
-    for place, (number, heading, sentence) in enumerate(sentences, start=1):
-        similarity = min(1.0, max(0.0, float(vectors[0] @ vectors[place])))
+    for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
         coverage = len(asked & set(stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
         score = (similarity + coverage) / 2
         if score > best[number].score:

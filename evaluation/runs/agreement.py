@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from chat.grounding.citations import remove_markers
 from chat.grounding.passages import EvidencePassage, cut_passage
-from chat.grounding.support import THRESHOLD, Statement, SupportScorer
+from chat.grounding.support import THRESHOLD, Statement
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.grounding.similarity import EncodeAll
+    from chat.grounding.support import MakeScorer
     from chat.types import CheckedStatement, VerifiedCitation
 
 # A decimal is one word: "12.5" does not hold "5".
@@ -38,7 +38,7 @@ def is_right(agreement: float) -> bool:
     return agreement >= THRESHOLD
 
 
-def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll | None) -> float | None:
+def agreement(text: str, *, refused: bool, expected: Expected, make_scorer: MakeScorer) -> float | None:
     """How far the reply says what was expected.
 
     Where a refusal is expected: 1 for one, else 0. Where an answer is: 0 for a refusal; 1 when the reply holds the
@@ -50,11 +50,11 @@ def agreement(text: str, *, refused: bool, expected: Expected, encode: EncodeAll
         return float(refused)
     if not expected.answer:
         return None
-    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))], encode)
+    return 0.0 if refused else _borne_out(expected.answer, [cut_passage(1, remove_markers(text))], make_scorer)
 
 
 def cited(
-    citations: Sequence[VerifiedCitation], *, refused: bool, expected: Expected, encode: EncodeAll | None
+    citations: Sequence[VerifiedCitation], *, refused: bool, expected: Expected, make_scorer: MakeScorer
 ) -> float | None:
     """How far the quoted words that the reply cites say what was expected: as :func:`agreement`, of the quotations.
 
@@ -69,7 +69,7 @@ def cited(
         cut_passage(number, one.quote, f"{one.passage.document_title} {one.passage.section}")
         for number, one in enumerate(citations, start=1)
     ]
-    return _borne_out(expected.answer, quoted, encode)
+    return _borne_out(expected.answer, quoted, make_scorer)
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
@@ -86,7 +86,7 @@ def refusal(*, refused: bool, expected: Expected) -> float:
     return float(refused == expected.refusal)
 
 
-def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: EncodeAll | None) -> float | None:
+def _borne_out(expected: str, passages: Sequence[EvidencePassage], make_scorer: MakeScorer) -> float | None:
     if any(holds_answer(passage.text, [expected]) for passage in passages):
         return 1.0
     reply_language = detect_language(" ".join(passage.text for passage in passages))
@@ -94,7 +94,7 @@ def _borne_out(expected: str, passages: Sequence[EvidencePassage], encode: Encod
     if reply_language and expected_language and reply_language != expected_language:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
-    judged = SupportScorer(passages, encode).score([Statement(sentence) for sentence in sentences])
+    judged = make_scorer(passages).score([Statement(sentence) for sentence in sentences])
     # A sentence that claims nothing, such as a bare word, is supported by its words alone, which are not there.
     supports = [one.support for one in judged if one is not None]
     return sum(supports) / len(supports) if supports else 0.0

@@ -58,7 +58,8 @@ def _read(text_of: Mapping[int, str], owns: Sequence[int], embedder: TokenEmbedd
     except DatabaseError as error:
         raise EmbeddingFailed(f"The token vectors could not be read: {error}") from error
     read = [
-        _placed(text, own, embedder, signs_of.get(pk)) for (pk, text), own in zip(text_of.items(), owns, strict=True)
+        place_tokens(text, own, embedder, signs_of.get(pk))
+        for (pk, text), own in zip(text_of.items(), owns, strict=True)
     ]
     unknown = [number for number, tokens in enumerate(read) if len(tokens.signs) != len(tokens.starts)]
     if unknown:
@@ -70,7 +71,7 @@ def _read(text_of: Mapping[int, str], owns: Sequence[int], embedder: TokenEmbedd
         )
         encodings = embedder.encode([read[number].text for number in unknown])
         for number, encoding in zip(unknown, encodings, strict=True):
-            read[number] = _placed(read[number].text, owns[number], embedder, packed(encoding))
+            read[number] = place_tokens(read[number].text, owns[number], embedder, packed(encoding))
     return read
 
 
@@ -79,7 +80,7 @@ def _stored_signs(chunk_ids: Sequence[int], embedder: str) -> Mapping[int, bytes
     return {pk: None if signs is None else bytes(signs) for pk, signs in rows.values_list("chunk_id", "token_signs")}
 
 
-def _placed(text: str, own: int, embedder: TokenEmbedder, signs: bytes | None) -> PassageTokens:
+def place_tokens(text: str, own: int, embedder: TokenEmbedder, signs: bytes | None) -> PassageTokens:
     tokens = embedder.tokenize(text)
     spans = [span for span, tells in zip(tokens.spans, tokens.telling(), strict=True) if tells]
     return PassageTokens(

@@ -1,3 +1,4 @@
+from retrieval.models.calibration import EmbedderCalibration
 from retrieval.models.chunk import Chunk
 from retrieval.models.collection import Collection, CollectionGrant, CollectionStatistics, Visibility
 from retrieval.models.document import Document, DocumentText
@@ -21,6 +22,7 @@ __all__ = [
     "DocumentText",
     "Draft",
     "Embedder",
+    "EmbedderCalibration",
     "IndexCheck",
     "Lexeme",
     "Publication",

@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from retrieval import conf
+from retrieval.dense.calibration.current import current_calibration
+from retrieval.dense.calibration.scales import Compared
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import compute
@@ -27,13 +29,17 @@ _TABLES_BY_LIKENESS = 4
 
 
 def name_likeness(words: str, names: Sequence[str]) -> list[float]:
-    """How alike they are in meaning, by the embedder; not at all, when it does not answer."""
+    """How alike they are in meaning, by the embedder; not at all, when it does not answer or is not calibrated."""
     if not names:
         return []
+    calibration = current_calibration()
+    if calibration is None:
+        return [0.0] * len(names)
     embedder = conf.embedder()
     try:
         asked = embedder.embed_documents([words])[0]
-        return [float(likeness) for likeness in _embed(embedder.name, tuple(names)) @ asked]
+        alike = calibration.scale(Compared.TEXTS)(_embed(embedder.name, tuple(names)) @ asked)
+        return [float(likeness) for likeness in alike]
     except EmbeddingFailed as error:
         logger.warning("Names of columns are compared by their words alone: %s", error)
         return [0.0] * len(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +24,14 @@ from bench.groundedness.labelled import (
     word_share,
 )
 from bench.statistics import auroc, auroc_interval
-from chat.grounding.support import Reason
+from chat.grounding.support import Reason, SupportScorer
+from chat.grounding.verification import current_scorer
 from evaluation.exceptions import EvaluationError
-from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.progress import ProgressBar
-from retrieval.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
     from bench.groundedness.altered import Alteration
-    from chat.grounding.similarity import EncodeAll
     from chat.grounding.support import SupportWeights
 
     Told = dict[str, dict[Alteration, tuple[float, int]]]
@@ -80,10 +79,10 @@ class Command(BaseCommand):
         try:
             answers = read_labelled_answers(options["file"])
             altered = {folder: altered_statements(folder, options["limit"]) for folder in options["altered"]}
-            encode = None if options["words_only"] else _encoder()
-            judged = judge_answers(answers, encode, progress.show)
+            make_scorer = partial(SupportScorer, encode=None) if options["words_only"] else current_scorer()
+            judged = judge_answers(answers, make_scorer, progress.show)
             refitted = (fitted_weights(judged), cross_validated(judged)) if options["cross_validate"] else None
-            told = {folder.name: areas(made, encode, progress.show) for folder, made in altered.items()}
+            told = {folder.name: areas(made, make_scorer, progress.show) for folder, made in altered.items()}
         except (EvaluationError, RetrievalError, ValueError) as error:
             raise CommandError(str(error)) from error
         finally:
@@ -140,11 +139,6 @@ class Command(BaseCommand):
             if judgement.match is not None:
                 closest = judgement.match.sentence.text[:LONGEST_EXAMPLE]
                 self.stdout.write(f"  passage {judgement.match.passage.marker}: {closest}")
-
-
-def _encoder() -> EncodeAll | None:
-    embedder = conf.embedder()
-    return embedder.encode if isinstance(embedder, TokenEmbedder) else None
 
 
 def _labels(judged: Sequence[JudgedAnswer]) -> list[bool]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from retrieval.dense.calibration.current import calibration_of, missing_calibration
 from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
@@ -29,6 +30,8 @@ class Command(PreparedCommand):
                 f"{error} What was embedded so far is kept; the site still searches the old vectors."
             ) from error
         self.stdout.write(f"The search now uses {row.name}. Restart the site with the same settings.")
+        if calibration_of(row.name) is None:
+            self.stdout.write(self.style.WARNING(missing_calibration(row.name)))
         if options["drop_old"]:
             self.stdout.write(f"Vectors of {drop_unused()} other embedder(s) deleted.")
 
