@@ -43,15 +43,21 @@ class AnswerTrace(SearchTrace):
     """The explanation of a search, and what became of its result.
 
     ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`; ``passages`` are by chunk id.
+    ``uncalibrated`` names the embedder when no thresholds were fitted for it, so that words alone judged.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
     prompt: PromptTrace = PromptTrace()
     passages: Mapping[int, KnownPassage] = field(default_factory=dict)
+    uncalibrated: str = ""
 
 
 def answer_trace(
-    trace: SearchTrace, assembly: Mapping[str, int], prompt: PromptTrace, passages: Iterable[Passage]
+    trace: SearchTrace,
+    assembly: Mapping[str, int],
+    prompt: PromptTrace,
+    passages: Iterable[Passage],
+    uncalibrated: str = "",
 ) -> AnswerTrace:
     return AnswerTrace(
         **{each.name: getattr(trace, each.name) for each in fields(SearchTrace)},
@@ -66,6 +72,7 @@ def answer_trace(
             )
             for each in passages
         },
+        uncalibrated=uncalibrated,
     )
 
 

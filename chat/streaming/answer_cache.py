@@ -26,6 +26,7 @@ from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
 from chat.protocols import ModelGenerator
 from retrieval.access import narrowing_key
+from retrieval.dense.calibration.current import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.search.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
@@ -88,6 +89,7 @@ def build_key(
         "narrowing": narrowing_key(filters.collections, filters.readers),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
+        "scales": repr(current_calibration()),
         "generator": generator.name,
         "model": [
             PROMPT_VERSION,

@@ -24,6 +24,7 @@ from chat.signals import answer_completed
 from chat.streaming import answer_cache
 from chat.types import Completed, Failed, Searched
 from retrieval.dataclass_json import to_json
+from retrieval.dense.calibration.current import uncalibrated_embedder
 from retrieval.models import Chunk, Document
 from retrieval.resilience import disk
 from retrieval.search.passages import load_passages
@@ -181,7 +182,7 @@ def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
     prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls))
     passages = load_passages([candidate.chunk_id for candidate in searched.trace.candidates])
     stored: dict[str, Any] = to_json(
-        answer_trace(searched.trace, searched.context.statistics, prompt, passages.values())
+        answer_trace(searched.trace, searched.context.statistics, prompt, passages.values(), uncalibrated_embedder())
     )
     return stored
 

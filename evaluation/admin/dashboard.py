@@ -40,6 +40,7 @@ from evaluation.dashboard.lists import (
 from evaluation.dashboard.scope import PERIODS, Scope, scope_of
 from evaluation.models import Dashboard
 from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.dense.calibration.current import uncalibrated_embedder
 from retrieval.models import Collection
 from retrieval.record import tell
 
@@ -148,6 +149,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "collections": Collection.objects.readable_by(request.user).in_service(),
             "zone": timezone.get_current_timezone_name(),
             "dashboard_address": scope.address(),
+            "uncalibrated": uncalibrated_embedder(),
             "make_case_address": make_case_address(request.user),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),
         }

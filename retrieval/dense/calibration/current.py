@@ -50,6 +50,11 @@ def calibration_of(embedder: str) -> Calibration | None:
     return kept.calibration
 
 
+def uncalibrated_embedder() -> str:
+    """The name of the configured embedder when nothing was fitted for it; empty otherwise."""
+    return "" if current_calibration() is not None else conf.embedder().name
+
+
 def missing_calibration(embedder: str) -> str:
     """What to tell an administrator."""
     return (

@@ -22,6 +22,7 @@ from chat.grounding.answerability import (
     weigh,
 )
 from chat.types import AnswerForm
+from retrieval.dense.calibration.scales import BUILT_IN
 from tests.unit.chat.grounding.test_evidence import letters, source
 
 PUMPS = "The MX-9920-W is a wet-rotor pump. It weighs 3450 g.\n\nThe guarantee of a pump lasts three years."
@@ -92,7 +93,7 @@ def test_the_beginning_of_a_code_names_it_and_numbers_among_letters_are_none(nam
 def test_without_a_calibrated_embedder_words_alone_decide(trusted: bool) -> None:
     def estimate(question: str) -> Answerability:
         embed = letters if trusted else lambda _question, _units: None
-        return weigh(question, [source(PUMPS)], embed, calibrated=not trusted).answerability
+        return weigh(question, [source(PUMPS)], embed, None if trusted else BUILT_IN).answerability
 
     about, foreign = estimate("How long does the guarantee of a pump last?"), estimate("Which chemist found oxygen?")
     assert about.by_words

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chat.grounding.closeness import TOKEN_SCALE, SourceTokens
+from chat.grounding.closeness import SourceTokens
 from chat.grounding.units import quotable_units
 from chat.types import Source
 from retrieval.dense.token_vectors import PassageTokens, TokenEncoding, Tokens, packed
@@ -82,11 +82,11 @@ def test_a_unit_without_a_telling_word_is_far_from_everything() -> None:
     assert closeness.similarities.tolist() == [0.0]
 
 
-def test_vectors_of_a_place_give_cosines() -> None:
+def test_vectors_of_a_place_are_unit_vectors() -> None:
     cut = two_passages()
     known = SourceTokens(
         [cut], {1: tokens_of("Pumps need water. Valves close"), 2: tokens_of("slowly at night. Pipes leak.")}
     )
     vectors = known.vectors_within(cut, 100, 117)
     assert vectors.shape == (3, WIDTH)
-    assert vectors @ vector_of("water") == pytest.approx([*(vectors[:2] @ vector_of("water")), TOKEN_SCALE])
+    assert vectors @ vector_of("water") == pytest.approx([*(vectors[:2] @ vector_of("water")), 1.0])

@@ -1,0 +1,158 @@
+"""An embedder on another scale, before its thresholds are fitted and after."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from io import StringIO
+
+import numpy as np
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import LazySettings, settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from django.urls import reverse
+
+from chat import asking
+from chat.models import Answer
+from chat.streaming import streams
+from ragsite import checks
+from retrieval import conf
+from retrieval.dense.calibration import material
+from retrieval.dense.calibration.current import forget_calibrations
+from retrieval.dense.encoding import forget_queries
+from retrieval.dense.passage_tokens import forget_passages
+from retrieval.dense.reembedding import reembed
+from retrieval.dense.token_vectors import TokenEncoding, Tokens
+from retrieval.models import Collection, Document
+from retrieval.protocols import TokenEmbedder
+from tests.support.remembered import remembered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ANSWERED = ["Can it read a scanned PDF?", "Welke bus rijdt er naar het ziekenhuis?"]
+# Of the last one nearly all words are there.
+REFUSED = ["How do I bake sourdough bread?", "What is the best restaurant near the search box?"]
+QUESTIONS = ANSWERED + REFUSED
+DOCUMENTS = ("handbook/03-curating-documents.md", "handbook/04-how-search-works.md")
+DOCUMENTS += ("ziekenhuis/01-bezoek-en-bereikbaarheid.md", "ziekenhuis/02-opname-en-ontslag.md")
+
+
+class Deformed(TokenEmbedder):
+    """The built-in model, turned in a space of 512 dimensions and moved away from its origin: everything is alike."""
+
+    name = "deformed"
+    dimension = 512
+
+    def __init__(self, built_in: TokenEmbedder) -> None:
+        turned, _ = np.linalg.qr(np.random.default_rng(7).normal(size=(self.dimension, self.dimension)))
+        self._turn, self._away = turned[:384].astype(np.float32), turned[384].astype(np.float32)
+        self._built_in, self._known = built_in, dict[str, TokenEncoding]()
+        self.max_tokens = built_in.max_tokens
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._built_in.count_tokens(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        return self._moved(self._built_in.embed_documents(texts))
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return self.embed_documents([text])[0]
+
+    def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
+        new = [text for text in texts if text not in self._known]
+        self._known.update(zip(new, self._built_in.encode(new), strict=True))
+        known = [self._known[text] for text in texts]
+        return [TokenEncoding(self._moved(each.vector), each.tokens, self._moved(each.token_vectors)) for each in known]
+
+    def tokenize(self, text: str) -> Tokens:
+        return self._built_in.tokenize(text)
+
+    def _moved(self, vectors: np.ndarray) -> np.ndarray:
+        moved = vectors @ self._turn + self._away
+        return moved / np.linalg.norm(moved, axis=-1, keepdims=True)
+
+
+@pytest.fixture
+@remembered
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    for name in DOCUMENTS:
+        ingest(collection, name, (settings.BASE_DIR / "demo" / name).read_bytes())
+    return collection
+
+
+def ask_all() -> list[Answer]:
+    forget_queries()
+    forget_passages()
+    answers = []
+    for question in QUESTIONS:
+        answer = asking.begin(question, user=None, visitor="browser-1", anew=True)
+        async_to_sync(streams.finish)(answer.pk)
+        answers.append(Answer.objects.get(pk=answer.pk))
+    return answers
+
+
+def differences(answers: list[Answer], others: list[Answer]) -> list[float]:
+    return [abs((one.confidence or 0) - (other.confidence or 0)) for one, other in zip(answers, others, strict=True)]
+
+
+def printed(*command: str) -> str:
+    output = StringIO()
+    call_command(*command, stdout=output, stderr=output)
+    return output.getvalue()
+
+
+def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
+    library: Collection,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: LazySettings,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(material, "MOST_PASSAGES", material.FEWEST_PASSAGES)
+    with pytest.raises(CommandError, match="the built-in model's own"):
+        call_command("fit_thresholds")
+    expected = ask_all()
+    assert [answer.refused for answer in expected] == [False] * len(ANSWERED) + [True] * len(REFUSED)
+
+    built_in = conf.embedder()
+    assert isinstance(built_in, TokenEmbedder)
+    other = Deformed(built_in)
+    monkeypatch.setattr(conf, "embedder", lambda: other)
+    forget_calibrations()
+    reembed(lambda done, total: None)
+    with caplog.at_level(logging.WARNING):
+        by_words = ask_all()
+    staff = Client()
+    staff.force_login(User.objects.create_superuser("admin", password="a long enough one"))
+    panel = staff.get(reverse("chat:debug", args=[by_words[0].pk])).content.decode()
+    told = [
+        *(record.getMessage() for record in caplog.records),
+        printed("check"),
+        str(checks.embedder()),
+        staff.get(reverse("admin:evaluation_dashboard_changelist")).content.decode(),
+        panel,
+    ]
+    assert sum("fit_thresholds" in each for each in told[-4:]) == 4
+    assert any("fit_thresholds" in each for each in told[:-4])
+    assert [answer.refused for answer in by_words] != [answer.refused for answer in expected]
+    assert max(differences(by_words, expected)) > 0.5
+
+    assert "question's token, nearest signs" in printed("fit_thresholds")
+    fitted = ask_all()
+    assert [answer.refused for answer in fitted] == [answer.refused for answer in expected]
+    assert max(differences(fitted, expected)) < 0.1
+    assert [answer.text for answer in fitted] == [answer.text for answer in expected]
+    supports = [[each["support"] for each in answer.statements] for answer in fitted]
+    assert supports == [[each["support"] for each in answer.statements] for answer in expected]
+    assert "fit_thresholds" not in printed("check")
+
+    monkeypatch.setattr(other, "_turn", np.zeros_like(other._turn))
+    monkeypatch.setattr(other, "name", "constant")
+    with pytest.raises(CommandError, match="do not tell the passage that answers"):
+        call_command("fit_thresholds")
+    Document.objects.exclude(source=DOCUMENTS[0]).delete()
+    with pytest.raises(CommandError, match=r"There are \d+ passages .* and fitting needs 40"):
+        call_command("fit_thresholds")
