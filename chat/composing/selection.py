@@ -22,6 +22,7 @@ from chat.questions.analysis import analyse, is_same_question
 from chat.questions.presence import counted_stems, find_answer_values
 from chat.questions.types import Question, QuestionKind, ValueKind
 from retrieval.text.blocks import Block, BlockKind
+from retrieval.text.blocks.outline import read_cells
 
 if TYPE_CHECKING:
     from chat.grounding.answerability import Evidence
@@ -35,12 +36,25 @@ FITTING_SECTION = 0.25
 FITTING_HEADING = 0.3
 # What stands under a heading that asks the question itself comes before all else.
 SAME_QUESTION = 1.0
+# The entry of a glossary comes before even that: a heading of one word tells less.
+FITTING_ENTRY = 1.5
+# A sentence that begins by saying what the thing is.
+FITTING_SENTENCE = 0.4
+# The fewest words that say what a thing is.
+FEWEST_WORDS = 3
 ITEM_SHARE = 0.85
 LONGEST_NAME = 120
 
 _SAYS_WHAT_IT_IS = re.compile(
     r"\b(?:is|are|means?|refers? to|stands? for|describes?|denotes?|consists? of|betekent|is een|zijn|houdt in|omvat)\b"
 )
+_ENTRY = re.compile(
+    r"[\W_]{0,6}(?:(?:an?|the|een|de|het) )?(?P<term>[^\n:=]{2,60}?)[*_`]{0,3}"
+    r"(?::| [–—=-] | (?P<verb>is|are|means|stands for|zijn|betekent|staat voor) )",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_OTHER_NAMES = re.compile(r"[,;/()]| or | of ")
 # How headings name what a question word asks for.
 _TIMES = re.compile(r"\b(?:hours|times|schedule|timetable)\b|(?:uren|tijden|rooster)\b", re.IGNORECASE)
 _PRICES = re.compile(r"\b(?:price|cost|fee|rate|tarie(?:f|ven)|prij[sz]|kosten)", re.IGNORECASE)
@@ -105,6 +119,7 @@ def _fit(question: Question, unit: QuotableUnit) -> float:
             is_entry = unit.opens and set(stems(unit.heading)) == set(stems(question.topic))
             if is_entry or _spells_out(question.topic, unit):
                 gain += FITTING_SECTION
+            gain += _fit_as_entry(question.topic, unit)
         case QuestionKind.CODE:
             gain = FITTING_KIND * (unit.kind is UnitKind.CODE or "`" in unit.text or BlockKind.CODE in kinds)
         case QuestionKind.PROCEDURE:
@@ -149,6 +164,24 @@ def _spells_out(topic: str, unit: QuotableUnit) -> bool:
     if f"({topic})".casefold() in unit.text[:LONGEST_NAME].casefold():
         return True
     return unit.opens and _initials(unit.section.heading) == letters
+
+
+def _fit_as_entry(topic: str, unit: QuotableUnit) -> float:
+    """What a unit gains that is the topic's entry in a glossary: its first cell, or what stands before a colon or a
+    dash, is the topic or one of its names ("late interaction, MaxSim"); or that begins with "A topic is"."""
+    wanted = set(stems(topic))
+    if not wanted:
+        return 0.0
+    if unit.kind is UnitKind.ROW:
+        names, *meaning = [cell for cell in read_cells(unit.text) if cell.strip()] or [""]
+        # The row of a measured thing says what it weighs, not what it is.
+        gain = FITTING_ENTRY if len(_WORD.findall(" ".join(meaning))) >= FEWEST_WORDS else 0.0
+    elif entry := _ENTRY.match(unit.text):
+        names = entry["term"]
+        gain = FITTING_SENTENCE if entry["verb"] else FITTING_ENTRY
+    else:
+        return 0.0
+    return gain * any(set(stems(name)) == wanted for name in (names, *_OTHER_NAMES.split(names)))
 
 
 def _initials(title: str) -> str:

@@ -284,11 +284,16 @@ def _is_plural(word: str) -> bool:
     return bool(_PLURAL.fullmatch(word) or _DUTCH_PLURAL.fullmatch(word))
 
 
+_PREPOSITION = re.compile(r"\b(?:of|in|for|to|on|at|per|with|when|if|van|voor|op|bij|met|als)\b", re.IGNORECASE)
+
+
 def _is_definition(asked: str) -> bool:
     if what_is := _WHAT_IS.match(asked):
         words = what_is["rest"].split()
         article = (what_is["article"] or "").lower()
-        if expected_value(asked) or len(words) > _LONGEST_TERM + 2:
+        # "What is a premium?" asks for no amount.
+        is_term = article in ("a", "an", "een") and not _PREPOSITION.search(what_is["rest"])
+        if (expected_value(asked) and not is_term) or len(words) > _LONGEST_TERM + 2:
             return False
         if article in ("a", "an", "een"):
             return not re.search(r"\b(?:that|which|who|waar\w+|die|dat)\b", what_is["rest"])

@@ -17,7 +17,7 @@ from retrieval.ingest.outline import Region, find_regions
 from retrieval.ingest.packing import Unit, divide, pack
 from retrieval.text.sentences import Break, split_sentences
 
-CHUNKER_VERSION = "2"
+CHUNKER_VERSION = "3"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
@@ -58,6 +58,7 @@ class _Group:
     units: list[Unit]
     cost: int
     leads: bool
+    is_entry: bool = False
 
 
 def chunk(
@@ -167,7 +168,7 @@ def _measure_regions(text: str, extracted: ExtractedText, outline: list[Region],
     for region, region_pieces in zip(outline, pieces, strict=True):
         units = [Unit(start, end, next(costs), cut, prose) for start, end, cut, prose in region_pieces]
         if units:
-            groups.append(_Group(region.path, units, sum(unit.cost for unit in units), region.leads))
+            groups.append(_Group(region.path, units, sum(unit.cost for unit in units), region.leads, region.is_entry))
     return groups
 
 
@@ -196,7 +197,7 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
     groups: list[_Group] = []
     for group in sections:
         last = groups[-1] if groups else None
-        if last is None:
+        if last is None or (group.is_entry and not last.leads) or last.is_entry:
             groups.append(group)
         elif last.leads and group.path[: len(last.path)] == last.path:
             last.path, last.leads = group.path, group.leads

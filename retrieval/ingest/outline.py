@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from retrieval.ingest.extraction.types import ExtractedText
+from retrieval.ingest.glossaries import find_entries
 
 _WORDS = re.compile(r"[^\W_]+")
 _TARGETS = re.compile(r"^\.\. .*$", re.M)
@@ -18,7 +20,7 @@ class Region:
 
     ``path`` holds the titles of the sections it lies in. ``leads`` says that it is only a heading, or what stands
     before the first one: it belongs with what follows. ``first_span`` to ``last_span`` are the protected spans that
-    touch it.
+    touch it. ``is_entry`` says that it is an entry of a glossary, a passage by itself.
     """
 
     start: int
@@ -27,6 +29,7 @@ class Region:
     leads: bool
     first_span: int
     last_span: int
+    is_entry: bool = False
 
 
 def find_regions(extracted: ExtractedText) -> list[Region]:
@@ -50,5 +53,21 @@ def find_regions(extracted: ExtractedText) -> list[Region]:
             leads = end - start < 1000 and _WORDS.findall(_TARGETS.sub("", head)) == _WORDS.findall(path[-1])
         else:
             leads = bool(sections) and end - start < 300
-        found.append(Region(start, end, path, leads, bisect_right(ends, start), bisect_left(starts, end)))
+        region = Region(start, end, path, leads, bisect_right(ends, start), bisect_left(starts, end))
+        found += _part_entries(region, extracted, starts, ends)
     return found
+
+
+def _part_entries(region: Region, extracted: ExtractedText, starts: list[int], ends: list[int]) -> Iterator[Region]:
+    """The region, with each entry of its glossaries as one of its own."""
+    text, at = extracted.text, region.start
+    for start, end in find_entries(text, region.start, region.end, (extracted.title, *region.path)):
+        if text[at:start].strip():
+            yield replace(region, start=at, end=start, last_span=bisect_left(starts, start))
+        # No span is protected in it: the whole table would be.
+        yield Region(start, end, region.path, False, 0, 0, is_entry=True)
+        at = end
+    if at == region.start:
+        yield region
+    elif text[at : region.end].strip():
+        yield replace(region, start=at, leads=False, first_span=bisect_right(ends, at))

@@ -151,7 +151,12 @@ def _find_phrase(links: Links, phrases: Sequence[Sequence[str]]) -> bool:
 
 
 def _find_aggregate(links: Links) -> Operation | None:
+    asks_for_meaning = False
     for at, token in enumerate(links.tokens):
+        # "What does RRF mean?" asks for no average.
+        asks_for_meaning = asks_for_meaning or token.norm in ("do", "does", "did", "you", "we", "they", "i")
+        if token.norm == "mean" and asks_for_meaning:
+            continue
         operation = Operation.SUM if token.norm in SUM_WORDS else Operation.MEAN if token.norm in MEAN_WORDS else None
         if operation and not any(at in mention.tokens for mention in links.columns):
             links.explained.add(at)

@@ -182,6 +182,29 @@ def test_a_definition_opens_the_section_of_that_name_behind_its_motto() -> None:
     assert "Serializers allow data to be converted" in answer("What is a serializer?", source(text))
 
 
+@pytest.mark.parametrize(
+    ("question", "meaning"),
+    [
+        ("what does RRF mean?", "The sum of reciprocal ranks"),
+        ("what is MaxSim", "Each token takes its best match"),
+        ("What is a judge?", "What scores an answer"),
+    ],
+)
+def test_the_entry_of_a_glossary_comes_before_all_that_merely_uses_the_term(question: str, meaning: str) -> None:
+    entries = (
+        "| **RRF** | The sum of reciprocal ranks over the lists. |\n"
+        "| **late interaction, MaxSim** | Each token takes its best match. |\n"
+        "| **judge** | What scores an answer that was saved. |\n"
+    )
+    measured = "| Method | Mean |\n|---|---|\n| RRF | .725 |\n| MaxSim | .774 |\n"
+    text = (
+        f"# Quality\n\nRRF is behind MaxSim on the mean of the sets.\n\n{measured}\n"
+        "## Judging\n\nThe worker also judges answers. A slow judge holds its place.\n\n"
+        f"## Glossary\n\n| Term | Meaning |\n|---|---|\n{entries}"
+    )
+    assert meaning in answer(question, source(text))
+
+
 def test_both_things_that_are_compared_are_shown() -> None:
     text = (
         "# Checks\n\n## Container check\n\nIt tells whether one container runs.\n\n"

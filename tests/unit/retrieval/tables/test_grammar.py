@@ -85,6 +85,8 @@ def describe(interpretation: Interpretation | None, table: KnownTable) -> str:
         ("Who is the oldest employee?", "most age"),
         ("highest salary in Engineering", "most salary_usd department in Engineering"),
         ("average salary of Sales", "mean salary_usd department in Sales"),
+        ("What is the mean salary of Sales?", "mean salary_usd department in Sales"),
+        ("What does salary mean?", "-"),
         ("Which employees do not work remote?", "list remote = False"),
         ("Who earns more, Alice Johnson or Carla Gomez?", "compare [Alice Johnson] [Carla Gomez] salary_usd"),
     ],
