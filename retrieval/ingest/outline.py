@@ -45,7 +45,7 @@ def find_regions(extracted: ExtractedText) -> list[Region]:
         paths.append((section.start, tuple(title for _, title in open_sections)))
     starts = [span.start for span in extracted.protected]
     ends = [span.end for span in extracted.protected]
-    found = []
+    found: list[Region] = []
     for at, (start, path) in enumerate(paths):
         end = paths[at + 1][0] if at + 1 < len(paths) else len(text)
         head = text[start : min(end, start + 1000)]
