@@ -14,6 +14,7 @@ from chat import conf
 from chat.askable_tables import TablesOfQuestion, find_tables
 from chat.composing.computed import cite_rows, render_computed
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
+from chat.grounding.places import put_in_place
 from chat.grounding.verification import verify
 from chat.grounding.weighing import gather_evidence
 from chat.injection.detection import find_instruction
@@ -152,7 +153,7 @@ async def answer(
     is_computed = searched.computed is not None and not is_models
     yield Completed(
         text=text,
-        citations=verified.citations,
+        citations=await in_thread(put_in_place)(verified.citations),
         refused=False,
         generator=generator.name,
         notice=" ".join(notices),

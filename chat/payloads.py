@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ def source(found: Source) -> dict[str, Any]:
         "document": document(block.best),
         "section": block.best.section,
         "page": block.best.page,
+        "page_unit": block.best.page_unit,
         "content": block.content,
         "start": block.start,
         "end": block.end,
@@ -103,6 +105,7 @@ def near_place(place: NearPlace) -> dict[str, Any]:
         "document": document(place.passage),
         "section": place.passage.section,
         "page": place.passage.page,
+        "page_unit": place.passage.page_unit,
         "quote": place.quote,
         "start": place.start,
         "end": place.end,
@@ -143,6 +146,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
                 "document": {"id": cited.document_id, "title": cited.document_title, "url": _url(answer, cited)},
                 "section": cited.section,
                 "page": cited.page,
+                "page_unit": page_unit(answer, cited),
                 **{name: getattr(cited, name) for name in _QUOTE},
             }
             for cited in citations
@@ -163,5 +167,13 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
 
 
 def _url(answer: Answer, cited: Citation) -> str:
-    documents = (source["document"] for source in answer.sources)
-    return next((str(document["url"]) for document in documents if document["id"] == cited.document_id), "")
+    return next((str(source["document"]["url"]) for source in _sources_of(answer, cited)), "")
+
+
+def page_unit(answer: Answer, cited: Citation) -> str:
+    """What a page of the cited document is; answers of long ago do not tell, and then it is a page."""
+    return next((str(source.get("page_unit", "page")) for source in _sources_of(answer, cited)), "page")
+
+
+def _sources_of(answer: Answer, cited: Citation) -> Iterator[dict[str, Any]]:
+    return (source for source in answer.sources if source["document"]["id"] == cited.document_id)

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from chat.composing.near import find_near
 from chat.grounding.answerability import Evidence
+from chat.grounding.places import put_in_place
 from chat.questions.types import ValueKind
 from chat.types import AnswerForm, Choice, Completed, Usage
 from retrieval.lexical.vocabulary import CollectionVocabulary
@@ -53,7 +54,7 @@ def refuse(
     return replace(
         refusal(generator, text, notices),
         usage=usage,
-        near=near,
+        near=put_in_place(near),
         choices=tuple(Choice(other, other) for other in meant),
     )
 

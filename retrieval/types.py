@@ -308,7 +308,8 @@ class Passage:
     """A chunk with what is needed to show and cite it. ``content`` is the document's ``text[start:end]``.
 
     ``blocks`` are those of the document that hold some of it, at offsets of the document: they can begin before the
-    passage, and end after it. ``procedures`` are those whose steps are sections, likewise.
+    passage, and end after it. ``procedures`` are those whose steps are sections, likewise. ``page_unit`` is what a page
+    of the document is: "page", or "slide".
     """
 
     chunk_id: int
@@ -327,11 +328,17 @@ class Passage:
     token_count: int
     blocks: tuple[Block, ...] = ()
     procedures: tuple[Procedure, ...] = ()
+    page_unit: str = "page"
 
     @property
     def section(self) -> str:
         """Headings above the passage, outermost first; empty when there are none."""
         return " › ".join(self.heading_path)
+
+    @property
+    def page_name(self) -> str:
+        """Such as "page 3", in English; empty where there are no pages."""
+        return f"{self.page_unit} {self.page}" if self.page else ""
 
 
 @dataclass(frozen=True, slots=True)

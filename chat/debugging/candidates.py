@@ -22,7 +22,7 @@ class Shown:
 
     pieces: tuple[Piece, ...] = ()
     href: str = ""
-    page: int | None = None
+    page: str = ""
     is_closed: bool = False
 
 

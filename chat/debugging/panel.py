@@ -22,7 +22,7 @@ from chat.debugging.steps import steps_of
 from chat.debugging.trace import AnswerTrace, PromptTrace, read_trace
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
-from chat.pages.cards import passage_url
+from chat.pages.cards import page_label, passage_url
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Document
@@ -130,7 +130,7 @@ def _shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
         pk: Shown(
             pieces=snippet(passage.content, spans.get(pk, ())),
             href=passage_url(passage.document_id, passage.start, passage.end),
-            page=passage.page,
+            page=page_label(passage.page, passage.page_unit) if passage.page else "",
         )
         for pk, passage in passages.items()
     }

@@ -190,7 +190,7 @@ def _named(tables: Sequence[str], fence: str, mark: str) -> str:
 
 def _quoted(source: Source, fence: str, mark: str, largest_bytes: int | None = None) -> str:
     best = source.block.best
-    place = ", ".join(filter(None, [best.document_title, best.section, f"page {best.page}" if best.page else ""]))
+    place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
     head = f"{fence} SOURCE [{source.marker}]\nFrom: {quoted(_one_line(place))}\n\n"
     tail = f"\n{fence} END OF SOURCE [{source.marker}]"
     content = mark_sentences(quoted(without_instructions(source.block.content, _LEFT_OUT)), mark)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Citation
 from chat.pages.record_paragraphs import show_records
+from chat.payloads import page_unit
 
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
@@ -35,10 +36,11 @@ class _Shown:
     title: str
     section: str
     page: int | None
+    page_unit: str
 
     @property
     def where(self) -> str:
-        return place(self.section, self.page)
+        return place(self.section, self.page, self.page_unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Cited(_Shown):
     @property
     def name(self) -> str:
         """What a screen reader says of the marker."""
-        page = f", {page_label(self.page)}" if self.page else ""
+        page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.title} + page
 
     @property
@@ -96,7 +98,7 @@ def near_cards(places: Iterable[Mapping[str, Any]]) -> tuple[NearCard, ...]:
         NearCard(
             href=passage_url(near["document"]["id"], near["start"], near["end"]),
             title=near["document"]["title"],
-            where=place(near["section"], near["page"]),
+            where=place(near["section"], near["page"], near.get("page_unit", "page")),
             quote=near["quote"],
         )
         for near in places
@@ -108,17 +110,20 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
-    return tuple(
-        SourceCard(
-            marker=source["marker"],
-            href=passage_url(source["document"]["id"], source["start"], source["end"]),
-            title=source["document"]["title"],
-            section=source["section"],
-            page=source["page"],
-            excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
-            quotes=tuple(quotes.get(source["marker"], {}).values()),
-        )
-        for source in sources
+    return tuple(_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
+
+
+def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
+    """A source stands where its first quotation does; one that is not quoted, where it begins."""
+    return SourceCard(
+        marker=source["marker"],
+        href=passage_url(source["document"]["id"], source["start"], source["end"]),
+        title=source["document"]["title"],
+        section=quotes[0].section if quotes else source["section"],
+        page=quotes[0].page if quotes else source["page"],
+        page_unit=source.get("page_unit", "page"),
+        excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
+        quotes=quotes,
     )
 
 
@@ -129,12 +134,13 @@ def passage_url(document_id: int | None, start: int, end: int) -> str:
     return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"
 
 
-def page_label(page: int) -> str:
-    return (_("page %(page)d") % {"page": page}).replace(" ", "\u00a0")
+def page_label(page: int, unit: str) -> str:
+    label = _("slide %(page)d") if unit == "slide" else _("page %(page)d")
+    return (label % {"page": page}).replace(" ", "\u00a0")
 
 
-def place(section: str, page: int | None) -> str:
-    return " · ".join(part for part in (section, page_label(page) if page else "") if part)
+def place(section: str, page: int | None, unit: str) -> str:
+    return " · ".join(part for part in (section, page_label(page, unit) if page else "") if part)
 
 
 def plain(text: str) -> str:
@@ -152,6 +158,7 @@ def build_cited(citation: Citation) -> Cited:
         title=citation.document_title,
         section=citation.section,
         page=citation.page,
+        page_unit=page_unit(citation.answer, citation),
         quote=citation.quote,
         support=citation.support,
         marker_start=citation.marker_start,

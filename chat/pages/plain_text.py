@@ -21,9 +21,13 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
 def _near_places(answer: Mapping[str, Any]) -> Iterator[str]:
     for near in answer["near"]:
-        where = " · ".join(filter(None, [near["document"]["title"], place(near["section"], near["page"])]))
+        where = " · ".join(filter(None, [near["document"]["title"], _place(near)]))
         quote = "\n".join(f"> {line}".rstrip() for line in near["quote"].splitlines())
         yield f"{where}\n\n{quote}"
+
+
+def _place(near: Mapping[str, Any]) -> str:
+    return place(near["section"], near["page"], near.get("page_unit", "page"))
 
 
 def _choices(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -88,7 +88,9 @@ class ShownTurn:
         if not self.is_stopped:
             return self.citations
         return tuple(
-            Cited(source.marker, source.href, source.title, source.section, source.page, source.excerpt)
+            Cited(
+                source.marker, source.href, source.title, source.section, source.page, source.page_unit, source.excerpt
+            )
             for source in self.sources
         )
 

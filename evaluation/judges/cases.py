@@ -38,6 +38,7 @@ def _source(saved: Mapping[str, Any]) -> Source:
         start=saved["start"],
         end=saved["end"],
         page=saved["page"],
+        page_unit=saved.get("page_unit", "page"),
         heading_path=tuple(saved["section"].split(" › ")) if saved["section"] else (),
         content=saved["content"],
         content_hash="",

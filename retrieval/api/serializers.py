@@ -105,6 +105,7 @@ class ResultSerializer(serializers.Serializer[Any]):
     document = ResultDocumentSerializer()
     section = serializers.CharField()
     page = serializers.IntegerField(allow_null=True)
+    page_unit = serializers.ChoiceField(choices=["page", "slide"], required=False, help_text="What `page` counts.")
     content = serializers.CharField()
     start = serializers.IntegerField()
     end = serializers.IntegerField()

@@ -167,6 +167,11 @@ def view_of(media_type: str) -> View:
     return known.view if known else View.TEXT
 
 
+def page_unit(media_type: str) -> str:
+    """What a page of the document is: "slide" or "page"."""
+    return "slide" if view_of(media_type) is View.SLIDES else "page"
+
+
 def is_code(media_type: str) -> bool:
     """Whether the text is source code or data, none of whose lines is prose."""
     return view_of(media_type) is View.CODE or media_type in (JSON, JSON_LINES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from retrieval.ingest.extraction.types import ExtractedText
@@ -71,3 +71,20 @@ def _part_entries(region: Region, extracted: ExtractedText, starts: list[int], e
         yield region
     elif text[at : region.end].strip():
         yield replace(region, start=at, leads=False, first_span=bisect_right(ends, at))
+
+
+def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
+    """The titles of the sections around a character, outermost first. ``sections`` are (start, level, title)."""
+    path: list[tuple[int, str]] = []
+    for start, level, title in sections:
+        if start > offset:
+            break
+        while path and path[-1][0] >= level:
+            path.pop()
+        path.append((level, title))
+    return tuple(title for _, title in path)
+
+
+def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
+    """The headings without a first one that only repeats the title."""
+    return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path

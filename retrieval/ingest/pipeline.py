@@ -29,6 +29,7 @@ from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_li
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.fingerprint import compute_fingerprint
 from retrieval.ingest.membership import remove_members, submit_members
+from retrieval.ingest.outline import below_title
 from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
@@ -183,7 +184,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
             start=piece.start,
             end=piece.end,
             page=piece.page,
-            heading_path=_below_title(title, piece.heading_path),
+            heading_path=below_title(title, piece.heading_path),
             content=piece.text,
             content_hash=hashes[index],
             token_count=tokens[index],
@@ -314,8 +315,3 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         if not document.write(progress_percent=percent, heartbeat_at=timezone.now()):
             raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
     return encodings
-
-
-def _below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
-    """The headings without a first one that only repeats the title."""
-    return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path

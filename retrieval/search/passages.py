@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from retrieval.ingest.formats import page_unit
 from retrieval.models import Chunk
 from retrieval.statements import fetch
 from retrieval.text.blocks.rows import from_rows, procedures_from_rows
@@ -23,6 +24,7 @@ _FIELDS = {
         for name in ("ordinal", "start", "page", "heading_path", "content", "content_hash", "token_count", "blocks")
     },
     "end": 'chunk."end"',
+    "page_unit": "document.media_type",
 }
 _SELECT = (
     f"SELECT {', '.join(_FIELDS.values())} FROM retrieval_chunk AS chunk "
@@ -60,4 +62,5 @@ def _passage(row: Sequence[Any]) -> Passage:
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])
     values["blocks"], values["procedures"] = from_rows(rows, start), procedures_from_rows(rows, start)
+    values["page_unit"] = page_unit(values["page_unit"])
     return Passage(**values)

@@ -140,6 +140,7 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
         },
         "section": passage.section,
         "page": passage.page,
+        "page_unit": passage.page_unit,
         "content": passage.content,
         "start": passage.start,
         "end": passage.end,

@@ -96,7 +96,7 @@ class Command(PreparedCommand):
 
 
 def _place(passage: Passage) -> str:
-    page = f", page {passage.page}" if passage.page else ""
+    page = f", {passage.page_name}" if passage.page else ""
     return " › ".join(filter(None, [passage.document_title, passage.section])) + page
 
 
@@ -120,6 +120,7 @@ def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
                 },
                 "section": citation.passage.section,
                 "page": citation.passage.page,
+                "page_unit": citation.passage.page_unit,
                 "quote": citation.quote,
                 "start": citation.start,
                 "end": citation.end,

@@ -104,7 +104,7 @@ class Command(PreparedCommand):
             more = "".join(f"  {name} {contribution:+.4f}" for name, contribution in added.items() if contribution)
             passage = hit.passage
             place = " › ".join(filter(None, [passage.document_title, passage.section]))
-            page = f", page {passage.page}" if passage.page else ""
+            page = f", {passage.page_name}" if passage.page else ""
             self.stdout.write(f"\n{hit.rank:2}. {hit.score:.4f}  {place}{page}\n    {ranks}{more}")
             if candidate.matched_terms:
                 self.stdout.write(f"    terms: {', '.join(candidate.matched_terms)}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 
+import openpyxl
+import pptx
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
@@ -17,6 +20,7 @@ from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import PanelScore
 from chat.models import Answer
+from chat.payloads import completed
 from chat.streaming import streams
 from retrieval.access import everything
 from retrieval.exceptions import RetrieverFailed
@@ -319,3 +323,36 @@ def test_an_answer_that_searched_nothing_has_nothing_to_explain(staff: User, lib
     page = client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode()
     assert "nothing to explain" in page
     assert client_of(staff).get(f"/answers/{answer.pk}/replay/").status_code == 404
+
+
+def test_slides_and_sheets_are_called_what_they_are(collection: Collection, ingest: Ingest, staff: User) -> None:
+    deck, book = pptx.Presentation(), openpyxl.Workbook()
+    for title, words in (("Valves", "The ball valve is heavy."), ("Pumps", "The MX-9920-W pump weighs 3450 grams.")):
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = title, words
+    book.active.title = "Opening hours"
+    book.create_sheet("Hoses of 2026")
+    for row in (["item", "price"], ["garden hose", 12], ["fire hose", 14]):
+        book["Hoses of 2026"].append(row)
+        book["Opening hours"].append(row[:1])
+    for name, made in (("talk.pptx", deck), ("list.xlsx", book)):
+        out = io.BytesIO()
+        made.save(out)
+        ingest(collection, name, out.getvalue())
+
+    answer = answered()
+    reader, client = client_of(visitor="browser-1"), client_of(staff)
+    assert "Pumps · slide\u00a02" in reader.get(f"/c/{answer.conversation_id}/").content.decode()
+    # The passage holds both slides, and begins on the first one.
+    assert "<span>slide\u00a01</span>" in client.get(f"/answers/{answer.pk}/debug/").content.decode()
+    citation = answer.citations.get()
+    body = {"query": "weight of the MX-9920-W", "top_k": 1}
+    (hit,) = client.post("/api/v1/search/", body, content_type="application/json").json()["results"]
+    assert (hit["page"], hit["page_unit"], citation.page) == (1, "slide", 2)
+    assert completed(answer, [citation])["citations"][0]["page_unit"] == "slide"
+    shown = client.get(f"/documents/{citation.document_id}/", {"start": citation.start, "end": citation.end})
+    assert "slide 2" in shown.content.decode()
+
+    hoses = answered("What is the price of a fire hose?").citations.first()
+    assert hoses is not None
+    assert (hoses.document_title, hoses.section, hoses.page) == ("List", "Hoses of 2026", None)

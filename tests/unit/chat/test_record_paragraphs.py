@@ -15,7 +15,9 @@ RECORD = "sku: MX-1; name: Pump; weight_g: 3450; notes: Drinking water; seal kit
 
 
 def cited(marker: int) -> Cited:
-    return Cited(marker=marker, href="/documents/1/", title="Catalogue", section="", page=None, quote="sku: MX-1")
+    return Cited(
+        marker=marker, href="/documents/1/", title="Catalogue", section="", page=None, page_unit="", quote="sku"
+    )
 
 
 def test_each_column_has_a_line_of_its_own_and_its_name_stands_out() -> None:

@@ -57,6 +57,7 @@ def cited(marker: int, **changes: object) -> Cited:
         "title": "Manual",
         "section": "Safety",
         "page": 3,
+        "page_unit": "page",
         "quote": "Ten bar.",
         "support": 0.91,
     }
