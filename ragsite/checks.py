@@ -21,6 +21,7 @@ from ragsite.celery import app as celery_app
 from ragsite.probes import Check, CheckGroup, Finding, Health
 from ragsite.queues import queues
 from retrieval import conf, sandbox
+from retrieval.dense.active import searches_former
 from retrieval.dense.calibration.current import calibration_of, missing_calibration
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
@@ -103,6 +104,8 @@ def embedder() -> Finding:
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
     if active is not None and (active.name, active.dimension) != (configured.name, configured.dimension):
+        if searches_former(configured.name):
+            return Finding(Health.DEGRADED, "Another embedder is in service: restart the site with its settings.")
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if calibration_of(configured.name) is None:
         return Finding(detail=missing_calibration(configured.name))

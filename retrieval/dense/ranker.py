@@ -17,7 +17,7 @@ from django.core.exceptions import EmptyResultSet
 from pgvector import HalfVector
 
 from retrieval.access import document_condition
-from retrieval.dense.active import active_embedder
+from retrieval.dense.active import searched_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.index import exact_distance, indexed_distance, scan_settings
 from retrieval.exceptions import RetrievalError, RetrieverFailed
@@ -97,7 +97,7 @@ class VectorRanker(Ranker):
     @cached_property
     def _embedder(self) -> Embedder:
         try:
-            return active_embedder()
+            return searched_embedder()
         except RetrievalError as error:
             raise RetrieverFailed(str(error)) from error
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 
 from retrieval import conf
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.dense.index import create_index, drop_index
+from retrieval.dense.index import build_index, drop_index
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.chunking import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
@@ -19,17 +19,21 @@ from retrieval.protocols import TokenEmbedder
 BATCH = 64
 
 
-def reembed(progress: Callable[[int, int], None]) -> Embedder:
+def reembed(report: Callable[[str, int, int], None]) -> Embedder:
     """Make the configured embedder the one that is searched, and return its row.
 
     Passages are embedded a batch at a time, so that an interrupted run goes on where it was. The switch itself is one
-    short transaction that no writer can slip a passage past. The vectors of the embedder before stay until
-    :func:`drop_unused`. Raises: EmbeddingFailed.
+    short transaction that no writer can slip a passage past. Until they are restarted, processes that run go on with
+    the vectors of the embedder before, which stay until :func:`drop_unused`. Raises: EmbeddingFailed.
     """
     configured = conf.embedder()
     row, _ = Embedder.objects.get_or_create(name=configured.name, defaults={"dimension": configured.dimension})
+
+    def progress(done: int, total: int) -> None:
+        report("passages", done, total)
+
     encode_missing(Chunk.objects.all(), row, progress)
-    create_index(row)
+    build_index(row, report)
     with transaction.atomic():
         # Whoever writes passages locks these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))

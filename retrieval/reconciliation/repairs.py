@@ -59,7 +59,7 @@ def mend(found: Sequence[Inconsistency]) -> None:
         _delete_orphaned_files()
     if Kind.MISSING_VECTORS in kinds:
         # The check has made sure that the configured embedder is the one that is searched: it stays so.
-        reembed(lambda done, total: None)
+        reembed(lambda *_: None)
 
 
 def recount(collection: Collection) -> None:

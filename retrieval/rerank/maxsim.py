@@ -15,7 +15,7 @@ import numpy as np
 from django.db import DatabaseError
 
 from retrieval import conf
-from retrieval.dense.active import active_embedder
+from retrieval.dense.active import searched_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.token_vectors import best_matches, unpacked, weighted_mean
 from retrieval.exceptions import RerankFailed, RetrievalError
@@ -148,7 +148,7 @@ def _stored(candidates: Candidates) -> _Stored:
     known = dict(candidates.stored)
     if missing := [pk for pk in candidates.chunk_ids if pk not in known]:
         try:
-            embedder = active_embedder()
+            embedder = searched_embedder()
         except RetrievalError as error:
             raise RerankFailed(str(error)) from error
         known |= load_stored(missing, embedder.pk, terms=False)

@@ -100,7 +100,7 @@ class SearchTrace:
     @property
     def degraded(self) -> tuple[str, ...]:
         """Retrievers that should have answered and did not, `rerank` when the reranker did not, and `unencoded` when
-        documents that were loaded in bulk could be found by their words alone."""
+        documents that have no vector yet could be found by their words alone."""
         failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
         if self.rerank is not None and self.rerank.status.is_failure:
             failed.append("rerank")

@@ -11,6 +11,7 @@ from retrieval.dense.calibration.current import calibration_of, missing_calibrat
 from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.progress import ProgressBar
 
 
 class Command(PreparedCommand):
@@ -23,19 +24,17 @@ class Command(PreparedCommand):
         parser.add_argument("--drop-old", action="store_true", help="Delete the vectors that are no longer searched.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        bar = ProgressBar(self.stderr)
         try:
-            row = reembed(self._progress)
+            row = reembed(bar.show)
         except RetrievalError as error:
             raise CommandError(
                 f"{error} What was embedded so far is kept; the site still searches the old vectors."
             ) from error
+        finally:
+            bar.clear()
         self.stdout.write(f"The search now uses {row.name}. Restart the site with the same settings.")
         if calibration_of(row.name) is None:
             self.stdout.write(self.style.WARNING(missing_calibration(row.name)))
         if options["drop_old"]:
             self.stdout.write(f"Vectors of {drop_unused()} other embedder(s) deleted.")
-
-    def _progress(self, done: int, total: int) -> None:
-        ending = "\n" if done >= total or not self.stdout.isatty() else "\r"
-        self.stdout.write(f"{done} of {total} passages", ending=ending)
-        self.stdout.flush()

@@ -122,7 +122,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     other = Deformed(built_in)
     monkeypatch.setattr(conf, "embedder", lambda: other)
     forget_calibrations()
-    reembed(lambda done, total: None)
+    reembed(lambda *_: None)
     with caplog.at_level(logging.WARNING):
         by_words = ask_all()
     staff = Client()

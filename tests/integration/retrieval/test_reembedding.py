@@ -11,6 +11,7 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from ragsite import checks
 from retrieval import conf
 from retrieval.access import everything
 from retrieval.dense import reembedding
@@ -63,7 +64,7 @@ def test_the_switch(library: Collection, monkeypatch: pytest.MonkeyPatch, settin
     old = Embedder.objects.get()
     monkeypatch.setattr(conf, "embedder", Letters)
     assert search("pump", everything()).trace.degraded == ("vector",)
-    row = reembed(lambda done, total: None)
+    row = reembed(lambda *_: None)
     assert (row.name, row.is_active) == ("letters", True)
     assert Embedder.objects.get(is_active=True) == row
     assert ChunkEmbedding.objects.filter(embedder=row).count() == Chunk.objects.count()
@@ -95,9 +96,14 @@ def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(
 def test_a_worker_with_the_old_settings_waits(
     library: Collection, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    built_in = conf.embedder
+    assert search("pump", everything()).trace.degraded == ()
     with monkeypatch.context() as switched:
         switched.setattr(conf, "embedder", Letters)
-        reembed(lambda done, total: None)
+        reembed(lambda *_: None)
+    # It searches on with the vectors that it knows.
+    assert search("pump", everything()).trace.degraded == ()
+    assert "restart" in checks.embedder().detail
     document = ingest(library, "late.md", "A pump that came late.")
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error
@@ -105,3 +111,7 @@ def test_a_worker_with_the_old_settings_waits(
     pipeline.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.READY
+    monkeypatch.setattr(conf, "embedder", built_in)
+    assert search("pump", everything()).trace.degraded == ("unencoded",)
+    drop_unused()
+    assert "vector" in search("pump", everything()).trace.degraded
