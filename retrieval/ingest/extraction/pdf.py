@@ -13,8 +13,9 @@ from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.furniture import drop_furniture
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.pdf_page import find_rules, is_picture, read_page
-from retrieval.ingest.extraction.pdf_tables import join_tables, set_tables
+from retrieval.ingest.extraction.pdf_tables import set_tables
 from retrieval.ingest.extraction.printed import PrintedLine, PrintedPage
+from retrieval.ingest.extraction.printed_rows import join_tables
 from retrieval.ingest.extraction.printed_text import compose, largest_heading
 from retrieval.ingest.extraction.reading_order import order_lines
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, too_much_text

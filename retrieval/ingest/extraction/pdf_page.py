@@ -12,8 +12,8 @@ from typing import Any
 
 import pypdfium2.raw as pdfium_c
 
-from retrieval.ingest.extraction.pdf_tables import Rules, gather_rules
 from retrieval.ingest.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
+from retrieval.ingest.extraction.printed_rules import Rules, gather_rules
 
 # pdfium's marks of a hyphen that it recognised at a line end.
 _MARKED_HYPHENS = (0x02, 0xFFFE)

@@ -110,11 +110,12 @@ def _usual_pitch(pages: Sequence[PrintedPage]) -> float:
 
 def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Iterator[_Group]:
     group: _Group | None = None
-    for line in lines:
+    for at, line in enumerate(lines):
         if group is None:
             group = _Group(page, [line])
             continue
-        separator = _separator(group.lines, line, pitch)
+        begins_table = line.is_row and any(below.text.startswith("| --- |") for below in lines[at + 1 : at + 2])
+        separator = "\n\n" if begins_table else _separator(group.lines, line, pitch)
         if separator:
             yield group
             group = _Group(page, [line], separator)

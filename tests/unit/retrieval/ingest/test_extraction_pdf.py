@@ -176,3 +176,88 @@ def test_a_table_goes_on_over_the_end_of_a_page(make_pdf: MakePdf) -> None:
         text = extract(make_pdf([first, rest]), "m.pdf").text
         assert text.startswith(f"What the pumps cost.\n\n{PUMPS_AS_MARKDOWN}")
         assert text.count("---") == 3
+
+
+def aligned(rows: list[list[str]], top: float, pitch: float = 18) -> list[tuple[float, float, float, str]]:
+    """Cells at 60, 200, 320 and 420; an empty one is not printed."""
+    places = (60.0, 200.0, 320.0, 420.0)
+    return [
+        (places[column], top - pitch * at, 10.0, cell)
+        for at, row in enumerate(rows)
+        for column, cell in enumerate(row)
+        if cell
+    ]
+
+
+def test_a_table_without_rules_is_told_by_its_columns(make_pdf: MakePdf) -> None:
+    """Names over two columns, a name that holds for the rows below it, and the same header on the next page."""
+    header = [["", "", "2023", ""], ["Region", "Product", "Units", "Turnover"]]
+    over_both = [(375.0, 700.0, 10.0, "2023"), *aligned([header[1]], 682)]
+    rows = [["North", "Pumps", "120", "€ 1,200"], ["", "Valves", "35", "€ 310"], ["South", "Pumps", "97", "€ 960"]]
+    first = [*column(60, ["What the regions sold."], 740), *over_both, *aligned(rows, 664)]
+    more = [["West", "Seals", "12", "€ 48"], ["", "Valves", "9", "€ 81"]]
+    second = [
+        *[(x, y + 30, size, text) for x, y, size, text in over_both],
+        *aligned(more, 694),
+        *column(60, ["Words below the table."], 600),
+    ]
+    extracted = extract(make_pdf([first, second]), "m.pdf")
+    expected = [
+        "| Region | Product | 2023 Units | 2023 Turnover |",
+        "| --- | --- | --- | --- |",
+        "| North | Pumps | 120 | € 1,200 |",
+        "| North | Valves | 35 | € 310 |",
+        "| South | Pumps | 97 | € 960 |",
+        "| West | Seals | 12 | € 48 |",
+        "| West | Valves | 9 | € 81 |",
+    ]
+    assert extracted.text.split("\n\n") == ["What the regions sold.", "\n".join(expected), "Words below the table.\n"]
+    (table,) = read_tables(extracted)
+    assert [(found.kind, found.unit) for found in table.columns][2:] == [("number", ""), ("number", "eur")]
+
+
+def test_merged_cells_of_a_grid_stand_in_each_row_and_column(make_pdf: MakePdf) -> None:
+    sides, top = (60, 160, 260, 360), 700
+    runs = [
+        f"60 {top} m 360 {top} l S",
+        f"160 {top - 20} m 360 {top - 20} l S",
+        f"60 {top - 40} m 360 {top - 40} l S",
+        f"160 {top - 60} m 360 {top - 60} l S",
+        f"60 {top - 80} m 360 {top - 80} l S",
+        *(f"{x} {top if x != 260 else top - 20} m {x} {top - 80} l S" for x in sides),
+        (64.0, top - 14.0, 10.0, "Pump"),
+        (230.0, top - 14.0, 10.0, "Weight"),
+        (164.0, top - 34.0, 10.0, "dry"),
+        (264.0, top - 34.0, 10.0, "filled"),
+        (64.0, top - 54.0, 10.0, "MX"),
+        (164.0, top - 54.0, 10.0, "12 kg"),
+        (264.0, top - 54.0, 10.0, "13 kg"),
+        (164.0, top - 74.0, 10.0, "34 kg"),
+        (264.0, top - 74.0, 10.0, "37 kg"),
+    ]
+    text = extract(make_pdf([runs]), "m.pdf").text
+    assert text.splitlines() == [
+        "| Pump | Weight dry | Weight filled |",
+        "| --- | --- | --- |",
+        "| MX | 12 kg | 13 kg |",
+        "| MX | 34 kg | 37 kg |",
+    ]
+
+
+NO_TABLES = {
+    "contents": [["Contents", "", ""], *([f"{n}.1", f"Pumps of kind {n}", str(3 * n)] for n in range(1, 9))],
+    "form": [
+        ["Name:", "J. Bos", "Number:", "12"],
+        ["Place:", "Urk", "Weight:", "81"],
+        ["Day:", "1-2-2020", "Age:", "9"],
+    ],
+    "addresses": [["North", "South", "Office"], ["Kade 1", "Markt 4", "Dam 1"], ["9711 AB", "6211 CD", "1012 EF"]],
+    "code": [["rows = []", "# what is read"], ["total = 0", "# of all"], ["limit = 9", "# most"], ["x = 1", "# y"]],
+    "words": [["Impeller", "The wheel that moves the water."], ["Head", "The height."], ["Seal", "Keeps it dry."]],
+}
+
+
+@pytest.mark.parametrize("kind", NO_TABLES)
+def test_what_stands_in_columns_is_not_always_a_table(make_pdf: MakePdf, kind: str) -> None:
+    page = [*column(60, ["A line of text above it."], 740), *aligned(NO_TABLES[kind], 700)]
+    assert "---" not in extract(make_pdf([page]), "m.pdf").text
