@@ -73,7 +73,7 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
     progress_fields = [
         "state",
         "problem_in_full",
-        "notice",
+        "not_read",
         "passages_link",
         "recognised_pages",
         "instructions",
@@ -164,6 +164,10 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
     @admin.display(description=_("error"))
     def problem_in_full(self, document: Document) -> SafeString | str:
         return format_html('<div class="ragsite-text">{}</div>', document.error) if document.error else "-"
+
+    @admin.display(description=_("not read"))
+    def not_read(self, document: Document) -> str:
+        return document.notice or "-"
 
     @admin.display(description=_("passages"))
     def passages_link(self, document: Document) -> SafeString:

@@ -129,6 +129,10 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
     metadata = MetadataField(read_only=True)
     url = serializers.CharField(read_only=True, help_text="Where readers find the original; may be empty.")
+    notice = serializers.CharField(read_only=True, help_text="What of the file was not read; empty when all was.")
+    parent = serializers.PrimaryKeyRelatedField[Document](  # type: ignore[assignment]  # named as the model's field
+        read_only=True, allow_null=True, help_text="The mail or archive that it came in."
+    )
 
     class Meta:
         model = Document
@@ -145,6 +149,8 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "content_hash",
             "status",
             "error",
+            "notice",
+            "parent",
             "progress_percent",
             "attempts",
             "chunk_count",

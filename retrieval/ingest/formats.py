@@ -422,7 +422,7 @@ register(
         ("msg",),
         MSG,
         "MSG",
-        _IN + "mail:extract_outlook_mail",
+        _IN + "outlook:extract_outlook_mail",
         View.CONVERTED,
         lambda content: content.data.startswith(_OLE) and _MESSAGE in content.data,
         needs_recognition=True,

@@ -227,7 +227,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
         current.progress_percent = 100
         current.chunk_count = len(chunks)
         current.instruction_count = len(instructions)
-        current.notice = extracted.notice
+        current.left_out = [[each.kind, each.names, each.count] for each in extracted.left_out]
         current.ingested_at = timezone.now()
         current.save()
         if before not in (None, current.content_hash):

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.jobs.job import Job
+from retrieval.left_out import tell
 from retrieval.models.collection import Collection
 from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
 
@@ -93,9 +94,8 @@ class Document(Job):
     # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).
     instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
 
-    notice = models.TextField(
-        _("not read"), blank=True, editable=False, help_text=_("What the file holds beside its text.")
-    )
+    # What the file holds beside its text: [kind, first names, count] of each.
+    left_out = models.JSONField(default=list, db_default=[], editable=False)
 
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -121,6 +121,11 @@ class Document(Job):
 
     def __str__(self) -> str:
         return self.title or self.source
+
+    @property
+    def notice(self) -> str:
+        """What was not read of the file, in the language of the page; empty when all was."""
+        return tell(self.left_out)
 
     def share_metadata(self) -> None:
         """Give the members, and theirs, this document's metadata: what narrows a mail narrows what came in it."""

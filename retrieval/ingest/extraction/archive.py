@@ -28,7 +28,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
             raise too_many(filename, limits)
         for entry in entries:
             if entry.flag_bits & _ENCRYPTED:
-                members.leave_out(entry.filename, "password-protected")
+                members.leave_out("locked", entry.filename)
                 continue
             pieces: list[bytes] = []
             try:
@@ -41,7 +41,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
                             raise too_many(filename, limits)
                         pieces.append(block)
             except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError):
-                members.leave_out(entry.filename, "damaged")
+                members.leave_out("unreadable", entry.filename)
                 continue
             members.add(entry.filename, b"".join(pieces))
     title = derive_title(filename)
@@ -50,5 +50,6 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     for member in members.found:
         writer.add_item(member.name)
     if not members.found:
-        raise DocumentRejected(f"{filename} holds no file that can be read. {members.notice}".strip())
-    return writer.finish(media_type=media_type, title=title, members=members.found, notice=members.notice)
+        names = ", ".join(name for each in members.left_out for name in each.names)
+        raise DocumentRejected(f"{filename} holds no file that can be read{f': {names}' if names else ''}.")
+    return writer.finish(media_type=media_type, title=title, members=members.found, left_out=members.left_out)

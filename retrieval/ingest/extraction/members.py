@@ -8,16 +8,15 @@ import re
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.types import ExtractionLimits, Member
+from retrieval.ingest.extraction.types import ExtractionLimits, LeftOut, Member, leave_out
 
 _LONGEST_NAME = 200
-_MOST_NAMED = 10
 # What programs leave behind for themselves.
 _LITTER = re.compile(r"(?:^|/)(?:__MACOSX|\.[^/]*|Thumbs\.db|desktop\.ini)(?:/|$)", re.I)
 
 
 class Members:
-    """Collects members. ``notice`` names what was left out.
+    """Collects members, and names what was left out.
 
     Raises: DocumentRejected from :meth:`add` when they are too many or too large together.
     """
@@ -26,7 +25,7 @@ class Members:
         self._filename = filename
         self._limits = limits
         self._found: dict[str, Member] = {}
-        self._left_out: list[str] = []
+        self._left_out: dict[str, list[str]] = {}
         self._size = 0
 
     @property
@@ -34,25 +33,24 @@ class Members:
         return tuple(self._found.values())
 
     @property
-    def notice(self) -> str:
-        if not self._left_out:
-            return ""
-        named = self._left_out[:_MOST_NAMED]
-        more = len(self._left_out) - len(named)
-        return f"Left out: {', '.join(named)}{f' and {more} more' if more else ''}."
+    def left_out(self) -> tuple[LeftOut, ...]:
+        parts = (
+            leave_out(kind, [name for name in names if name], len(names)) for kind, names in self._left_out.items()
+        )
+        return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """One more; what cannot be a document is left out, and named in the notice."""
+        """One more; what cannot be a document is left out, and named."""
         path = clean_name(name)
         if not path or not data:
             return
         if len(data) > self._limits.max_bytes:
-            self.leave_out(path, f"larger than {self._limits.max_bytes // 1_000_000} MB")
+            self.leave_out("large", path)
             return
         try:
             formats.detect(data, posixpath.basename(path))
-        except DocumentRejected as error:
-            self.leave_out(path, _reason(error))
+        except DocumentRejected:
+            self.leave_out("unreadable", path)
             return
         self._size += len(data)
         if len(self._found) == self._limits.max_members or self._size > self._limits.max_member_bytes:
@@ -64,8 +62,8 @@ class Members:
             unique = f"{stem} ({number}){extension}"
         self._found[unique] = Member(unique, data)
 
-    def leave_out(self, name: str, reason: str) -> None:
-        self._left_out.append(f"{name} ({reason})")
+    def leave_out(self, kind: str, name: str = "") -> None:
+        self._left_out.setdefault(kind, []).append(clean_name(name))
 
 
 def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
@@ -85,9 +83,3 @@ def clean_name(name: str) -> str:
         return ""
     stem, extension = posixpath.splitext(clean)
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
-
-
-def _reason(error: DocumentRejected) -> str:
-    """The kind of file, of the sentence that refuses it."""
-    words = re.search(r" is ((?:an?|the) [^;:.]+)", str(error))
-    return words[1] if words else "cannot be read"

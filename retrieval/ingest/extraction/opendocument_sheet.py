@@ -9,8 +9,8 @@ from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.lines import derive_title
 from retrieval.ingest.extraction.opendocument import Element, find_properties, load_content, name, read_words
 from retrieval.ingest.extraction.sheets import Area, Cell, Sheet, write_sheets
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
-from retrieval.ingest.extraction.workbook import show_number, tell_hidden
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
+from retrieval.ingest.extraction.workbook import show_number
 
 _ROW_GROUPS = tuple(map(name, ("table:table-row-group", "table:table-header-rows", "table:table-rows")))
 _SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£"}
@@ -27,7 +27,14 @@ def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limi
             hidden.append(table.get(name("table:name")) or "")
         else:
             shown.append(_read_sheet(table, filename))
-    return write_sheets(shown, filename, media_type, title or derive_title(filename), limits, tell_hidden(hidden))
+    return write_sheets(
+        shown,
+        filename,
+        media_type,
+        title or derive_title(filename),
+        limits,
+        leave_out("sheets", [canonical(name) for name in hidden]),
+    )
 
 
 def _read_sheet(table: Element, filename: str) -> Sheet:

@@ -12,8 +12,8 @@ from retrieval.ingest.extraction.opendocument import (
     name,
     read_words,
 )
-from retrieval.ingest.extraction.presentation import add_notes, tell_hidden_slides
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
+from retrieval.ingest.extraction.presentation import add_notes
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter
 
 # What repeats the headings, and what was struck out.
@@ -58,7 +58,9 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
             _write_slide(page, number, body, writer)
     title = title or (writer.sections[0].title if writer.sections else "")
     return writer.finish(
-        media_type=media_type, title=title or derive_title(filename), notice=tell_hidden_slides(hidden)
+        media_type=media_type,
+        title=title or derive_title(filename),
+        left_out=leave_out("slides", [str(number) for number in hidden]),
     )
 
 

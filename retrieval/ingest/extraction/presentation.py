@@ -13,7 +13,7 @@ from pptx.oxml.ns import qn
 from retrieval.ingest.extraction.archives import check_archive
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.lines import derive_title, plain_title
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter
 
 # Shapes that stand about as high are read from left to right.
@@ -42,12 +42,8 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
         media_type=media_type,
         title=title or derive_title(filename),
         language_hint=properties.language or "",
-        notice=tell_hidden_slides(hidden),
+        left_out=leave_out("slides", [str(number) for number in hidden]),
     )
-
-
-def tell_hidden_slides(numbers: list[int]) -> str:
-    return f"Hidden slides were not read: {', '.join(map(str, numbers))}." if numbers else ""
 
 
 def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:

@@ -14,8 +14,10 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import extract, printable_name
 from retrieval.ingest.extraction.types import (
+    MOST_NAMED,
     ExtractedText,
     ExtractionLimits,
+    LeftOut,
     Member,
     Page,
     Section,
@@ -125,7 +127,7 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
         "encoding": found.encoding,
         "unread_pages": list(found.unread_pages),
         "language_hint": found.language_hint,
-        "notice": found.notice,
+        "left_out": [[each.kind, each.names, each.count] for each in found.left_out],
         "members": [[member.name, len(member.data)] for member in found.members],
     }
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
@@ -183,7 +185,10 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
         encoding=_check_field(head["encoding"]),
         unread_pages=tuple(int(number) for number in head["unread_pages"][: len(pages)]),
         language_hint=_check_field(head["language_hint"])[:2],
-        notice=_check_field(head["notice"]),
+        left_out=tuple(
+            LeftOut(_check_field(kind), tuple(_check_field(name) for name in names[:MOST_NAMED]), int(count))
+            for kind, names, count in head["left_out"][:MOST_NAMED]
+        ),
         members=tuple(
             Member(_check_field(name), body[start:end])
             for (name, _), (start, end) in zip(head["members"], pairwise(ends), strict=True)

@@ -16,6 +16,7 @@ from retrieval.ingest.extraction.tabular import write_row
 from retrieval.ingest.extraction.types import (
     ExtractedText,
     ExtractionLimits,
+    LeftOut,
     Section,
     Span,
     TableGrid,
@@ -73,7 +74,12 @@ class _Table:
 
 
 def write_sheets(
-    sheets: Sequence[Sheet], filename: str, media_type: str, title: str, limits: ExtractionLimits, notice: str = ""
+    sheets: Sequence[Sheet],
+    filename: str,
+    media_type: str,
+    title: str,
+    limits: ExtractionLimits,
+    left_out: tuple[LeftOut, ...] = (),
 ) -> ExtractedText:
     """The sheets in their order, each under its name."""
     writer = _Writer(filename, limits)
@@ -92,7 +98,7 @@ def write_sheets(
         holds_records=True,
         tables=tuple(writer.grids),
         metadata={"sheets": ", ".join(sheet.name for sheet in shown)},
-        notice=notice,
+        left_out=left_out,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retrieval.exceptions import DocumentRejected
+
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,18 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that the file holds and the text does not. ``retrieval.left_out`` has a sentence for each kind.
+
+    ``names`` are the first of ``count``, where they have names.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractedText:
     """The text of a file as the source viewer shows it, and its structure.
 
@@ -84,7 +98,7 @@ class ExtractedText:
     ``unread_pages`` are the numbers of those that are pictures: their text can only be recognised.
     ``language_hint`` is the two-letter code the file itself declares, or empty.
     ``members`` are the files that it holds, of formats that are read, each under a name of its own.
-    ``notice`` says in sentences what of the file is not in the text, such as hidden sheets; empty when nothing is.
+    ``left_out`` says what of the file is not in the text, such as hidden sheets.
     """
 
     text: str
@@ -100,7 +114,7 @@ class ExtractedText:
     unread_pages: tuple[int, ...] = ()
     language_hint: str = ""
     members: tuple[Member, ...] = ()
-    notice: str = ""
+    left_out: tuple[LeftOut, ...] = ()
 
     def page_at(self, offset: int) -> int | None:
         """The number of the page that holds ``offset`` (between two pages, the earlier); None for a file without
@@ -109,6 +123,12 @@ class ExtractedText:
         if not self.pages:
             return None
         return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number
+
+
+def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
+    """All of one kind; nothing where there is none. ``count`` is that of what has no names."""
+    total = count or len(names)
+    return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from retrieval.ingest.extraction.archives import check_archive
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.sheets import Area, Cell, Sheet, write_sheets
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
+from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
@@ -41,24 +41,18 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
         media_type,
         plain_title(canonical(properties.title or "")) or derive_title(filename),
         limits,
-        " ".join(filter(None, (tell_hidden(hidden), _tell_formulas(data)))),
+        leave_out("sheets", [canonical(name) for name in hidden]) + leave_out("formulas", (), _count_formulas(data)),
     )
 
 
-def tell_hidden(names: list[str]) -> str:
-    return f"Hidden sheets were not read: {canonical(', '.join(names))}." if names else ""
-
-
-def _tell_formulas(data: bytes) -> str:
-    """A sentence about formulas whose value the file does not hold; only a spreadsheet program computes them."""
+def _count_formulas(data: bytes) -> int:
+    """How many formulas have a value that the file does not hold; only a spreadsheet program computes them."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        count = sum(
+        return sum(
             len(_FORMULA_WITHOUT_VALUE.findall(archive.read(name)))
             for name in archive.namelist()
             if _SHEET.fullmatch(name)
         )
-    having = "formula has" if count == 1 else "formulas have"
-    return f"{count:,} {having} no value in the file: open it in its program, save it and upload it." if count else ""
 
 
 def _read_sheet(sheet: Any) -> Sheet:

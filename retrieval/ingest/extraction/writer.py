@@ -10,6 +10,7 @@ from retrieval.ingest.extraction.lines import plain_title
 from retrieval.ingest.extraction.types import (
     ExtractedText,
     ExtractionLimits,
+    LeftOut,
     Member,
     Page,
     Section,
@@ -69,7 +70,7 @@ class MarkdownWriter:
         title: str,
         language_hint: str = "",
         members: tuple[Member, ...] = (),
-        notice: str = "",
+        left_out: tuple[LeftOut, ...] = (),
     ) -> ExtractedText:
         self._write("\n")
         ends = [*self._page_starts[1:], self._length]
@@ -85,7 +86,7 @@ class MarkdownWriter:
             ),
             language_hint=language_hint[:2].lower(),
             members=members,
-            notice=notice,
+            left_out=left_out,
         )
 
     def _add(self, block: str, *, is_item: bool = False) -> int:

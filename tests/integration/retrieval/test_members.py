@@ -40,8 +40,11 @@ def read_all(collection: Collection) -> dict[str, str]:
     return dict(Document.objects.filter(collection=collection).values_list("source", "status"))
 
 
-def test_members_follow_their_archive(collection: Collection, ingest: Ingest, client: Client) -> None:
-    archive = ingest(collection, "pack.zip", packed(notes__txt="The pump hums.\n", parts__csv=PARTS))
+def test_members_follow_their_archive(
+    collection: Collection, ingest: Ingest, client: Client, admin_client: Client
+) -> None:
+    files: dict[str, str | bytes] = {f"p{n}__exe": b"MZ\x90\x00" for n in range(12)}
+    archive = ingest(collection, "pack.zip", packed(notes__txt="The pump hums.\n", parts__csv=PARTS, **files))
     assert archive.status == Document.Status.READY
     assert read_all(collection) == dict.fromkeys(("pack.zip", "pack.zip/notes.txt", "pack.zip/parts.csv"), "ready")
     notes, parts = Document.objects.filter(parent=archive).order_by("source")
@@ -52,6 +55,14 @@ def test_members_follow_their_archive(collection: Collection, ingest: Ingest, cl
         reverse("retrieval:document", args=[archive.pk])
         in client.get(reverse("retrieval:document", args=[notes.pk])).content.decode()
     )
+
+    told = "not read: p0.exe, p1.exe, p2.exe, p3.exe, p4.exe, p5.exe, p6.exe, p7.exe, p8.exe, p9.exe and 2 more."
+    assert told in page
+    assert told in admin_client.get(f"/admin/retrieval/document/{archive.pk}/change/").content.decode()
+    shown = admin_client.get("/api/v1/documents/").json()["results"]
+    assert [(each["parent"], told in each["notice"]) for each in shown] == [
+        (None, True), (archive.pk, False), (archive.pk, False)
+    ]  # fmt: skip
 
     # A new version: one is the same, one has changed, one is new; read again, nothing changes.
     newer = packed(notes__txt="The pump hums.\n", parts__csv=PARTS + "Bolt,3\n", more__md="# More\n\nWords.\n")

@@ -11,6 +11,7 @@ from pptx.util import Inches
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction import extract
+from retrieval.ingest.extraction.types import LeftOut
 from retrieval.tables.reading import read_tables
 
 ODF = " ".join(
@@ -63,7 +64,7 @@ def test_a_presentation_is_a_page_a_slide() -> None:
     ]
     assert [section.title for section in extracted.sections] == ["Pump plan", "Goals", "Slide 3"]
     assert extracted.title == "Pump plan"
-    assert extracted.notice == "Hidden slides were not read: 4."
+    assert extracted.left_out == (LeftOut("slides", ("4",), 1),)
     assert [row.values for row in read_tables(extracted)[0].rows] == [(2025.0, 130.0)]
 
 
@@ -111,7 +112,7 @@ def test_an_opendocument_presentation_is_a_page_a_slide(make_zip: MakeZip) -> No
     files = {"mimetype": b"application/vnd.oasis.opendocument.presentation", "content.xml": odf(body)}
     extracted = extract(make_zip(files), "deck.odp")
     assert extracted.text.strip() == "# Goals\n\nBelow\n\n> Notes: Pause"
-    assert extracted.notice == "Hidden slides were not read: 2."
+    assert extracted.left_out == (LeftOut("slides", ("2",), 1),)
 
 
 def book(chapters: dict[str, str], *, more: dict[str, bytes] | None = None) -> dict[str, bytes]:

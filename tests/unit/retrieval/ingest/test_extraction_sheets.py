@@ -15,6 +15,7 @@ from retrieval.ingest.extraction import extract
 from retrieval.ingest.extraction.sheets import Cell, Sheet, write_sheets
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.extraction.workbook import show_value
+from retrieval.left_out import tell
 from retrieval.tables.reading import read_tables
 
 PRICES = """# Prices
@@ -73,7 +74,7 @@ def test_a_workbook_is_read_as_the_tables_of_its_sheets() -> None:
     extracted = extract(saved(prices()), "prices.xlsx")
     assert extracted.text == PRICES
     assert [section.title for section in extracted.sections] == ["Prices", "Pump list", "Quarters"]
-    assert extracted.notice == ""
+    assert extracted.left_out == ()
     table, quarters = read_tables(extracted)
     assert table.caption == "Prices › Pump list"
     assert [(column.kind, column.unit) for column in table.columns[2:]] == [
@@ -97,7 +98,7 @@ def test_what_is_hidden_and_what_was_never_computed_is_said() -> None:
     workbook["Prices"]["D6"] = "=SUM(D4:D5)"
     extracted = extract(saved(workbook), "prices.xlsx")
     assert "secret" not in extracted.text
-    assert extracted.notice == (
+    assert tell((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
         "Hidden sheets were not read: Salaries. "
         "1 formula has no value in the file: open it in its program, save it and upload it."
     )
@@ -187,7 +188,10 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip: Callable[[dict[st
     data = make_zip(files | {"content.xml": ods(rows, more=hidden).encode()})
     extracted = extract(data, "stock.ods")
     assert extracted.text == "# Stock\n\nName: Pump; Price: € 1234.50; Since: 2026-01-03\n"
-    assert extracted.notice == "Hidden sheets were not read: Old."
+    assert (
+        tell((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        == "Hidden sheets were not read: Old."
+    )
     repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))
     with pytest.raises(DocumentRejected, match="holds more than 1,000,000 cells"):
         extract(make_zip(files | {"content.xml": ods(repeated).encode()}), "stock.ods")
