@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import wraps
 
 from django.conf import settings
+from django.core.files.storage import FileSystemStorage
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
@@ -23,6 +24,8 @@ from ragsite.queues import queues
 from retrieval import conf, sandbox
 from retrieval.dense.active import searches_former
 from retrieval.dense.calibration.current import calibration_of, missing_calibration
+from retrieval.exceptions import FilesUnavailable
+from retrieval.ingest.storage import document_files
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
@@ -190,6 +193,19 @@ def disk_space() -> Finding:
     return Finding(detail=f"{free}.")
 
 
+def files() -> Finding:
+    """Whether the bucket of the documents' files answers; questions are answered without it."""
+    storage = document_files()
+    if not isinstance(storage, FileSystemStorage):
+        try:
+            storage.check()  # type: ignore[attr-defined]
+        except (FilesUnavailable, FileNotFoundError):
+            return Finding(
+                Health.DEGRADED, "The storage of the files does not answer: nothing can be uploaded or read."
+            )
+    return Finding()
+
+
 def scheduler() -> Finding:
     """Whether the schedule is looked at; nothing is known of a scheduler that never wrote to this data directory."""
     silent = scheduling.seconds_since_last_look()
@@ -268,6 +284,7 @@ CHECKS: dict[str, Check] = {
     "embedder": Remembered(embedder),
     "broker": Remembered(broker),
     "disk": disk_space,
+    "files": Remembered(files),
     "scheduler": scheduler,
     "breakers": breakers,
     "sandbox": file_sandbox,
@@ -277,5 +294,6 @@ GROUPS = [
     CheckGroup(CHECKS, ("database", "migrations", "pgvector", "search_profile", "worker", "queue", "indexes")),
     CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
     CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
+    CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "sandbox"), hung=lambda: Health.DEGRADED),
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -17,9 +18,8 @@ from django_htmx.http import reswap, retarget
 
 from chat.openai_api.errors import error as openai_error
 from chat.openai_api.errors import kind_of
+from retrieval.exceptions import FilesUnavailable
 from retrieval.resilience import disk
-
-INSUFFICIENT_STORAGE = 507
 
 
 def problem(path: str, status: int, sentence: str, code: str = "") -> dict[str, Any] | None:
@@ -54,26 +54,34 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _refusal(request: HttpRequest, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    code = "insufficient_storage" if status == INSUFFICIENT_STORAGE else ""
+    code = "insufficient_storage" if status == HTTPStatus.INSUFFICIENT_STORAGE else ""
     body = problem(request.path_info, status, sentence, code)
     return page() if body is None else JsonResponse(body, status=status)
 
 
-class DiskFullMiddleware(MiddlewareMixin):
-    """Tells of a full disk that a page or the admin met; API views do so themselves."""
+class StorageMiddleware(MiddlewareMixin):
+    """Tells of a full disk, or of files that cannot be had, which a page or the admin met; API views do so
+    themselves."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, FilesUnavailable):
+            return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, str(exception))
         return disk_full(request) if disk.is_disk_full(exception) else None
 
 
 def disk_full(request: HttpRequest) -> HttpResponse:
     disk.DISK_FULL.labels(reason="error").inc()
-    sentence = disk.message()
-    return _refusal(request, INSUFFICIENT_STORAGE, sentence, lambda: _disk_full_page(request, sentence))
+    return _storage_refusal(request, HTTPStatus.INSUFFICIENT_STORAGE, disk.message())
 
 
-def _disk_full_page(request: HttpRequest, sentence: str) -> HttpResponse:
+def _storage_refusal(request: HttpRequest, status: HTTPStatus, sentence: str) -> HttpResponse:
+    return _refusal(request, status, sentence, lambda: _storage_page(request, status, sentence))
+
+
+def _storage_page(request: HttpRequest, status: HTTPStatus, sentence: str) -> HttpResponse:
     if not request.headers.get("HX-Request"):
-        return render(request, "507.html", {"message": sentence}, status=INSUFFICIENT_STORAGE)
-    response = render(request, "chat/_question_error.html", {"error": sentence}, status=INSUFFICIENT_STORAGE)
+        is_full = status is HTTPStatus.INSUFFICIENT_STORAGE
+        heading = _("The disk is full") if is_full else _("The files cannot be reached")
+        return render(request, "storage_error.html", {"heading": heading, "message": sentence}, status=status)
+    response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
     return reswap(retarget(response, "#question-error"), "outerHTML")

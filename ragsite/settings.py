@@ -78,7 +78,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "ragsite.audit.origin.remember_request",
-    "ragsite.errors.DiskFullMiddleware",
+    "ragsite.errors.StorageMiddleware",
 ]
 
 TEMPLATES = [
@@ -178,10 +178,24 @@ WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
-STORAGES = {
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "retrieval.ingest.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+# A bucket of S3, or of a server that speaks its protocol, instead of the folder: for sites of several machines.
+if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
+    STORAGES["default"] = {
+        "BACKEND": "retrieval.ingest.object_storage.ObjectStorage",
+        "OPTIONS": {
+            "bucket_name": FILES_S3_BUCKET,
+            "endpoint_url": env.text("FILES_S3_ENDPOINT", "") or None,
+            "region_name": env.text("FILES_S3_REGION", "") or None,
+            # Without keys, what the machine has: a role, AWS_ACCESS_KEY_ID, ~/.aws.
+            "access_key": env.text("FILES_S3_ACCESS_KEY", "") or None,
+            "secret_key": env.text("FILES_S3_SECRET_KEY", "") or None,
+            "location": env.text("FILES_S3_PREFIX", ""),
+        },
+    }
 # Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.
 DISK_RESERVE_BYTES = env.integer("DISK_RESERVE_MIB", 200) * 2**20
 DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_MIB", 50) * 2**20

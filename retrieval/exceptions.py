@@ -58,5 +58,10 @@ class LeaseLost(RetrievalError):
     """Another process, or an admin, took the job over. For the log; the work is dropped."""
 
 
+class FilesUnavailable(RetrievalError):
+    """The storage of the documents' files does not answer, or refuses. For the person whose request needs a file;
+    becomes a 503."""
+
+
 class DiskFull(RetrievalError):
     """The disk has no room to save anything. For the person whose request would write; becomes a 507."""

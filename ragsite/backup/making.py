@@ -14,6 +14,8 @@ from django.utils import timezone
 
 from ragsite.backup.archive import DUMP, FORMAT, MEDIA, SECRET_KEY, BackupError, Manifest, add_manifest
 from ragsite.backup.programs import run_program
+from retrieval.exceptions import FilesUnavailable
+from retrieval.ingest.storage import document_files, is_in_a_folder
 
 
 def make_backup(file: Path) -> Manifest:
@@ -28,6 +30,13 @@ def make_backup(file: Path) -> Manifest:
     migrations = tuple(sorted(".".join(applied) for applied in MigrationRecorder(connection).applied_migrations()))
     # Originals are linked into a folder on their own disk, which is quick, and keeps what is deleted meanwhile.
     Path(settings.DATA_DIR).mkdir(parents=True, exist_ok=True)
+    try:
+        return _make(file, migrations)
+    except FilesUnavailable as error:
+        raise BackupError(str(error)) from error
+
+
+def _make(file: Path, migrations: tuple[str, ...]) -> Manifest:
     with tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as held, _snapshot() as snapshot:
         with transaction.atomic(), connection.cursor() as cursor:
             # While it is held no document is added or deleted: the snapshot and the files are of one moment.
@@ -64,20 +73,32 @@ def _begin(snapshot: psycopg.Connection) -> tuple[str, list[str]]:
 
 
 def _hold(names: list[str], held: Path) -> list[str]:
-    """Link the originals into ``held / "media"``; returns the names of those that are not there."""
+    """Link the originals into ``held / "media"``, or fetch them; returns the names of those that are not there."""
     missing = []
     for name in sorted(set(names)):
         kept = held / "media" / name
         kept.parent.mkdir(parents=True, exist_ok=True)
-        original = Path(settings.MEDIA_ROOT) / name
         try:
-            os.link(original, kept)
+            _keep(name, kept)
         except FileNotFoundError:
             missing.append(name)
-        except OSError:
-            # A disk that knows no links.
-            shutil.copy2(original, kept)
     return missing
+
+
+def _keep(name: str, kept: Path) -> None:
+    """Raises: FileNotFoundError when there is no such original."""
+    if not is_in_a_folder():
+        with document_files().open(name) as file:
+            kept.write_bytes(file.read())
+        return
+    original = Path(settings.MEDIA_ROOT) / name
+    try:
+        os.link(original, kept)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # A disk that knows no links.
+        shutil.copy2(original, kept)
 
 
 def _write(file: Path, manifest: Manifest, dump: Path, media: Path) -> None:

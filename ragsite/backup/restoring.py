@@ -15,6 +15,8 @@ from psycopg import sql
 
 from ragsite.backup.archive import DUMP, MEDIA, SECRET_KEY, BackupError, Manifest, read_manifest
 from ragsite.backup.programs import run_program
+from retrieval.exceptions import FilesUnavailable
+from retrieval.ingest.storage import copy_to_bucket, is_in_a_folder
 from retrieval.management.prepared import migrate
 
 RESTORED = "_restored"
@@ -33,8 +35,14 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
             data_dir = Path(settings.DATA_DIR)
             with tempfile.TemporaryDirectory(prefix="restore-", dir=data_dir) as unpacked:
                 archive.extractall(unpacked, filter="data")
+                if not is_in_a_folder():
+                    # Names are random: what is there already is the same, and what belongs to nothing is seen by the
+                    # next index check.
+                    _fill_bucket(Path(unpacked) / MEDIA)
                 _restore_database(Path(unpacked) / DUMP)
                 _replace_files(Path(unpacked))
+    except FilesUnavailable as error:
+        raise BackupError(str(error)) from error
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
     # A site that begins anew would read its demo documents.
@@ -65,7 +73,8 @@ def _check_target(*, replace: bool) -> None:
             cursor.execute("SELECT EXISTS (SELECT FROM auth_user) OR EXISTS (SELECT FROM retrieval_collection)")
         has_data = is_set_up and cursor.fetchone()[0]
     media = Path(settings.MEDIA_ROOT)
-    if (has_data or (media.is_dir() and any(media.rglob("*.*")))) and not replace:
+    has_files = is_in_a_folder() and media.is_dir() and any(media.rglob("*.*"))
+    if (has_data or has_files) and not replace:
         raise BackupError("This site has data already: restoring would replace it. Use --force to do so.")
 
 
@@ -105,7 +114,22 @@ def _server() -> Iterator[psycopg.Connection]:
         raise BackupError(f"The database could not be replaced: {error}") from error
 
 
+def _fill_bucket(media: Path) -> None:
+    for path in sorted(media.rglob("*")):
+        if path.is_file():
+            copy_to_bucket(path, str(path.relative_to(media)))
+
+
 def _replace_files(unpacked: Path) -> None:
+    if is_in_a_folder():
+        _replace_folder(unpacked)
+    key = unpacked / SECRET_KEY
+    if key.exists():
+        key.chmod(0o600)
+        key.replace(Path(settings.DATA_DIR) / "secret_key")
+
+
+def _replace_folder(unpacked: Path) -> None:
     media, before = Path(settings.MEDIA_ROOT), Path(settings.MEDIA_ROOT).with_name("media.before")
     restored = unpacked / MEDIA.rstrip("/")
     restored.mkdir(exist_ok=True)
@@ -114,7 +138,3 @@ def _replace_files(unpacked: Path) -> None:
         media.rename(before)
     restored.rename(media)
     shutil.rmtree(before, ignore_errors=True)
-    key = unpacked / SECRET_KEY
-    if key.exists():
-        key.chmod(0o600)
-        key.replace(Path(settings.DATA_DIR) / "secret_key")

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from retrieval.api.parsers import BodyTooLarge
 from retrieval.api.permissions import check_scopes
-from retrieval.exceptions import SearchUnavailable
+from retrieval.exceptions import FilesUnavailable, SearchUnavailable
 from retrieval.key_limits import ScopesByMethod
 from retrieval.resilience import disk
 
@@ -71,6 +71,8 @@ def _for_the_caller(error: Exception) -> Exception:
         return InsufficientStorage(disk.message())
     match error:
         case SearchUnavailable():
+            return Unavailable(str(error))
+        case FilesUnavailable():
             return Unavailable(str(error))
         case OperationalError():
             logger.error("The database did not answer an API request.", exc_info=error)

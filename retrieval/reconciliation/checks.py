@@ -240,8 +240,10 @@ def _damaged_files(documents: QuerySet[Document]) -> dict[Kind, list[str]]:
 
 def has_whole_file(document: Document) -> bool:
     """Whether the document's file is there, as long as it was when it was uploaded."""
-    storage, name = document.file.storage, str(document.file.name)
-    return bool(name) and storage.exists(name) and storage.size(name) == document.size_bytes
+    try:
+        return bool(document.file) and document.file.size == document.size_bytes
+    except FileNotFoundError:
+        return False
 
 
 def orphaned_files(storage: Storage) -> list[str]:

@@ -259,10 +259,11 @@ def _page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | 
 def file_of(document: Document) -> pdf_pages.Source:
     """The document's file. Raises: PageNotDrawn when it is gone."""
     try:
-        return Path(document.file.path)
-    except NotImplementedError:
-        with document.file.open("rb") as file:
-            return bytes(file.read())
+        try:
+            return Path(document.file.path)
+        except NotImplementedError:
+            with document.file.open("rb") as file:
+                return bytes(file.read())
     except (ValueError, OSError) as error:
         raise pdf_pages.PageNotDrawn(str(error)) from error
 

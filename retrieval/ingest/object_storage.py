@@ -1,0 +1,101 @@
+"""Uploaded files in a bucket of S3, or of a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from django.core.files.base import ContentFile, File
+from django.utils.translation import gettext as _
+from storages.backends.s3 import S3Storage
+
+from retrieval.exceptions import FilesUnavailable
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 3
+READ_SECONDS = 30
+ATTEMPTS = 3
+NOT_FOUND = 404
+
+
+class ObjectStorage(S3Storage):  # type: ignore[misc]
+    """A bucket as django-storages has it, but read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
+
+    Every method raises FilesUnavailable when the server is away or refuses, and FileNotFoundError for a file that is
+    not there.
+    """
+
+    def get_default_settings(self) -> dict[str, Any]:
+        defaults: dict[str, Any] = super().get_default_settings()
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+            signature_version="s3v4",
+            s3={"addressing_style": "path"} if self._given("endpoint_url") else {},
+        )
+        return defaults | {"client_config": config, "file_overwrite": True, "default_acl": None}
+
+    def _given(self, option: str) -> Any:
+        return getattr(self, "_options", {}).get(option)
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        super().__init__(**options)
+
+    def _open(self, name: str, mode: str = "rb") -> File[bytes]:
+        if mode != "rb":
+            raise ValueError(f"A stored file is read, never opened with {mode!r}.")
+        with _asking(name):
+            body = self.bucket.Object(self._normalize_name(name)).get()["Body"].read()
+        return ContentFile(body, name=name)
+
+    def _save(self, name: str, content: File[Any]) -> str:
+        return self._ask(super()._save, name, content)  # type: ignore[no-any-return]
+
+    def delete(self, name: str) -> None:
+        self._ask(super().delete, name)
+
+    def exists(self, name: str) -> bool:
+        return self._ask(super().exists, name)  # type: ignore[no-any-return]
+
+    def size(self, name: str) -> int:
+        return self._ask(super().size, name)  # type: ignore[no-any-return]
+
+    def get_modified_time(self, name: str) -> datetime:
+        return self._ask(super().get_modified_time, name)  # type: ignore[no-any-return]
+
+    def listdir(self, path: str) -> tuple[list[str], list[str]]:
+        return self._ask(super().listdir, path)  # type: ignore[no-any-return]
+
+    def check(self) -> None:
+        """Raises: FilesUnavailable when the bucket does not answer or may not be used."""
+        with _asking(self.bucket_name):
+            self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
+
+    def _ask(self, method: Callable[..., Any], name: str, *more: Any) -> Any:
+        with _asking(name):
+            return method(name, *more)
+
+
+@contextmanager
+def _asking(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == NOT_FOUND:
+            raise FileNotFoundError(name) from error
+        raise _unavailable(error) from error
+    except BotoCoreError as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> FilesUnavailable:
+    logger.error("The storage of the files does not serve: %s", error)
+    return FilesUnavailable(_("The storage of the files does not answer. Please try again in a minute."))

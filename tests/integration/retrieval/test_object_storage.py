@@ -1,0 +1,129 @@
+"""The documents' files in a bucket, on moto's server, which checks every signature."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.storage import storages
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.test import Client, override_settings
+from rest_framework.test import APIClient
+
+from ragsite import checks
+from ragsite.backup.archive import BackupError
+from ragsite.backup.making import make_backup
+from ragsite.backup.restoring import _fill_bucket
+from ragsite.probes import Health
+from retrieval.ingest.storage import document_files
+from retrieval.models import Collection, Document
+from retrieval.reconciliation.checks import Kind, orphaned_files
+from retrieval.reconciliation.checks import check as check_indexes
+from tests.support.source_servers import S3Remote
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TEXT = "# Pump\n\nThe pump weighs 3450 grams.\n"
+
+
+@pytest.fixture
+def server() -> Iterator[S3Remote]:
+    remote = S3Remote()
+    yield remote
+    remote.close()
+
+
+@pytest.fixture
+def bucket(server: S3Remote) -> Iterator[S3Remote]:
+    options = {
+        "bucket_name": "shelf",
+        "endpoint_url": server.url,
+        "region_name": "us-east-1",
+        "access_key": server.options["access_key"],
+        "secret_key": server.options["secret_key"],
+        "location": "site",
+    }
+    backend = {"BACKEND": "retrieval.ingest.object_storage.ObjectStorage", "OPTIONS": options}
+    with override_settings(STORAGES={**storages.backends, "default": backend}):
+        yield server
+
+
+def keys(server: S3Remote) -> list[str]:
+    return [each["Key"] for each in server._s3.list_objects_v2(Bucket="shelf").get("Contents", [])]
+
+
+def test_a_document_lives_in_the_bucket(
+    bucket: S3Remote, collection: Collection, ingest: Callable[..., Document], client: Client
+) -> None:
+    document = ingest(collection, "pump.md", TEXT)
+    assert document.status == Document.Status.READY
+    assert keys(bucket) == [f"site/{document.file.name}"]
+    downloaded = client.get(f"/documents/{document.pk}/original/")
+    assert b"".join(downloaded.streaming_content) == TEXT.encode()  # type: ignore[attr-defined]
+
+    ingest(collection, "pump.md", TEXT + "It is red.\n")
+    document.refresh_from_db()
+    assert keys(bucket) == [f"site/{document.file.name}"]
+    assert checks.files().state is Health.OK
+
+    bucket._s3.put_object(Bucket="shelf", Key="site/documents/left.md", Body=b"")
+    bucket._s3.delete_object(Bucket="shelf", Key=f"site/{document.file.name}")
+    assert [(each.kind, each.examples) for each in check_indexes()] == [(Kind.MISSING_FILES, (str(document.pk),))]
+    assert orphaned_files(document_files()) == []  # a minute old
+
+    document.delete()
+    assert keys(bucket) == ["site/documents/left.md"]
+
+
+def test_a_server_that_is_away_is_told_and_nothing_is_left(
+    bucket: S3Remote, collection: Collection, ingest: Callable[..., Document], client: Client
+) -> None:
+    kept = ingest(collection, "kept.md", TEXT)
+    staff = User.objects.create_superuser("editor", password="a long password")
+    api = APIClient(raise_request_exception=False)
+    api.force_authenticate(staff)
+    bucket.close()
+    answered = api.post(
+        "/api/v1/documents/", {"collection": "library", "file": SimpleUploadedFile("new.md", TEXT.encode())}
+    )
+    assert answered.status_code == 503, answered.content
+    assert "storage of the files does not answer" in answered.json()["detail"]
+    assert not Document.objects.filter(source="new.md").exists()
+    page = client.get(f"/documents/{kept.pk}/original/")
+    assert page.status_code == 503
+    assert "The files cannot be reached" in page.content.decode()
+    assert checks.files().state is Health.DEGRADED
+    # What was read is searched all the same.
+    assert api.post("/api/v1/search/", {"query": "pump grams"}, format="json").json()["results"]
+
+
+def test_files_move_from_the_folder_and_go_into_backups(
+    server: S3Remote,
+    collection: Collection,
+    ingest: Callable[..., Document],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = ingest(collection, "pump.md", TEXT)
+    bucket = request.getfixturevalue("bucket")
+    call_command("copy_files")
+    assert "1 of 1 files copied" in capsys.readouterr().out
+    call_command("copy_files")
+    assert "0 of 1 files copied, 1 were there" in capsys.readouterr().out
+    with document.file.storage.open(document.file.name) as file:
+        assert file.read() == TEXT.encode()
+
+    manifest = make_backup(tmp_path / "site.tar")
+    assert (manifest.files, manifest.missing) == (1, ())
+    document_files().delete(document.file.name)
+    with tarfile.open(tmp_path / "site.tar") as archive:
+        archive.extractall(tmp_path, filter="data")
+    _fill_bucket(tmp_path / "media")
+    assert keys(bucket) == [f"site/{document.file.name}"]
+    bucket.close()
+    with pytest.raises(BackupError, match="does not answer"):
+        make_backup(tmp_path / "other.tar")
