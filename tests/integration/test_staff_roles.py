@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.apps import apps
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
@@ -49,6 +51,21 @@ def pages(document: Document) -> list[str]:
 def vault(ingest: Ingest) -> Document:
     collection = Collection.objects.create(slug="vault", name="Vault", visibility=Visibility.GRANTED)
     return ingest(collection, "vault.md", "# Vault\n\nThe vault is under the stairs.")
+
+
+def test_groups_from_before_there_were_sources_get_their_permissions() -> None:
+    sources = Permission.objects.filter(codename__endswith="_source", content_type__app_label="retrieval")
+    sources.delete()
+    curators = Group.objects.get(name="Curators")
+    curators.permissions.remove(*Permission.objects.filter(codename="delete_document"))
+    import_module("ragsite.migrations.0005_rights_for_sources").give(apps, None)
+    given = {name: set(sources.filter(group__name=name).values_list("codename", flat=True)) for name in ROLES}
+    assert given == {
+        "Curators": {"view_source", "add_source", "change_source"},
+        "Evaluators": set(),
+        "Auditors": {"view_source"},
+        "Administrators": {"view_source", "add_source", "change_source", "delete_source"},
+    }
 
 
 def test_the_roles_are_there_with_their_permissions() -> None:
