@@ -8,7 +8,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.drafts.editing import reason_not_to_change
 from retrieval.models import Source
+from retrieval.search.metadata import validated_metadata
 from retrieval.sources.options import store_options
 from retrieval.sources.protocol import Kind
 from retrieval.sources.rights import open_collections
@@ -22,7 +24,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     class Meta:
         model = Source
-        fields = ["collection", "name", "interval_minutes"]
+        fields = ["collection", "name", "interval_minutes", "metadata"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -32,6 +34,13 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             self.fields["collection"].queryset = open_collections(self.user)  # type: ignore[attr-defined]
         if self.instance.pk is None:
             self.initial.setdefault("interval_minutes", self.kind.interval_minutes)
+
+    def clean_metadata(self) -> dict[str, object]:
+        metadata = validated_metadata(self.cleaned_data["metadata"] or {})
+        is_changed = self.instance.pk is not None and metadata != self.instance.metadata
+        if is_changed and (reason := reason_not_to_change(self.instance.collection)):
+            raise ValidationError(reason)
+        return metadata
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()

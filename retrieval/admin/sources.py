@@ -29,6 +29,7 @@ from retrieval.models import Source
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
+from retrieval.sources.metadata import save_source
 from retrieval.sources.protocol import Kind
 from retrieval.sources.rights import open_collections
 from retrieval.sources.states import State, standing_of
@@ -97,7 +98,7 @@ class SourceAdmin(CuratedAdmin):
     @admin.display(description=_("documents"))
     def documents(self, source: Source) -> SafeString:
         address = reverse("admin:retrieval_document_changelist")
-        number = runs.documents_of(source).count()
+        number = source.own_documents.count()
         return format_html('<a href="{}?origin__id__exact={}">{}</a>', address, source.pk, number)
 
     # One source -----------------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ class SourceAdmin(CuratedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
         kind = self._kind(request, obj)
-        general = ["collection", "name", "interval_minutes"]
+        general = ["collection", "name", "interval_minutes", "metadata"]
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
         return [(None, {"fields": general}), (kind.label, {"fields": option_names(kind)})]
@@ -144,7 +145,7 @@ class SourceAdmin(CuratedAdmin):
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
         # What was changed is tried at once.
         obj.next_run_at = None
-        super().save_model(request, obj, form, change)
+        save_source(obj)
 
     def changeform_view(
         self,
@@ -161,7 +162,7 @@ class SourceAdmin(CuratedAdmin):
                 "source": source,
                 "standing": standing,
                 "state": badge(COLOURS[standing.state], standing.state.label),
-                "document_count": runs.documents_of(source).count(),
+                "document_count": source.own_documents.count(),
                 "runs": list(source.runs.all()[:RUNS_SHOWN]),
                 "may_act": self.has_change_permission(request, source),
                 "next_run": self.next_run(source),
@@ -186,7 +187,7 @@ class SourceAdmin(CuratedAdmin):
             "opts": self.opts,
             "media": self.media,
             "source": source,
-            "document_count": runs.documents_of(source).count(),
+            "document_count": source.own_documents.count(),
         }
         return TemplateResponse(request, "admin/retrieval/source/delete.html", context)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from retrieval.api.errors import ApiView
-from retrieval.api.fields import FlagField, NameField, TextField
+from retrieval.api.fields import FlagField, MetadataField, NameField, TextField
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import StaffWithPermission
@@ -25,6 +25,7 @@ from retrieval.key_limits import Scope, reading_and_writing
 from retrieval.models import Source, SourceRun
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
+from retrieval.sources.metadata import save_source
 from retrieval.sources.options import read_options, secret_names, store_options
 from retrieval.sources.rights import open_collections
 from retrieval.sources.states import State, standing_of
@@ -55,6 +56,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
     settings = serializers.DictField(
         source="options", help_text="As in the admin's form of this kind; passwords are written and never read."
     )
+    metadata = MetadataField(required=False, help_text="Of all its documents.")
     interval_minutes = serializers.IntegerField(min_value=0, max_value=_LONGEST_INTERVAL, required=False)
     is_paused = FlagField(read_only=True)
     state = serializers.SerializerMethodField()
@@ -64,8 +66,8 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
     class Meta:
         model = Source
         fields = [
-            "id", "collection", "name", "kind", "settings", "interval_minutes", "is_paused", "state", "documents",
-            "next_run_at", "last_run", "created_at",
+            "id", "collection", "name", "kind", "settings", "metadata", "interval_minutes", "is_paused", "state",
+            "documents", "next_run_at", "last_run", "created_at",
         ]  # fmt: skip
         read_only_fields = ["next_run_at"]
         validators: list[Any] = []
@@ -74,7 +76,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
         return standing_of(source).state
 
     def get_documents(self, source: Source) -> int:
-        return runs.documents_of(source).count()
+        return source.own_documents.count()
 
     @extend_schema_field(SourceRunSerializer(allow_null=True))
     def get_last_run(self, source: Source) -> Any:
@@ -124,8 +126,9 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
             store_options(source, KINDS[source.kind], options)
         source.next_run_at = None
         try:
-            with transaction.atomic():
-                source.save()
+            save_source(source)
+        except DocumentRejected as error:
+            raise ValidationError({"metadata": [str(error)]}) from error
         except IntegrityError:
             raise ValidationError({"name": ["This collection has a source of this name already."]}) from None
         return source

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.jobs.job import Job
 from retrieval.models.collection import Collection
+from retrieval.models.document import Document
 
 
 class Source(models.Model):
@@ -26,6 +27,13 @@ class Source(models.Model):
     kind = models.CharField(_("kind"), max_length=20)
     options = models.JSONField(_("settings"), default=dict, blank=True)
     secret = models.TextField(blank=True, editable=False)
+    metadata = models.JSONField(
+        _("metadata"),
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text=_('Of all its documents: a JSON object such as {"department": "sales"}.'),
+    )
     interval_minutes = models.PositiveIntegerField(
         _("minutes between runs"),
         default=60,
@@ -44,6 +52,11 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def own_documents(self) -> models.QuerySet[Document]:
+        """Those of its collection that came from it; a draft's copies of them are the draft's."""
+        return self.documents.filter(collection=self.collection_id)
 
     @property
     def last_run(self) -> SourceRun | None:

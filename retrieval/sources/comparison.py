@@ -15,16 +15,16 @@ from pathlib import PurePosixPath
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from retrieval.drafts.editing import changing, reason_not_to_change
+from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
-from retrieval.ingest import formats
 from retrieval.ingest.submission import submit
-from retrieval.models import Document, Source, SourceItem, SourceRun
+from retrieval.models import Source, SourceItem, SourceRun
 from retrieval.models.source import hash_key
+from retrieval.sources.acceptance import check_content, known_formats
+from retrieval.sources.metadata import current_metadata
 from retrieval.sources.options import is_wanted
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -39,6 +39,7 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     Unchanged,
 )
+from retrieval.sources.removals import remove_gone
 from retrieval.sources.tally import Tally
 
 # Together less than a task may take. Then the run is handed back, and goes on where it was.
@@ -66,10 +67,10 @@ class Comparison:
         self._is_real = not run.is_preview
         self._items = {item.key: item for item in self._source.items.all()}
         self._key_of_name = {item.name: key for key, item in self._items.items() if item.name}
-        self._documents = set(self._own_documents().values_list("source", flat=True))
+        self._documents = set(self._source.own_documents.values_list("source", flat=True))
         self._total_before = sum(item.name in self._documents for item in self._items.values())
         self._tally = Tally.resumed(run, self._items.values())
-        self._formats = _known_formats()
+        self._formats = known_formats()
         self._visited: set[str] = set()
         self._present: set[str] = set()
         self._kept: list[int] = []
@@ -90,7 +91,8 @@ class Comparison:
             self._walk(connector, listed)
         self._flush()
         if connector.lists_everything:
-            self._remove_gone()
+            gone = [item for key, item in self._items.items() if key not in self._present]
+            remove_gone(self._run, self._tally, gone, self._documents, self._total_before)
         self._finish(connector)
 
     # What is there --------------------------------------------------------------------------------------------------
@@ -183,16 +185,22 @@ class Comparison:
         else:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
             item.name = item.name if had_document else self._new_name(found, fetched)
-            _check_content(data, item.name, fetched.media_type)
+            check_content(data, item.name, fetched.media_type)
         item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
         item.content_hash, item.links = content_hash, [asdict(link) for link in fetched.links]
         if self._is_real:
             with transaction.atomic():
                 self._run.lock()
                 if data is not None and outcome != Outcome.UNCHANGED:
-                    title = (fetched.title or found.title)[:500]
-                    url = found.url if len(found.url) <= _LONGEST_NAME else ""
-                    submit(self._source.collection, item.name, data, title=title, url=url, origin=self._source)
+                    submit(
+                        self._source.collection,
+                        item.name,
+                        data,
+                        title=(fetched.title or found.title)[:500],
+                        url=found.url if len(found.url) <= _LONGEST_NAME else "",
+                        metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
+                        origin=self._source,
+                    )
                 self._save(item, outcome)
             if data is not None:
                 self._documents.add(item.name)
@@ -248,34 +256,6 @@ class Comparison:
         self._kept.clear()
         self._flushed_at = time.monotonic()
 
-    # What is gone ---------------------------------------------------------------------------------------------------
-
-    def _remove_gone(self) -> None:
-        """Remove the documents of what was not listed, unless they are so many that somebody has to look first."""
-        gone = [item for key, item in self._items.items() if key not in self._present]
-        consented = {item.pk for item in gone if self._run.may_remove and item.is_held}
-        in_question = [item for item in gone if item.name in self._documents and item.pk not in consented]
-        if _is_too_much(len(in_question), self._total_before - len(consented)):
-            held = {item.pk for item in in_question}
-            self._tally.hold(_name_of(item) for item in in_question)
-            if self._is_real:
-                SourceItem.objects.filter(pk__in=held).update(is_held=True)
-            gone = [item for item in gone if item.pk not in held]
-        for item in gone:
-            self._remove(item)
-
-    def _remove(self, item: SourceItem) -> None:
-        if item.name in self._documents:
-            self._tally.remove(_name_of(item))
-        if not self._is_real:
-            return
-        with changing(self._source.collection_id):
-            self._run.lock()
-            for document in self._own_documents().filter(source=item.name):
-                document.delete()
-                self._run.write(removed=F("removed") + 1, details=self._tally.details())
-            item.delete()
-
     def _finish(self, connector: Connector) -> None:
         with transaction.atomic():
             self._run.lock()
@@ -294,9 +274,6 @@ class Comparison:
             old = self._source.runs.exclude(status__in=SourceRun.ACTIVE).values_list("pk", flat=True)[RUNS_KEPT:]
             SourceRun.objects.filter(pk__in=list(old)).delete()
 
-    def _own_documents(self) -> QuerySet[Document]:
-        return Document.objects.filter(origin=self._source, collection=self._source.collection_id)
-
     def _is_still_rejected(self, item: SourceItem) -> bool:
         return item.is_rejected and item.validators.get("formats") == self._formats
 
@@ -308,35 +285,9 @@ def _links(item: SourceItem) -> Iterator[RemoteItem]:
     return (RemoteItem(**link) for link in item.links)
 
 
-def _name_of(item: SourceItem) -> str:
-    return item.name or item.key
-
-
-def _is_too_much(gone: int, total: int) -> bool:
-    """Whether so many of all documents are not removed before somebody has looked: more than SOURCE_REMOVAL_LIMIT, but
-    for a single one; and never all."""
-    return gone > 0 and (gone == total or (gone > 1 and gone > settings.SOURCE_REMOVAL_LIMIT * total))
-
-
 def _check_number(items: int) -> None:
     if items > settings.SOURCE_MAX_ITEMS:
         raise SourceRefused(
             _t("There are more than %d items: narrow it down with patterns, or raise SOURCE_MAX_ITEMS.")
             % settings.SOURCE_MAX_ITEMS
         )
-
-
-def _check_content(data: bytes, name: str, media_type: str) -> None:
-    """Raises: ItemRejected for what can be no document."""
-    if not data:
-        raise ItemRejected(_t("%s is empty.") % name)
-    try:
-        formats.detect(data, name, media_type)
-    except DocumentRejected as error:
-        raise ItemRejected(str(error)) from error
-
-
-def _known_formats() -> str:
-    """What decides whether a file is rejected: once it differs, those that were are looked at again."""
-    names = sorted(each.media_type for each in formats.read_formats())
-    return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]

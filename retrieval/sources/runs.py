@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import RetrievalError
 from retrieval.jobs.job import enqueue_on_commit
-from retrieval.models import Document, Source, SourceRun
+from retrieval.models import Source, SourceRun
 from retrieval.record import tell
 
 
@@ -100,16 +100,11 @@ def delete(source: Source, *, with_documents: bool) -> int:
         stop(source)
         if with_documents:
             with changing(source.collection_id):
-                for document in documents_of(source):
+                for document in source.own_documents:
                     document.delete()
                     removed += 1
         source.delete()
     return removed
-
-
-def documents_of(source: Source) -> QuerySet[Document]:
-    """Those of its collection that came from it; a draft's copies of them are the draft's."""
-    return Document.objects.filter(origin=source, collection=source.collection_id)
 
 
 def finish_in_process(run: SourceRun) -> SourceRun:

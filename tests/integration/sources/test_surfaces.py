@@ -12,6 +12,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from ragsite.models import AuditEntry
+from retrieval.drafts import lifecycle
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.options import all_options
@@ -72,9 +73,11 @@ def test_a_source_is_configured_and_set_going_in_the_admin(
     assert "?kind=folder" in page.get(add).content.decode()
     wrong = {"collection": collection.pk, "name": "Shelf", "interval_minutes": 5, "path": "/etc"}
     assert "SOURCE_FOLDERS" in page.post(f"{add}?kind=folder", wrong).content.decode()
-    page.post(f"{add}?kind=folder", {**wrong, "path": str(shelf.path), "exclude": "f.*\n"})
+    right = {**wrong, "path": str(shelf.path), "exclude": "f.*\n", "metadata": '{"department": "sales"}'}
+    page.post(f"{add}?kind=folder", right)
     source = Source.objects.get()
     assert (source.kind, source.options["exclude"]) == ("folder", ["f.*"])
+    assert source.metadata == {"department": "sales"}
     change = reverse("admin:retrieval_source_change", args=[source.pk])
 
     act(page, source, "preview")
@@ -138,6 +141,7 @@ def test_sources_over_the_api(api: APIClient, collection: Collection, shelf: Fol
     assert changed["settings"] == {"path": str(shelf.path), "base_url": "", "include": [], "exclude": ["f.*"]}
     assert api.patch(address, {"kind": "website"}, format="json").status_code == 400
 
+    assert api.patch(address, {"metadata": {"department": "sales"}}, format="json").json()["metadata"]
     begun = api.post(f"{address}sync/")
     assert (begun.status_code, begun.json()["status"]) == (202, "waiting")
     assert api.post(f"{address}preview/").status_code == 409
@@ -145,11 +149,29 @@ def test_sources_over_the_api(api: APIClient, collection: Collection, shelf: Fol
     shown = api.get(address).json()
     assert (shown["state"], shown["documents"], shown["last_run"]["added"]) == ("in_sync", 5, 5)
     assert [run["added"] for run in api.get(f"{address}runs/").json()["results"]] == [5]
+
+    # A document's own stay; what came in it has the same.
+    first, *others = Document.objects.order_by("pk")
+    first.metadata["author"] = "Ann"
+    first.save()
+    others[0].parent, others[0].origin = first, None
+    others[0].save()
+    assert all(document.metadata["department"] == "sales" for document in (first, *others))
+    assert api.patch(address, {"metadata": {"office": "Ghent"}}, format="json").status_code == 200
+    metadata = list(Document.objects.order_by("pk").values_list("metadata", flat=True))
+    assert metadata == [{"author": "Ann", "office": "Ghent"}, *[{"office": "Ghent"}] * 4]
+    others[0].delete()
+    draft = lifecycle.begin(collection)
+    lifecycle.resume(draft.pk)
+    refused = api.patch(address, {"metadata": {}}, format="json")
+    assert (refused.status_code, list(refused.json())) == (400, ["metadata"])
+    draft.refresh_from_db()
+    lifecycle.discard(draft)
     assert api.post(f"{address}pause/").json()["state"] == "paused"
     assert api.post(f"{address}resume/").json()["is_paused"] is False
     assert api.delete(address).status_code == 400
     assert api.delete(f"{address}?documents=keep").status_code == 204
-    assert Document.objects.filter(origin=None).count() == 5
+    assert Document.objects.filter(origin=None, collection=collection).count() == 4
 
 
 def test_a_key_that_writes_documents_sets_sources_going_and_does_not_configure_them(
