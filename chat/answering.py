@@ -250,9 +250,9 @@ def _search(
             annotate(blocks=len(context.blocks))
         sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
         searched = result.trace.query
-        chunk_ids = [hit.passage.chunk_id for hit in result.hits]
         with span("tables"):
-            computed = answer_from_tables(searched, filters, chunk_ids, detect_language(searched))
+            found = [hit.passage for hit in result.hits]
+            computed = answer_from_tables(searched, filters, found, detect_language(searched))
         if computed is not None:
             sources = cite_rows(computed, sources)
     finally:

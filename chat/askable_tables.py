@@ -37,7 +37,7 @@ class TablesOfQuestion:
         self.sources = tuple(sources)
         self._filters = filters
         self._language = language
-        self._chunk_ids = [passage.chunk_id for source in sources for passage in source.block.passages]
+        self._passages = [passage for source in sources for passage in source.block.passages]
 
     async def ask(self, question: str) -> Asked | None:
         return await in_thread(self._ask)(question)
@@ -45,7 +45,7 @@ class TablesOfQuestion:
     def _ask(self, question: str) -> Asked | None:
         try:
             with statements_within(STATEMENT_SECONDS):
-                result = answer_from_tables(question, self._filters, self._chunk_ids, self._language)
+                result = answer_from_tables(question, self._filters, self._passages, self._language)
                 if result is None:
                     return None
                 self.sources = cite_further_rows(result, self.sources)

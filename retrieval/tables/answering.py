@@ -19,7 +19,7 @@ from retrieval.tables.types import TableResult
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
-    from retrieval.types import Vectors
+    from retrieval.types import Passage, Vectors
 
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def name_likeness(words: str, names: Sequence[str]) -> list[float]:
         return [0.0] * len(names)
     embedder = conf.embedder()
     try:
-        asked = embedder.embed_documents([words])[0]
+        (asked,) = _embed(embedder.name, (words,))
         alike = calibration.scale(Compared.TEXTS)(_embed(embedder.name, tuple(names)) @ asked)
         return [float(likeness) for likeness in alike]
     except EmbeddingFailed as error:
@@ -45,22 +45,22 @@ def name_likeness(words: str, names: Sequence[str]) -> list[float]:
         return [0.0] * len(names)
 
 
-@functools.lru_cache(maxsize=200)
+@functools.lru_cache(maxsize=1000)
 def _embed(_embedder: str, names: tuple[str, ...]) -> Vectors:
-    """The vectors of a table's names, kept by the embedder that made them."""
+    """The vectors of a table's names, or of a few words of a question, kept by the embedder that made them."""
     return conf.embedder().embed_documents(names)
 
 
 def answer_from_tables(
-    question: str, filters: SearchFilters, chunk_ids: Sequence[int], language: str = ""
+    question: str, filters: SearchFilters, hits: Sequence[Passage], language: str = ""
 ) -> TableResult | None:
     """What the tables say; None when the question is not one that they answer, or it is not clear which does.
 
-    ``chunk_ids`` are the hits of the search with these filters, best first. ``language`` is that of the result's words;
-    English and Dutch questions are read alike.
+    ``hits`` are the passages that the search with these filters found, best first. ``language`` is that of the result's
+    words; English and Dutch questions are read alike.
     """
     best: TableResult | None = None
-    for place, table in enumerate(find_candidates(question, filters, chunk_ids)):
+    for place, table in enumerate(find_candidates(question, filters, hits)):
         interpretation = interpret(question, table, name_likeness if place < _TABLES_BY_LIKENESS else None)
         if interpretation is None:
             continue

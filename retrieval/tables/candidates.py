@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from django.db.models import Count, Q, QuerySet
+from django.core.exceptions import EmptyResultSet
+from django.db.models import Q, QuerySet
 
-from retrieval.access import restrict
-from retrieval.models import Chunk, Table, TableRow
+from retrieval.access import document_condition, restrict
+from retrieval.models import Table
+from retrieval.recent import Recent
+from retrieval.statements import fetch
 from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM
 from retrieval.tables.lexicon import GRAMMAR_WORDS
 from retrieval.tables.links import KnownTable
 from retrieval.tables.reading import LONGEST_LABEL, Column
 from retrieval.tables.words import Token, tokenize
-from retrieval.types import SearchFilters
+from retrieval.types import Passage, SearchFilters
 
 MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
@@ -23,16 +27,34 @@ _LONGEST_SPAN = 8
 # Of longer tables only the rows that the question names are read, by their labels.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
+# Of the tables asked last, with the words of their cells; the largest takes a few MiB, most some ten KiB.
+TABLES_KEPT = 64
 
 
-def find_candidates(question: str, filters: SearchFilters, chunk_ids: Sequence[int]) -> list[KnownTable]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A table that may be meant: ``rows`` of it hold a label, and ``held`` of the wanted words name it. ``edition`` is
+    another one whenever its row was written anew."""
+
+    pk: int
+    document_id: int
+    ordinal: int
+    start: int
+    end: int
+    edition: str
+    rows: int
+    held: int
+    by_rows: int
+    by_words: int
+
+
+def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
     """The tables of the hits' documents, and those whose cells, caption or columns the question names."""
-    visible = _visible(filters)
     tokens = tokenize(question)
     labels = _labels_in(tokens)
-    chosen = [*_of_hits(visible, chunk_ids), *_by_labels(visible, labels), *_by_terms(visible, tokens)]
-    tables = {table.pk: table for table in chosen}
-    return [_know(table, labels) for table in list(tables.values())[:MOST_TABLES]]
+    seen = _seen(filters, {hit.document_id for hit in hits}, labels, _wanted_words(tokens))
+    chosen = {table.pk: table for table in [*_of_hits(seen, hits), *_named(seen)]}
+    return _known(list(chosen.values())[:MOST_TABLES], labels)
 
 
 def name_tables(filters: SearchFilters, document_ids: Iterable[int], most: int) -> list[tuple[str, list[str]]]:
@@ -49,47 +71,63 @@ def _visible(filters: SearchFilters) -> QuerySet[Table]:
     return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
-def _of_hits(visible: QuerySet[Table], chunk_ids: Sequence[int]) -> Iterable[Table]:
+# Visible tables of the hits' documents, with the most rows that hold a label, or with the most of the words.
+_CANDIDATES = """
+WITH named AS (
+    SELECT table_id, count(*) AS rows FROM retrieval_tablerow WHERE labels && %s::text[] GROUP BY table_id
+), meant AS (
+    SELECT id FROM retrieval_table WHERE document_id = ANY(%s::bigint[])
+    UNION SELECT id FROM retrieval_table WHERE terms && %s::text[]
+    UNION SELECT table_id FROM named
+), seen AS (
+    SELECT id, document_id, ordinal, start, "end", retrieval_table.xmin::text AS edition, coalesce(rows, 0) AS rows,
+        (SELECT count(DISTINCT term) FROM unnest(terms) AS term WHERE term = ANY(%s::text[])) AS held
+    FROM retrieval_table JOIN meant USING (id) LEFT JOIN named ON table_id = id
+    WHERE document_id IN (SELECT id FROM retrieval_document WHERE collection_id = ANY(%s::bigint[])){passing}
+), ranked AS (
+    SELECT *, row_number() OVER (ORDER BY rows DESC, id) AS by_rows,
+        row_number() OVER (ORDER BY held DESC, id) AS by_words
+    FROM seen
+)
+SELECT * FROM ranked WHERE document_id = ANY(%s::bigint[]) OR (rows > 0 AND by_rows <= {most})
+    OR (held > 0 AND by_words <= {most}) ORDER BY document_id, ordinal
+"""
+
+
+def _seen(filters: SearchFilters, documents: set[int], labels: Sequence[str], words: Sequence[str]) -> list[_Seen]:
+    """In the order of documents and their texts."""
+    try:
+        passing, values = document_condition(filters)
+    except EmptyResultSet:
+        return []
+    near, collections = sorted(documents), list(filters.collections)
+    rows = fetch(
+        _CANDIDATES.format(passing=passing, most=_MOST_BY_WORDS),
+        [list(labels), near, list(words), list(words), collections, *values, near],
+    )
+    return [_Seen(*row) for row in rows]
+
+
+def _of_hits(seen: Sequence[_Seen], hits: Sequence[Passage]) -> Iterable[_Seen]:
     """The tables that hold a hit first, in the order of the hits, then the others of the first documents."""
-    places = {
-        chunk["id"]: chunk
-        for chunk in Chunk.objects.filter(pk__in=chunk_ids).values("id", "document_id", "start", "end")
-    }
-    hits = [places[pk] for pk in chunk_ids if pk in places]
-    tables = list(visible.filter(document__in={hit["document_id"] for hit in hits}))
     for hit in hits:
-        for table in tables:
-            if table.document_id == hit["document_id"] and table.start < hit["end"] and hit["start"] < table.end:
+        for table in seen:
+            if table.document_id == hit.document_id and table.start < hit.end and hit.start < table.end:
                 yield table
     for hit in hits[:3]:
-        yield from [table for table in tables if table.document_id == hit["document_id"]][:_MOST_OF_DOCUMENT]
+        yield from [table for table in seen if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
 
 
-def _by_labels(visible: QuerySet[Table], labels: Sequence[str]) -> list[Table]:
-    """The tables of which most of the question's words are a cell."""
-    named = (
-        TableRow.objects.filter(labels__overlap=labels, table__in=visible)
-        .values("table")
-        .annotate(rows=Count("pk"))
-        .order_by("-rows", "table")[:_MOST_BY_WORDS]
-    )
-    return list(visible.filter(pk__in=[row["table"] for row in named]))
+def _named(seen: Sequence[_Seen]) -> Iterable[_Seen]:
+    """The tables of which most of the question's words are a cell, then those whose caption or columns hold most."""
+    yield from (table for table in seen if table.rows and table.by_rows <= _MOST_BY_WORDS)
+    yield from (table for table in seen if table.held and table.by_words <= _MOST_BY_WORDS)
 
 
-def _by_terms(visible: QuerySet[Table], tokens: Sequence[Token]) -> list[Table]:
+def _wanted_words(tokens: Sequence[Token]) -> list[str]:
     wanted = {token.stem for token in tokens if token.norm not in GRAMMAR_WORDS}
-    if not wanted:
-        return []
     concepts = {concept for word in wanted for concept in CONCEPTS_OF_STEM.get(word, ())}
-    wanted |= {word for concept in concepts for word in CONCEPTS[concept][1]}
-    held = Counter(
-        {
-            pk: len(wanted & set(terms))
-            for pk, terms in visible.filter(terms__overlap=list(wanted)).values_list("pk", "terms")[:500]
-        }
-    )
-    best = [pk for pk, _ in held.most_common(_MOST_BY_WORDS)]
-    return list(visible.filter(pk__in=best))
+    return sorted(wanted | {word for concept in concepts for word in CONCEPTS[concept][1]})
 
 
 def _labels_in(tokens: Sequence[Token]) -> list[str]:
@@ -101,6 +139,22 @@ def _labels_in(tokens: Sequence[Token]) -> list[str]:
         if length > 1 or (tokens[first].norm not in GRAMMAR_WORDS and len(tokens[first].norm) > 1)
     }
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
+
+
+def _known(seen: Sequence[_Seen], labels: Sequence[str]) -> list[KnownTable]:
+    """The tables with what a question may name in them, from memory when they were asked a short while ago."""
+    found = {table.pk: known for table in seen if (known := _kept.get((table.pk, table.edition))) is not None}
+    missing = {table.pk: table.edition for table in seen if table.pk not in found}
+    if missing:
+        for row in Table.objects.filter(pk__in=missing):
+            known = found[row.pk] = _know(row, labels)
+            if row.row_count <= _MOST_ROWS_READ:
+                _kept.put((row.pk, missing[row.pk]), known)
+    # One that was deleted meanwhile is left out.
+    return [found[table.pk] for table in seen if table.pk in found]
+
+
+_kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
 def _know(table: Table, labels: Sequence[str]) -> KnownTable:

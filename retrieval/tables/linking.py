@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -39,14 +40,10 @@ def _correct(token: Token, table: KnownTable) -> Token:
     word = token.norm
     if len(word) < 3 or not word.isalpha() or word in GRAMMAR_WORDS or word in table.vocabulary:
         return token
-    known_stems = {stem(known) for known in table.vocabulary}
-    if token.stem in known_stems or token.stem in CONCEPTS_OF_STEM or token.stem in SOFT_WORDS or word in UNITS:
+    if token.stem in table.stems or token.stem in CONCEPTS_OF_STEM or token.stem in SOFT_WORDS or word in UNITS:
         return token
-    candidates = [
-        known
-        for known in table.vocabulary | EXTREMES.keys() | ADJECTIVES.keys() | {"how", "the", "which", "what"}
-        if abs(len(known) - len(word)) <= 1 and known.isalpha() and len(known) >= 3
-    ]
+    lengths = range(max(3, len(word) - 1), len(word) + 2)
+    candidates = [known for length in lengths for known in (*table.words_of_length(length), *_words_of_length(length))]
     if not candidates:
         return token
     distances = edit_distances(word, candidates)[0]
@@ -57,6 +54,13 @@ def _correct(token: Token, table: KnownTable) -> Token:
         return token
     best = min(close, key=lambda known: (known not in table.vocabulary, known))
     return replace(token, norm=best, stem=stem(best))
+
+
+@functools.cache
+def _words_of_length(length: int) -> tuple[str, ...]:
+    """The words of the grammar that may be typed wrong."""
+    words = EXTREMES.keys() | ADJECTIVES.keys() | {"how", "the", "which", "what"}
+    return tuple(sorted(word for word in words if len(word) == length and word.isalpha()))
 
 
 def _is_slip(word: str, known: str) -> bool:

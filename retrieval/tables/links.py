@@ -75,6 +75,22 @@ class KnownTable:
     def column_stems(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(stem(word) for word in words) for words in self.column_words)
 
+    def words_of_length(self, length: int) -> tuple[str, ...]:
+        """Those of the vocabulary that are made of so many letters."""
+        return self._by_length.get(length, ())
+
+    @cached_property
+    def _by_length(self) -> dict[int, tuple[str, ...]]:
+        found: dict[int, list[str]] = {}
+        for word in sorted(self.vocabulary):
+            if word.isalpha():
+                found.setdefault(len(word), []).append(word)
+        return {length: tuple(words) for length, words in found.items()}
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(map(stem, self.vocabulary))
+
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         words = {word for texts in self.texts.values() for text in texts for word in words_of(text)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passages import load_passages
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.types import Operation, TableResult
-from retrieval.types import SearchFilters
+from retrieval.types import Passage, SearchFilters
 
 pytestmark = pytest.mark.django_db
 
@@ -46,9 +46,9 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
     return collection
 
 
-def ask(question: str, *collections: Collection, chunk_ids: tuple[int, ...] = ()) -> TableResult | None:
+def ask(question: str, *collections: Collection, hits: Sequence[Passage] = ()) -> TableResult | None:
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
-    return answer_from_tables(question, filters, chunk_ids, "en")
+    return answer_from_tables(question, filters, hits, "en")
 
 
 def texts(result: TableResult | None) -> list[list[str]]:
@@ -103,12 +103,12 @@ def test_tables_of_prose_are_looked_up_in(library: Collection) -> None:
 
 def test_tables_of_other_collections_are_never_seen(library: Collection) -> None:
     other = Collection.objects.create(name="Other", slug="other")
-    chunks = tuple(Chunk.objects.values_list("pk", flat=True))
-    assert ask("How heavy is the MX-2?", other, chunk_ids=chunks) is None
+    passages = list(load_passages(Chunk.objects.values_list("pk", flat=True)).values())
+    assert ask("How heavy is the MX-2?", other, hits=passages) is None
     assert ask("How heavy is the MX-2?", other, library) is not None
     document = Document.objects.get(source="library.md")
     filters = SearchFilters(collections=(library.pk,), documents=(document.pk,))
-    assert answer_from_tables("How heavy is the MX-2?", filters, chunks, "en") is None
+    assert answer_from_tables("How heavy is the MX-2?", filters, passages, "en") is None
 
 
 def test_a_new_version_replaces_the_tables_and_a_deletion_removes_them(library: Collection, ingest: Ingest) -> None:
