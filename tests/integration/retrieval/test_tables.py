@@ -141,5 +141,6 @@ def test_a_name_is_told_by_its_meaning_and_without_the_embedder_by_its_words_alo
         raise EmbeddingFailed("No answer.")
 
     monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
-    assert ask("battery life of the Book 16", collection) is None
+    # What was asked before is remembered.
+    assert ask("battery lifetime of the Book 16", collection) is None
     assert ask("battery hours of the Book 16", collection) is not None
