@@ -20,7 +20,7 @@ from retrieval.access import entrust
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
-from retrieval.admin.forms import uploading
+from retrieval.admin.forms import UPLOADING_SCRIPT, uploading
 from retrieval.admin.rights import CuratedAdmin, GrantInline, may_manage
 from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
@@ -55,7 +55,7 @@ class CollectionAdmin(CuratedAdmin):
         css = {
             "all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/drafts.css", "retrieval/uploading.css"]
         }
-        js = ["retrieval/admin_status.js", "retrieval/uploading.js"]
+        js = ["retrieval/admin_status.js", UPLOADING_SCRIPT]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).select_related("statistics")

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.forms import DocumentForm
+from retrieval.admin.forms import UPLOADING_SCRIPT, DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.rights import CollectionFilter, OpenRowsFilter
 from retrieval.admin.uploading import UploadingAdmin
@@ -102,7 +102,7 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
 
     class Media:
         css = {"all": ["retrieval/admin.css", "retrieval/profiles.css", "retrieval/uploading.css"]}
-        js = ["retrieval/admin_status.js", "retrieval/uploading.js"]
+        js = ["retrieval/admin_status.js", UPLOADING_SCRIPT]
 
     # The list -------------------------------------------------------------------------------------------------------
 

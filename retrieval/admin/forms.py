@@ -16,6 +16,8 @@ from retrieval.search.metadata import validated_metadata
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
 
+# The admin puts scripts above what they work on.
+UPLOADING_SCRIPT = forms.Script("retrieval/uploading.js", defer=True)
 validate_language = RegexValidator(
     r"^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$", _("This must be a language code, such as en or pt-BR.")
 )
@@ -57,7 +59,9 @@ def uploading(user: Any, collection: Collection | None = None) -> dict[str, Any]
 
 
 class UploadForm(forms.Form):
-    collection = forms.ModelChoiceField(Collection.objects.none(), label=_("Collection"))
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(), label=_("Collection"), error_messages={"required": _("Choose a collection first.")}
+    )
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
     # Of one file from a folder: its path in it.
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
+from retrieval.models import Collection
 from tests.browser.conftest import PASSWORD, Complaints, Site
 from tests.browser.pages import ask
+from tests.support.sources import WebServer
 
 PLATYPUS = b"# Platypus\n\nA platypus lays between one and three eggs.\n\n## Venom\n\nThe male has a venomous spur.\n"
 ROWS = "#result_list tbody tr"
@@ -18,7 +20,7 @@ ROWS = "#result_list tbody tr"
 @pytest.fixture(scope="module")
 def own_site(start_site: Callable[..., Site]) -> Site:
     """A site of this module's own, to which documents are added."""
-    return start_site()
+    return start_site(SOURCE_PRIVATE_HOSTS="127.0.0.1")
 
 
 def row_of(page: Page, name: str) -> Locator:
@@ -61,9 +63,13 @@ def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page:
             FilePayload(name="torn.pdf", mimeType="application/pdf", buffer=b"%PDF-1.7\n" + b"torn " * 50),
         ],
     )
-    page.get_by_role("button", name="Add documents").click()
-    expect(page.locator(".messagelist .error")).to_contain_text("Not added: sound.mp3")
-    expect(page.locator(".messagelist .success")).to_contain_text(re.compile(r"[12] documents? will be read now\."))
+    rows = page.locator(".uploads li")
+    expect(rows).to_have_count(3)
+    expect(page.locator("progress")).to_have_count(0)
+    expect(rows.nth(0).locator(".ragsite-status")).to_have_text("waiting")
+    expect(rows.nth(1)).to_contain_text("Not added: sound.mp3")
+    expect(page.get_by_role("button", name="Add documents")).to_be_hidden()
+    page.goto(f"{own_site.url}/admin/retrieval/document/")
 
     # The status changes without a reload.
     expect(row_of(page, "platypus").locator(".ragsite-status")).to_have_text("waiting")
@@ -97,6 +103,58 @@ def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page:
     page.goto(own_site.url)
     turn = ask(page, "How many eggs does a platypus lay?")
     expect(turn.locator("[data-answer-text]")).to_contain_text("between one and three eggs")
+
+
+def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site: Site, page: Page) -> None:
+    """Two files, one of which is there already under another name, and the address of a page."""
+    web = WebServer()
+    web.pages["/wombat"] = (
+        "<html><title>Wombat</title><main><p>A wombat makes cubes of its droppings.</p></main></html>"
+    )
+    own_site.sign_in(page)
+    with own_site.data():
+        pk = Collection.objects.get(slug="handbook").pk
+    page.goto(f"{own_site.url}/admin/retrieval/collection/{pk}/change/")
+    form = page.locator("form[data-uploading]")
+    files = {"koala.md": "# Koala\n\nA koala sleeps for twenty hours a day.", "dingo.md": "# Dingo\n\nIt howls."}
+    drop = """(form, files) => {
+        const dropped = new DataTransfer();
+        for (const [name, text] of Object.entries(files)) dropped.items.add(new File([text], name));
+        for (const kind of ["dragover", "drop"])
+            form.dispatchEvent(new DragEvent(kind, {dataTransfer: dropped, bubbles: true, cancelable: true}));
+    }"""
+    form.evaluate(drop, files)
+    rows = form.locator(".uploads li")
+    expect(rows).to_have_count(2)
+    expect(form.locator("progress")).to_have_count(0)
+    form.evaluate(drop, {"copy of koala.md": files["koala.md"]})
+    expect(rows.nth(2)).to_contain_text("copy of koala.md is the same file as koala.md, which is there already.")
+
+    page.evaluate(
+        """address => {
+            const pasted = new DataTransfer();
+            pasted.setData("text/plain", address);
+            document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: pasted, bubbles: true}));
+        }""",
+        f"{web.url}/wombat",
+    )
+    expect(rows.nth(3).locator(".ragsite-status")).to_have_text("waiting")
+    form.get_by_text("Paste a text or a web address").click()
+    text = form.get_by_role("textbox", name="Text or Markdown")
+    text.fill(f"{web.url}/nowhere")
+    form.get_by_role("button", name="Add documents").click()
+    expect(rows.nth(4)).to_contain_text("There is no page at")
+    expect(text).to_have_value(f"{web.url}/nowhere")
+    text.fill("A quokka smiles.")
+    form.get_by_role("textbox", name="Title of it").fill("Quokka")
+    form.get_by_role("button", name="Add documents").click()
+    expect(rows.nth(5)).to_contain_text("Quokka")
+    expect(text).to_have_value("")
+    web.close()
+    read_all(own_site)
+    page.goto(f"{own_site.url}/admin/retrieval/document/")
+    for name in ("Koala", "Dingo", "Wombat", "Quokka"):
+        expect(row_of(page, name).locator(".ragsite-status")).to_have_text("ready")
 
 
 def test_every_page_of_the_admin_opens_without_complaints(own_site: Site, page: Page) -> None:

@@ -13,6 +13,11 @@
     let running = 0;
 
     const text = form.elements.text;
+    const button = form.querySelector("[type=submit]");
+    // Files are sent as they come: the button is for what was written.
+    const offer = () => {
+      button.hidden = !text.value.trim();
+    };
 
     // `fields` are those of the form for this one; `added` is called once it was.
     const send = (name, fields, added) => {
@@ -21,6 +26,14 @@
       list.append(row);
       waiting.push({ fields, added, row });
       next();
+    };
+    const refuse = (name) => {
+      const row = template.content.firstElementChild.cloneNode(true);
+      row.classList.add("failed");
+      row.querySelector("[data-name]").textContent = name;
+      row.querySelector("progress").remove();
+      row.querySelector("[data-state]").textContent = form.dataset.unreadable;
+      list.append(row);
     };
     const add = (file, source) => send(source, { file, source });
     const addText = (pasted, title, added) =>
@@ -83,6 +96,8 @@
     };
 
     form.classList.add("with-script");
+    text.addEventListener("input", offer);
+    offer();
     form.addEventListener("dragover", (event) => {
       if (!event.dataTransfer.types.includes("Files")) return;
       event.preventDefault();
@@ -97,7 +112,7 @@
       event.preventDefault();
       // The entries are gone once this handler has returned.
       const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-      if (entries.length > 0) for (const entry of entries) walk(entry, "").catch(() => {});
+      if (entries.length > 0) for (const entry of entries) walk(entry, "").catch(() => refuse(entry.name));
       else for (const file of event.dataTransfer.files) add(file, file.name);
     });
     document.addEventListener("paste", (event) => {
@@ -110,10 +125,11 @@
     });
     form.addEventListener("submit", (event) => {
       const written = text.value.trim();
-      if (!written || input.files.length > 0) return;
+      if (!written) return;
       event.preventDefault();
       addText(written, form.elements.text_name.value.trim(), () => {
         if (text.value.trim() === written) text.value = form.elements.text_name.value = "";
+        offer();
       });
     });
     for (const chosen of [input, folder]) {
