@@ -20,6 +20,7 @@ from chat.grounding.weighing import gather_evidence
 from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
+from chat.questions.analysis import asks_what_it_is
 from chat.refusals import ask_which, instruction_refusal, refusal, refuse
 from chat.threads import in_thread
 from chat.types import (
@@ -38,6 +39,7 @@ from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.tables.answering import answer_from_tables
+from retrieval.tables.types import Operation
 from retrieval.text.language import detect_language
 from retrieval.tracing import annotate, span
 from retrieval.types import SearchFilters, SearchMethod, Turn
@@ -253,6 +255,9 @@ def _search(
         with span("tables"):
             found = [hit.passage for hit in result.hits]
             computed = answer_from_tables(searched, filters, found, detect_language(searched))
+        # "What is a lease?" asks for no list of the rows that have the word in a cell.
+        if computed is not None and computed.operation is not Operation.LOOK_UP and asks_what_it_is(searched):
+            computed = None
         if computed is not None:
             sources = cite_rows(computed, sources)
     finally:

@@ -18,6 +18,8 @@ from retrieval.text.blocks.types import BlockKind
 GOES_ON = "…"
 # Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
+_ROW = re.compile(r"\|.*\|")
+_RULE = re.compile(r"\|[ :|-]*-[ :|-]*\|")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
@@ -26,6 +28,8 @@ def render(excerpt: Excerpt) -> str:
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
+    else:
+        pieces = [_without_bars(piece) for piece in pieces]
     if excerpt.heading:
         pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
     marker = f"[{excerpt.source.marker}]"
@@ -112,6 +116,27 @@ def _rows_as_markdown(table: str) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
         if number == 0 and table.startswith("<table"):
             yield f"|{'---|' * len(cells)}"
+
+
+def _without_bars(text: str) -> str:
+    """The text, rows of a table that stand in it without their head as "**first cell** – second – third": Markdown
+    would show their bars."""
+    lines: list[str] = []
+    in_code = is_headed = False
+    given = text.split("\n")
+    for number, line in enumerate(given):
+        in_code ^= line.lstrip().startswith(("```", "~~~"))
+        is_row = not in_code and bool(_ROW.fullmatch(line.strip()))
+        if is_row and not is_headed:
+            is_headed = number + 1 < len(given) and bool(_RULE.fullmatch(given[number + 1].strip()))
+        if not is_row:
+            is_headed = False
+        if is_row and not is_headed:
+            name, *others = [cell for cell in read_cells(line) if cell] or [""]
+            lines += [" – ".join([f"**{name.strip('*')}**", *others]), ""]
+        else:
+            lines.append(line)
+    return "\n".join(lines).rstrip("\n")
 
 
 def _as_bold(match: re.Match[str]) -> str:

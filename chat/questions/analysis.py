@@ -14,9 +14,10 @@ from retrieval.text.language import detect_language
 
 # Longer than a question is: what follows is not read.
 READ_CHARACTERS = 1_000
+_WHAT = re.compile(r"\W{0,3}(?:what|wat|define|explain)\b", re.IGNORECASE)
 _NUMBERING = re.compile(r"^[\d.]+[.):]?\s+")
 
-__all__ = ["Question", "QuestionKind", "ValueKind", "analyse", "is_same_question"]
+__all__ = ["Question", "QuestionKind", "ValueKind", "analyse", "asks_what_it_is", "is_same_question"]
 
 
 def analyse(text: str) -> Question:
@@ -34,6 +35,11 @@ def analyse(text: str) -> Question:
         language=detect_language(text),
         parts=tuple(_analyse_part(part) for part in parts),
     )
+
+
+def asks_what_it_is(text: str) -> bool:
+    """Whether ``text`` asks for a definition in so many words; a bare topic may ask for anything."""
+    return bool(_WHAT.match(text)) and analyse(text).kind is QuestionKind.DEFINITION
 
 
 def is_same_question(question: Question, heading: str) -> bool:

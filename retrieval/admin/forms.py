@@ -34,6 +34,13 @@ class FilesInput(DocumentFileInput):
     allow_multiple_selected = True
 
 
+class MetadataField(forms.JSONField):
+    """Empty where nothing is given, not ``null``."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
+
+
 class FilesField(forms.FileField):
     """One or several files. An empty one is let through: it is refused by name, and the others go on."""
 
@@ -71,7 +78,7 @@ class UploadForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("Text or Markdown; or a web address and nothing else, whose page is fetched once."),
     )
-    text_name = forms.CharField(label=_("Title of it"), required=False, max_length=200)
+    text_name = forms.CharField(label=_("Title of the text"), required=False, max_length=200)
     language = forms.CharField(
         label=_("Language"),
         required=False,
@@ -79,9 +86,10 @@ class UploadForm(forms.Form):
         validators=[validate_language],
         help_text=_("Such as en; left empty, it is detected."),
     )
-    metadata = forms.JSONField(
+    metadata = MetadataField(
         label=_("Metadata"),
         required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
         help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
     )
 

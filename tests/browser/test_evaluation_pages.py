@@ -18,7 +18,9 @@ from tests.support.databases import url_of
 from tests.support.site import SiteProcess
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
-WORKER = "celery --app ragsite worker --loglevel INFO --concurrency 1 --without-gossip --without-mingle"
+WORKER = (
+    "celery --app ragsite worker --loglevel INFO --concurrency 1 --without-gossip --without-mingle --without-heartbeat"
+)
 # A worker starts and reads its models on a machine that does other things as well.
 ARRIVE_MILLISECONDS = 90_000
 NUMBER = 15

@@ -68,6 +68,13 @@ def test_a_question_about_no_row_of_a_table_gets_the_table() -> None:
     assert shown.index("Monday") < shown.index("Friday")
 
 
+def test_rows_without_the_head_of_their_table_are_shown_without_bars() -> None:
+    """A long table is cut into passages, and only the first has its head."""
+    rows = "| **judge** | What scores a saved answer. | `judges/` |\n| **lease** | The right to work on a row. | |\n"
+    shown = answer("What is a judge?", source(rows))
+    assert shown == "**judge** – What scores a saved answer. – `judges/` [1]"
+
+
 def test_a_row_without_a_closing_bar_has_its_marker_below() -> None:
     text = "| a | b |\n|---|---|\n| LNG-102 | exists already \\|\n"
     assert answer("the status of LNG-102", source(text)).endswith("exists already \\|\n\n[1]")

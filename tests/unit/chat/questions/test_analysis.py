@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.questions.analysis import QuestionKind, ValueKind, analyse
+from chat.questions.analysis import QuestionKind, ValueKind, analyse, asks_what_it_is
 
 F, K = ValueKind, QuestionKind
 
@@ -120,3 +120,17 @@ def test_the_language_is_told_and_nothing_raises() -> None:
     assert analyse("Hoe lang duurt de cursus en wat kost het?").language == "nl"
     for text in ("what " * 500, "a, who " * 500, "\x00", "or " * 999, "and and and"):
         analyse(text)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("What is a lease?", True),
+        ("what's a premium", True),
+        ("Wat is een TIA?", True),
+        ("what is the price of it?", False),
+        ("employees in Sales", False),
+    ],
+)
+def test_what_a_thing_is_is_asked_in_so_many_words(question: str, is_asked: bool) -> None:
+    assert asks_what_it_is(question) is is_asked
