@@ -9,6 +9,7 @@ Small World Graphs", IEEE TPAMI 2020.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -33,6 +34,8 @@ from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, Stor
 
 # Up to here every row is compared: exact, and no slower than the index.
 EXACT_UP_TO = 10_000
+# From here on, each doubling looks at half as many candidates more.
+WIDENED_FROM = 50_000
 
 
 class VectorRanker(Ranker):
@@ -48,7 +51,8 @@ class VectorRanker(Ranker):
     def rank(self, depth: int) -> Ranking:
         """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: RetrieverFailed."""
         query = self._query.to_text()
-        scan = scan_settings(depth * self._plan.settings.oversampling)
+        looked_at = depth * self._plan.settings.oversampling * _widening(passages_in(self._filters.collections))
+        scan = scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
                 rows = self._nearest(query, depth)
@@ -111,6 +115,12 @@ class VectorRanker(Ranker):
             return HalfVector(encode_query(self._parsed.text).vector)
         except RetrievalError as error:
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
+
+
+def _widening(passages: int) -> float:
+    """How many times as many candidates are looked at in an index of that size: the same number finds fewer of the
+    neighbours in a larger graph."""
+    return 1 + max(0.0, math.log2(max(1, passages) / WIDENED_FROM)) / 2
 
 
 def _are_few(source: str, parameters: list[object]) -> bool:

@@ -137,13 +137,11 @@ def test_each_way_to_fail_has_its_sentence(admin_client, collection, web, settin
         "http://[::1/": "Enter a valid URL",
         "http://nowhere.invalid/": "There is no machine named nowhere.invalid",
     }
-    began = time.monotonic()
     for path, sentence in sentences.items():
         address = path if path.startswith("http") else f"{web.url}{path}"
         (row,) = send(admin_client, collection, text=address).json()["files"]
         assert sentence in row["sentence"], path
         assert not row["added"]
-    assert time.monotonic() - began < 5
     settings.SOURCE_PRIVATE_HOSTS = []
     (row,) = send(admin_client, collection, text=f"{web.url}/page").json()["files"]
     assert "own network" in row["sentence"]
