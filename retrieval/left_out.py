@@ -1,4 +1,4 @@
-"""What a file holds beside the text that was read of it, told in the reader's language."""
+"""What a file holds beside the text that was read of it, and what was recognised, told in the reader's language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from django.utils.translation import ngettext
 
 def tell(left_out: Iterable[tuple[str, list[str], int]]) -> str:
     """Sentences about rows of ``Document.left_out``: kind, the first names, and how many there are in all."""
-    return " ".join(_sentence(kind, _list(names, count), count) for kind, names, count in left_out)
+    # What was recognised has its lowest confidence in the place of names.
+    return " ".join(
+        _sentence(kind, names[0] if kind == "recognised" else _list(names, count), count)
+        for kind, names, count in left_out
+    )
 
 
 def _list(names: list[str], count: int) -> str:
@@ -43,6 +47,21 @@ def _sentence(kind: str, names: str, count: int) -> str:
                 )
                 % told
             )
+        case "recognised":
+            return (
+                ngettext(
+                    "The text of %(count)d picture was recognised (OCR), with a confidence of %(names)s %%.",
+                    "The text of %(count)d pictures was recognised (OCR), with a confidence of %(names)s %% or more.",
+                    count,
+                )
+                % told
+            )
+        case "more pictures":
+            return (
+                ngettext("%(count)d more picture was not read.", "%(count)d more pictures were not read.", count) % told
+            )
+        case "pictures without engine" | "pictures turned off":
+            return _tell_unread(kind, count)
         case "unreadable":
             return _("Left out, because damaged or of a format that is not read: %(names)s.") % told
         case "locked":
@@ -54,3 +73,10 @@ def _sentence(kind: str, names: str, count: int) -> str:
         # Of a file that was read before kinds were kept.
         case _:
             return names
+
+
+def _tell_unread(kind: str, count: int) -> str:
+    said = ngettext("%(count)d picture was not read.", "%(count)d pictures were not read.", count) % {"count": count}
+    if kind == "pictures turned off":
+        return f"{said} {_('Text recognition (OCR) is turned off here.')}"
+    return f"{said} {_('Text recognition (OCR) is not installed here.')}"

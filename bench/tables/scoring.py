@@ -17,13 +17,15 @@ FOUND_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TableScore:
-    """``false`` are tables that stand for none of those expected, each with its first row."""
+    """``cells`` are expected, ``right`` of them stand where they should, and ``written`` were found, empty ones apart.
+    ``false`` are tables that stand for none of those expected, each with its first row."""
 
     name: str
     expected: int
     found: int
     cells: int
     right: int
+    written: int
     false: tuple[str, ...]
 
 
@@ -66,7 +68,10 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
             del left[best]
         elif scores[best]:
             del left[best]
-    return TableScore(name, len(expected), met, cells, right, tuple(" | ".join(table[0])[:80] for table in left))
+    written = sum(bool(cell) for table in found for row in table for cell in row)
+    return TableScore(
+        name, len(expected), met, cells, right, written, tuple(" | ".join(table[0])[:80] for table in left)
+    )
 
 
 def count_right(expected: Rows, found: Rows) -> int:

@@ -8,12 +8,10 @@ its successor.
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Protocol
 
 from django.conf import settings
@@ -25,21 +23,20 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, LeaseLost, RetrievalError
 from retrieval.ingest import chunking, formats, turns
-from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
+from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.fingerprint import compute_fingerprint
 from retrieval.ingest.membership import remove_members, submit_members
 from retrieval.ingest.outline import below_title
+from retrieval.ingest.reading import read_document
 from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue
 from retrieval.jobs.lease import acquire
 from retrieval.metrics import INSTRUCTED_DOCUMENTS
-from retrieval.models import ChunkEmbedding, Document, DocumentText, RecognisedPage
-from retrieval.recognition.pages import TurnOver, forget_pages, recognise_pages, to_words, why_not
+from retrieval.models import ChunkEmbedding, Document, DocumentText
+from retrieval.recognition.pages import forget_pages
 from retrieval.resilience import disk
-from retrieval.sandbox import JobCancelled
 from retrieval.tables.reading import read_tables
 from retrieval.tables.writing import replace_tables
 from retrieval.text.blocks import find_blocks
@@ -60,11 +57,6 @@ LARGEST_CHUNK_TOKENS = 350
 # More takes more than a second or two to cut and to embed.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
-# Of the progress of a scan; the rest is for its passages.
-RECOGNITION_PERCENT = 90
-_WORD = re.compile(r"\w")
-
-Recognised = tuple[int, float | None]
 
 
 class Progress(Protocol):
@@ -141,7 +133,7 @@ def _lease(document_id: int) -> Document | None:
 def _process(document: Document, turn: ReadingTurn, progress: Progress | None, with_vectors: bool = True) -> None:
     embedder_row = active_embedder()
     embedder = conf.embedder()
-    extracted, recognised = _extract(document, turn)
+    extracted, recognised = read_document(document, turn)
     if len(extracted.text) > QUICK_CHARACTERS:
         turn.take()
     extracted_title = (extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1])[:500]
@@ -232,61 +224,6 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
         current.save()
         if before not in (None, current.content_hash):
             forget_pages([before])
-
-
-def _extract(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
-    """The text of the document's file, and its pages that are pictures, which are recognised where that is installed.
-
-    Raises: DocumentRejected, TurnPostponed.
-    """
-    with document.file.open("rb") as file:
-        data = file.read()
-    limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
-    within = sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
-    read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.is_wanted)
-    try:
-        extracted = read(data, document.source)
-        if not extracted.unread_pages:
-            return extracted, []
-        numbers = extracted.unread_pages
-        pages: list[RecognisedPage] = []
-        if not (missing := why_not()):
-            turn.take()
-            pages = _recognise(document, data, extracted, turn)
-            words = [to_words(page) for page in pages if not page.failure]
-            extracted = read(data, document.source, recognised=words)
-    except JobCancelled as error:
-        raise TurnPostponed(f"Document {document.pk} waits for its turn.") from error
-    if not _WORD.search(extracted.text):
-        raise DocumentRejected(f"{document.source} holds pictures of pages but no text. {_why_no_text(missing, pages)}")
-    sure = {page.number: page.confidence for page in pages}
-    return extracted, [(number, sure.get(number)) for number in numbers]
-
-
-def _why_no_text(missing: str, pages: Sequence[RecognisedPage]) -> str:
-    if missing:
-        return f"Here, {missing}."
-    failures = [f"page {page.number} {page.failure}" for page in pages if page.failure]
-    return f"Text recognition (OCR) found none{': ' + failures[0] if failures else ''}."
-
-
-def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: ReadingTurn) -> list[RecognisedPage]:
-    def tell(done: int, total: int) -> None:
-        percent = RECOGNITION_PERCENT * done // total
-        if not document.write(progress_percent=percent, heartbeat_at=timezone.now()):
-            raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
-
-    try:
-        return recognise_pages(
-            document,
-            data,
-            extracted.unread_pages,
-            is_picture=extracted.media_type != formats.PDF,
-            told=tell,
-            seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
-        )
-    except TurnOver as error:
-        raise TurnPostponed(str(error)) from error
 
 
 def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:

@@ -64,15 +64,16 @@ def current_recipe() -> str:
 
 def recognise_pages(
     document: Document,
-    data: bytes,
     numbers: Sequence[int],
+    load: Callable[[int], tuple[bytes, int]],
     *,
-    is_picture: bool,
+    is_picture: Callable[[int], bool],
     told: Callable[[int, int], None],
     seconds: float | None = None,
 ) -> list[RecognisedPage]:
-    """The pages ``numbers`` (from 1) of the file, recognised. ``told`` hears how many of them are done, and raises what
-    ends the work. A page that cannot be recognised has a ``failure``.
+    """The pages ``numbers`` of the document, recognised: pages of its file, or pictures inside of it. ``load`` gives
+    the file that holds one, and its number in that, from 1. ``told`` hears how many are done, and raises what ends
+    the work. A page that cannot be recognised has a ``failure``.
 
     Raises: TurnOver when pages are left after ``seconds``, SandboxUnavailable.
     """
@@ -86,14 +87,17 @@ def recognise_pages(
         told(len(done), len(numbers))
         if seconds is not None and time.monotonic() - started > seconds:
             raise TurnOver(f"{len(done)} of {len(numbers)} pages are recognised.")
-        done[number] = _recognise(document.content_hash, data, number, recipe, is_picture=is_picture)
+        data, page = load(number)
+        done[number] = _recognise(document.content_hash, data, number, recipe, page=page, is_picture=is_picture(number))
     told(len(done), len(numbers))
     return [done[number] for number in numbers]
 
 
-def _recognise(content_hash: str, data: bytes, number: int, recipe: str, *, is_picture: bool) -> RecognisedPage:
+def _recognise(
+    content_hash: str, data: bytes, number: int, recipe: str, *, page: int, is_picture: bool
+) -> RecognisedPage:
     arguments = {
-        "number": number,
+        "number": page,
         "languages": wanted_languages(),
         "is_picture": is_picture,
         "finds_orientation": tesseract.has_orientation(),
@@ -115,10 +119,10 @@ def _recognise(content_hash: str, data: bytes, number: int, recipe: str, *, is_p
         PAGES_RECOGNISED.labels(result="failed").inc()
         logger.warning("Page %d of a scan was not recognised: %s", number, error)
         values = {"failure": str(error)[:300]}
-    page, _ = RecognisedPage.objects.update_or_create(
+    recognised, _ = RecognisedPage.objects.update_or_create(
         content_hash=content_hash, number=number, recipe=recipe, defaults=values
     )
-    return page
+    return recognised
 
 
 def to_words(page: RecognisedPage) -> RecognisedWords:

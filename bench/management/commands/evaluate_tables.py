@@ -54,5 +54,6 @@ class Command(BaseCommand):
         share = f" ({100 * right / cells:.1f} %)" if cells else ""
         self.stdout.write(
             f"{len(files)} files: tables {met} of {expected}, cells {right} of {cells}{share}, "
+            f"cells written {sum(score.written for score in scores)}, "
             f"false tables {sum(len(score.false) for score in scores)}"
         )

@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
+from retrieval.ingest.extraction.embedded import EmbeddedPictures, RecognisedPicture
 from retrieval.ingest.extraction.printed import PrintedPage
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
 
@@ -28,6 +30,7 @@ def extract(
     *,
     limits: ExtractionLimits = _DEFAULT_LIMITS,
     recognised: Mapping[int, PrintedPage] | None = None,
+    pictures: Mapping[int, RecognisedPicture] | None = None,
 ) -> ExtractedText:
     """The text of ``data`` and its structure.
 
@@ -36,6 +39,8 @@ def extract(
 
     ``recognised`` are pages, by number, whose text was recognised on their pictures. Without them, the text of a file
     with such pages may be empty: ``unread_pages`` names them.
+
+    ``pictures`` are the words of those in the document that were recognised, by number.
 
     Parsers run in this process and may take any time and memory: for files of others there is
     :func:`retrieval.ingest.extraction.sandboxed.extract_in_sandbox`.
@@ -54,8 +59,11 @@ def extract(
     # Parsers are imported when they are first needed: they load slowly.
     extractor = getattr(importlib.import_module(module), function)
     try:
-        more = {"recognised": recognised or {}} if detected.may_be_scanned else {}
-        extracted: ExtractedText = extractor(data, name, detected.media_type, limits, **more)
+        more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
+        embedded = EmbeddedPictures(pictures or {})
+        if detected.may_hold_pictures:
+            more["pictures"] = embedded
+        extracted: ExtractedText = embedded.tell(extractor(data, name, detected.media_type, limits, **more))
     except (DocumentRejected, MemoryError):
         raise
     except RecursionError as error:
@@ -71,7 +79,7 @@ def extract(
             f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
         ) from error
-    if not _WORD.search(extracted.text) and not extracted.unread_pages:
+    if not _WORD.search(extracted.text) and not extracted.unread_pages and not extracted.pictures:
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)

@@ -134,6 +134,7 @@ def _read_table(run: Sequence[PrintedRow], level: Sequence[Rule]) -> FoundTable 
     most = sorted(len(row.pieces) for row in run)[int(0.75 * (len(run) - 1))]
     if most < 2:
         return None
+    run = _from_header(run, most)
     full = [row for row in run if len(row.pieces) >= max(2, 0.6 * most)]
     if len(full) < _FEWEST_ROWS - 1 or len(full) < _FULL_ROWS * len(run):
         return None
@@ -153,6 +154,15 @@ def _read_table(run: Sequence[PrintedRow], level: Sequence[Rule]) -> FoundTable 
     if not _is_table(grid, texts, level) or not _is_aligned(grid):
         return None
     return FoundTable([line for row in run for line in row.lines], read_header(grid), body)
+
+
+def _from_header(run: Sequence[PrintedRow], most: int) -> Sequence[PrintedRow]:
+    """``run`` from its first row in bold type that names all columns, if what stands above it holds less."""
+    for at, row in enumerate(run[: len(run) - 1]):
+        if row.is_bold and len(row.pieces) >= most and not run[at + 1].is_bold:
+            above = run[:at]
+            return run[at:] if above and all(len(other.pieces) < most and not other.is_bold for other in above) else run
+    return run
 
 
 def _is_beside(run: Sequence[PrintedRow], width: int) -> bool:

@@ -6,7 +6,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import unquote
 
 from lxml import etree
@@ -14,7 +14,8 @@ from lxml import etree
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.archives import ENTITY, check_archive
 from retrieval.ingest.extraction.decoding import canonical, decode
-from retrieval.ingest.extraction.html import convert_html, parse_html
+from retrieval.ingest.extraction.embedded import EmbeddedPictures
+from retrieval.ingest.extraction.html import convert_html, parse_html, write_pictures
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.markdown import find_title, parse_structure
 from retrieval.ingest.extraction.opendocument import parse_xml
@@ -26,7 +27,9 @@ _NO_TITLES = frozenset({"unknown", "unknown title", "untitled"})
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 
 
-def extract_book(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+def extract_book(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
     check_archive(data, filename, limits, refused=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -40,7 +43,12 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         parts: list[str] = []
         length = 0
         for path in chapters:
-            text = _read_chapter(archive.read(path), path, titles.get(path, ""))
+
+            def read(address: str, chapter: str = path) -> str:
+                picture = _resolve(chapter, address)
+                return pictures.read(archive.read(picture)) if picture in names else pictures.read_address(address)
+
+            text = _read_chapter(archive.read(path), path, titles.get(path, ""), read)
             if text:
                 parts.append(text)
                 length += len(text)
@@ -108,7 +116,7 @@ def _read_contents(
         yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
 
 
-def _read_chapter(data: bytes, path: str, title: str) -> str:
+def _read_chapter(data: bytes, path: str, title: str, read: Callable[[str], str]) -> str:
     try:
         # As XML first: in HTML an empty <title/> would begin a title that holds all of the page.
         root: etree._Element | None = parse_xml(data)
@@ -118,6 +126,8 @@ def _read_chapter(data: bytes, path: str, title: str) -> str:
     except etree.XMLSyntaxError:
         source, _ = decode(data, posixpath.basename(path), html=True)
         root = parse_html(source, posixpath.basename(path))
+    if root is not None:
+        write_pictures(root, read)
     text = convert_html(root) if root is not None else ""
     if not title or not text or _HEADING.search(text[:_NEAR_BEGINNING]):
         return text

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import trafilatura
 from lxml import etree
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical, decode
+from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.markdown import find_title, parse_structure
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
@@ -40,7 +42,9 @@ _FENCE_LINE = re.compile(r"^`{3,}", re.M)
 _NON_SPACE = re.compile(r"\S")
 
 
-def extract_html(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+def extract_html(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
     source, encoding = decode(data, filename, html=True)
     root = parse_html(source, filename)
     if root is None:
@@ -48,6 +52,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
     title = plain_title(root.findtext(".//title") or "")
     language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
     _drop_invisible(root)
+    write_pictures(root, pictures.read_address)
     _list_definitions(root)
     visible = _to_markdown(_find_main(root))
     text = _extract_main_text(root)
@@ -98,6 +103,17 @@ def _drop_invisible(root: etree._Element) -> None:
         hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
         if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
             _drop(element)
+
+
+def write_pictures(root: etree._Element, read: Callable[[str], str]) -> None:
+    """Puts the words that ``read`` finds at the address of a picture in its place."""
+    for image in list(root.iter("img", "image")):
+        parent = image.getparent()
+        words = read(image.get("src") or image.get("href") or image.get("{http://www.w3.org/1999/xlink}href") or "")
+        if words and parent is not None:
+            paragraph = etree.Element("p")
+            paragraph.text, paragraph.tail = words, image.tail
+            parent.replace(image, paragraph)
 
 
 def _list_definitions(root: etree._Element) -> None:

@@ -26,6 +26,7 @@ _NAMESPACES = {
     "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
+    "xlink": "http://www.w3.org/1999/xlink",
 }
 _SPACES = re.compile(" {2,}")
 _SPACE = re.compile(r"[ \t\n]+")

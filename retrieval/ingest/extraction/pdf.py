@@ -10,9 +10,11 @@ import pypdfium2.raw as pdfium_c
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.decoding import canonical
+from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.furniture import drop_furniture
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.pdf_page import find_rules, is_picture, read_page
+from retrieval.ingest.extraction.pdf_pictures import add_pictures
 from retrieval.ingest.extraction.pdf_tables import set_tables
 from retrieval.ingest.extraction.printed import PrintedLine, PrintedPage
 from retrieval.ingest.extraction.printed_rows import join_tables
@@ -35,9 +37,10 @@ def extract_pdf(
     media_type: str,
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
+    pictures: EmbeddedPictures,
 ) -> ExtractedText:
     """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them."""
-    read, pictures, outline, metadata = _read(data, filename, limits)
+    read, scans, outline, metadata = _read(data, filename, limits, pictures)
     for number, page in recognised.items():
         if 1 <= number <= len(read):
             page.lines = _order(page)
@@ -51,7 +54,7 @@ def extract_pdf(
         media_type=media_type,
         title=_find_title(canonical(metadata.get("Title", "")), read) or derive_title(filename),
         # Bookmarks are what the author calls headings; what the fonts show is a guess.
-        unread_pages=tuple(number for number in pictures if number not in recognised),
+        unread_pages=tuple(number for number in scans if number not in recognised),
         sections=tuple(bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings),
         pages=tuple(pages),
         metadata={
@@ -63,7 +66,7 @@ def extract_pdf(
 
 
 def _read(
-    data: bytes, filename: str, limits: ExtractionLimits
+    data: bytes, filename: str, limits: ExtractionLimits, pictures: EmbeddedPictures
 ) -> tuple[list[PrintedPage], list[int], _Outline, dict[str, str]]:
     """The pages, the numbers of those that are pictures, the bookmarks and the file's own description.
 
@@ -85,21 +88,24 @@ def _read(
                 f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
             )
         pages: list[PrintedPage] = []
-        pictures: list[int] = []
+        scans: list[int] = []
         total = 0
         for number in range(len(document)):
             page = document[number]
             printed = read_page(page)
-            if is_picture(page, printed):
-                pictures.append(number + 1)
+            is_scan = is_picture(page, printed)
+            if is_scan:
+                scans.append(number + 1)
             printed.lines = set_tables(printed.lines, find_rules(page, printed))
-            page.close()
             printed.lines = _order(printed)
+            if not is_scan:
+                add_pictures(page, printed, pictures)
+            page.close()
             total += sum(len(line.text) for line in printed.lines)
             pages.append(printed)
             if total > limits.max_text_chars:
                 raise too_much_text(filename, limits)
-        return pages, pictures, _read_outline(document), document.get_metadata_dict(skip_empty=True)
+        return pages, scans, _read_outline(document), document.get_metadata_dict(skip_empty=True)
     finally:
         document.close()
 

@@ -12,6 +12,7 @@ from pptx.oxml.ns import qn
 
 from retrieval.ingest.extraction.archives import check_archive
 from retrieval.ingest.extraction.decoding import canonical
+from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter
@@ -23,7 +24,9 @@ _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLD
 _MOST_DEPTH = 20
 
 
-def extract_presentation(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+def extract_presentation(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
     check_archive(data, filename, limits, program="PowerPoint")
     presentation: Any = pptx.Presentation(io.BytesIO(data))
     writer = MarkdownWriter(filename, limits)
@@ -33,7 +36,7 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
         if slide._element.get("show") in ("0", "false"):
             hidden.append(number)
             continue
-        _write_slide(slide, number, writer)
+        _write_slide(slide, number, writer, pictures)
     properties = presentation.core_properties
     title = plain_title(canonical(properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
@@ -46,14 +49,16 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
     )
 
 
-def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
+def _write_slide(slide: Any, number: int, writer: MarkdownWriter, pictures: EmbeddedPictures) -> None:
     title = slide.shapes.title
     words = " ".join(title.text_frame.text.split()) if title is not None else ""
     writer.add_heading(words or f"Slide {number}", 1)
     for shape in _in_reading_order(slide.shapes, 0):
         if title is not None and shape.shape_id == title.shape_id:
             continue
-        if shape.has_text_frame:
+        if shape._element.tag == qn("p:pic"):
+            writer.add_paragraph(pictures.read(_load_picture(shape)))
+        elif shape.has_text_frame:
             _write_text(shape, writer)
         elif getattr(shape, "has_table", False):
             writer.add_table(
@@ -61,6 +66,13 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
             )
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         add_notes((paragraph.text for paragraph in frame.paragraphs), writer)
+
+
+def _load_picture(shape: Any) -> bytes | None:
+    """None for one that is linked, or gone from the file."""
+    blip = next(shape._element.iter(qn("a:blip")), None)
+    part = shape.part.related_part(rid) if blip is not None and (rid := blip.get(qn("r:embed"))) else None
+    return part.blob if part is not None else None
 
 
 def add_notes(paragraphs: Iterable[str], writer: MarkdownWriter) -> None:

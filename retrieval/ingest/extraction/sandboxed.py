@@ -13,8 +13,12 @@ from retrieval import sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import extract, printable_name
+from retrieval.ingest.extraction.embedded import FIRST_NUMBER, RecognisedPicture
+from retrieval.ingest.extraction.printed_text import compose
+from retrieval.ingest.extraction.reading_order import order_lines
 from retrieval.ingest.extraction.types import (
     MOST_NAMED,
+    EmbeddedPicture,
     ExtractedText,
     ExtractionLimits,
     LeftOut,
@@ -109,8 +113,14 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
-    recognised = {row[0]: to_page(RecognisedWords(*row)) for row in rows}
-    found = extract(data[:size], filename, limits=ExtractionLimits(**limits), recognised=recognised)
+    words = [RecognisedWords(*row) for row in rows]
+    found = extract(
+        data[:size],
+        filename,
+        limits=ExtractionLimits(**limits),
+        recognised={page.number: to_page(page) for page in words if page.number < FIRST_NUMBER},
+        pictures={page.number: _to_picture(page) for page in words if page.number >= FIRST_NUMBER},
+    )
     if len(found.sections) + len(found.pages) + len(found.protected) > _MOST_MARKS:
         raise DocumentRejected(
             f"{printable_name(filename)} holds more than {_MOST_MARKS:,} blocks: split it into smaller files."
@@ -129,8 +139,21 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
         "language_hint": found.language_hint,
         "left_out": [[each.kind, each.names, each.count] for each in found.left_out],
         "members": [[member.name, len(member.data)] for member in found.members],
+        "pictures": [[picture.number, len(picture.data)] for picture in found.pictures],
     }
-    return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
+    return head, b"".join(
+        [
+            found.text.encode("utf-8"),
+            *(member.data for member in found.members),
+            *(picture.data for picture in found.pictures),
+        ]
+    )
+
+
+def _to_picture(found: RecognisedWords) -> RecognisedPicture:
+    page = to_page(found)
+    page.lines = order_lines(page.lines, page.height)
+    return RecognisedPicture(compose([page])[0], found.confidence or 0.0)
 
 
 def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
@@ -151,11 +174,13 @@ def _flatten_grid(grid: TableGrid) -> dict[str, Any]:
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     """Raises: ValueError, TypeError, KeyError or AttributeError for what :func:`read` would not have given."""
-    sizes = [int(size) for _, size in head["members"]]
+    files = [*head["members"], *head["pictures"]]
+    sizes = [int(size) for _, size in files]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
-    if min([ends[0], *sizes]) < 0 or len(sizes) > limits.max_members:
+    if min([ends[0], *sizes]) < 0 or len(head["members"]) > limits.max_members:
         raise ValueError("the members")
     text = body[: ends[0]].decode("utf-8")
+    bodies = [body[start:end] for start, end in pairwise(ends)]
     if "\0" in text or len(text) > limits.max_text_chars:
         raise ValueError("the text")
     offsets = [int(offset) for offset in head["protected"]]
@@ -190,8 +215,12 @@ def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
             for kind, names, count in head["left_out"][:MOST_NAMED]
         ),
         members=tuple(
-            Member(_check_field(name), body[start:end])
-            for (name, _), (start, end) in zip(head["members"], pairwise(ends), strict=True)
+            Member(_check_field(name), data)
+            for (name, _), data in zip(head["members"], bodies[: len(head["members"])], strict=True)
+        ),
+        pictures=tuple(
+            EmbeddedPicture(int(number), data)
+            for (number, _), data in zip(head["pictures"], bodies[len(head["members"]) :], strict=True)
         ),
     )
 

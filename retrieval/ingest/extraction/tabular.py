@@ -17,7 +17,7 @@ from retrieval.ingest.extraction.types import (
     TableGridRow,
     too_much_text,
 )
-from retrieval.ingest.formats import TSV
+from retrieval.ingest.media_types import TSV
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50

@@ -16,6 +16,7 @@ from docx.text.paragraph import Paragraph
 
 from retrieval.ingest.extraction.archives import check_archive
 from retrieval.ingest.extraction.decoding import canonical
+from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.html import write_markdown_table
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span, too_much_text
@@ -23,10 +24,13 @@ from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, S
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes
 # over.
+_BLIP, _EMBEDDED = qn("a:blip"), qn("r:embed")
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo")))
 
 
-def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+def extract_docx(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits, pictures: EmbeddedPictures
+) -> ExtractedText:
     check_archive(data, filename, limits, program="Word")
     document = docx.Document(io.BytesIO(data))
     _unwrap(document)
@@ -36,7 +40,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     length = 0
     title = ""
     in_list = False
-    for block, level in _iterate_blocks(document):
+    for block, level in _iterate_blocks(document, pictures):
         is_item = block.startswith(("- ", "1. ")) or (in_list and bool(re.match(r" +(?:- |1\. )", block)))
         gap = "" if not parts else "\n" if is_item and in_list else "\n\n"
         in_list = is_item
@@ -78,9 +82,9 @@ def _unwrap(document: Document) -> None:
         parent.remove(wrapper)
 
 
-def _iterate_blocks(document: Document) -> Iterator[tuple[str, int]]:
+def _iterate_blocks(document: Document, pictures: EmbeddedPictures) -> Iterator[tuple[str, int]]:
     """Each paragraph and table as Markdown, with a paragraph's heading level or 0. A title stands above all
-    headings.
+    headings. The words of pictures stand behind the block that holds them.
     """
     styles = _Styles(document)
     lists = _Lists(document)
@@ -90,10 +94,12 @@ def _iterate_blocks(document: Document) -> Iterator[tuple[str, int]]:
             table = write_markdown_table(_read_rows(block))
             if table:
                 yield table, 0
+            yield from _read_pictures(document, block._tbl, pictures)
             continue
         # An empty one is told by its element: asking for its text takes a hundred times longer.
         text = canonical(block.text).strip() if len(block._p) else ""
         if not text:
+            yield from _read_pictures(document, block._p, pictures)
             continue
         style = styles.of(block)
         level = _read_outline_level(block) or style.heading_level
@@ -101,6 +107,14 @@ def _iterate_blocks(document: Document) -> Iterator[tuple[str, int]]:
             yield " ".join(text.split()), level + has_title
         else:
             yield lists.mark(block, style.name) + text, 0
+        yield from _read_pictures(document, block._p, pictures)
+
+
+def _read_pictures(document: Document, element: Any, pictures: EmbeddedPictures) -> Iterator[tuple[str, int]]:
+    for blip in element.iter(_BLIP) if len(element) else ():
+        part = document.part.related_parts.get(blip.get(_EMBEDDED) or "")
+        if part is not None and (words := pictures.read(part.blob)):
+            yield words, 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import formats
+from retrieval.ingest import formats, media_types
 from retrieval.ingest.extraction import ExtractionLimits, extract
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.models import Document, DocumentText
@@ -55,7 +55,7 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
 
 
 def test_the_toy_format_is_unknown_without_its_registration() -> None:
-    assert formats.detect(TOY_BYTES, "a.toy").media_type == formats.PLAIN
+    assert formats.detect(TOY_BYTES, "a.toy").media_type == media_types.PLAIN
     assert ".toy" not in str(UploadForm(user=None)["file"])
 
 
