@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework.throttling import SimpleRateThrottle
+from retrieval.api.throttling import CountedTogether
 
 
-class QuestionThrottle(SimpleRateThrottle):
+class QuestionThrottle(CountedTogether):
     """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
 
     scope = "ask"

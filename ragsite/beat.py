@@ -16,5 +16,9 @@ class _Beat(Beat):
         app.finalize()
 
 
-if __name__ == "__main__":
+def main() -> None:
     _Beat(app=app, loglevel="WARNING", quiet=True).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -16,34 +16,39 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING
+from chat.streaming.admission import ADMISSION
 from evaluation.gates import open_alerts
 from evaluation.models import Judgement
-from ragsite import checks
+from ragsite import checks, shared_metrics
 from ragsite.probes import CheckGroup, Finding, Health, collect_findings
 from ragsite.processes import restarts
 from ragsite.queues import queues
+from retrieval.metrics import latest_gauge
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import disk
 from retrieval.sources.states import count_states
 
-DOCUMENTS = Gauge("ragsite_documents", "Documents, by status.", ["status"])
-INCONSISTENCIES = Gauge(
+DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
+INCONSISTENCIES = latest_gauge(
     "ragsite_index_inconsistencies", "What the last index check found and nobody has mended, by kind.", ["kind"]
 )
-ALERTS = Gauge(
+ALERTS = latest_gauge(
     "ragsite_evaluation_alerts", "Watched sets that do significantly worse since documents changed, not yet seen."
 )
-JUDGEMENTS = Gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
-SOURCES = Gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
-DISK_FREE = Gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
-DATABASE_UP = Gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
-RESTARTS = Gauge(
+JUDGEMENTS = latest_gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
+SOURCES = latest_gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
+DISK_FREE = latest_gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
+DATABASE_UP = latest_gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
+RESTARTS = latest_gauge(
     "ragsite_process_restarts", "How often `serve` started a process again, and why.", ["process", "reason"]
 )
-QUEUE_LENGTH = Gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
-QUEUE_AGE = Gauge("ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"])
+QUEUE_LENGTH = latest_gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
+QUEUE_AGE = latest_gauge(
+    "ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"]
+)
 
 
 @never_cache
@@ -73,7 +78,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Counters of this web process (each has its own) for Prometheus."""
+    """What the web processes of this machine have counted together, for Prometheus."""
     # The user is looked at last: that asks the database, which may be down.
     if not (
         settings.METRICS_PUBLIC or _is_from_this_machine(request) or (request.user.is_active and request.user.is_staff)
@@ -89,7 +94,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
             RESTARTS.labels(process=process, reason=reason).set(by_reason.get(reason, 0))
     for room in disk.rooms():
         DISK_FREE.labels(path=str(room.path)).set(room.free_bytes)
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+    writing, waiting = ADMISSION.counts()
+    ANSWERS_IN_WRITING.set(writing)
+    ANSWERS_IN_QUEUE.set(waiting)
+    return HttpResponse(generate_latest(shared_metrics.registry()), content_type=CONTENT_TYPE_LATEST)
 
 
 def _count_rows() -> Finding:

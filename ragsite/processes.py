@@ -1,7 +1,8 @@
-"""Runs the processes of the Procfile under one foreground command, and starts again what dies or hangs."""
+"""Runs processes under one that stays in the foreground, and starts again what dies or hangs."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -16,8 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from ragsite import memory
+from ragsite.forked import Fork
 from ragsite.watchdog import Watchdog
 
 STOP_SECONDS = 10
@@ -25,17 +28,32 @@ STOP_SECONDS = 10
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 TRACEBACK_SECONDS = 0.5
-PR_SET_PDEATHSIG = 1
-RESTARTS_FILE = "restarts.json"
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+RESTARTS_FILE = "restarts{of}.json"
+
+
+class Child(Protocol):
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: signal.Signals) -> None: ...
 
 
 @dataclass(slots=True)
 class Process:
-    """One line of the Procfile."""
+    """What is to run: a command, or ``work`` in a fork of the supervisor, which ends when it returns.
+
+    ``on_end`` is called when it has ended by itself.
+    """
 
     name: str
-    command: list[str]
-    popen: subprocess.Popen[bytes] | None = None
+    command: list[str] = field(default_factory=list)
+    work: Callable[[], None] | None = None
+    on_end: Callable[[], None] = lambda: None
+    child: Child | None = None
     started: float = 0.0
     failures: int = 0
     start_at: float = field(default=0.0)
@@ -71,9 +89,15 @@ class Supervisor:
     """Keeps ``processes`` running until told to stop."""
 
     def __init__(
-        self, processes: list[Process], environment: Mapping[str, str], cwd: Path, say: Callable[[str], None]
+        self,
+        processes: list[Process],
+        environment: Mapping[str, str],
+        cwd: Path,
+        say: Callable[[str], None],
+        stop_seconds: float = STOP_SECONDS,
     ) -> None:
         self.processes = processes
+        self._stop_seconds = stop_seconds
         self._environment = dict(environment)
         self._cwd = cwd
         self._say = say
@@ -82,9 +106,6 @@ class Supervisor:
     def run(self, on_tick: Callable[[], None]) -> None:
         """Start everything and stay until SIGINT, SIGTERM or :meth:`stop`; ``on_tick`` is called twice a second."""
         handlers = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-        for process in self.processes:
-            if process.watchdog is not None:
-                process.watchdog.watch()
         try:
             while not self._stopping:
                 for process in self.processes:
@@ -92,9 +113,6 @@ class Supervisor:
                 on_tick()
                 time.sleep(0.5)
         finally:
-            for process in self.processes:
-                if process.watchdog is not None:
-                    process.watchdog.stop()
             self._stop_all()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -107,12 +125,13 @@ class Supervisor:
 
     def _tend(self, process: Process) -> None:
         now = time.monotonic()
-        if process.popen is not None:
-            status = process.popen.poll()
+        if process.child is not None:
+            status = process.child.poll()
             if status is None:
                 self._kill_if_silent(process)
                 return
-            process.popen = None
+            process.child = None
+            process.on_end()
             process.restarts["hung" if process.was_silent else "died"] += 1
             process.was_silent = False
             process.failures = 0 if now - process.started > HEALTHY_SECONDS else process.failures + 1
@@ -123,45 +142,54 @@ class Supervisor:
             process.started = now
             if process.watchdog is not None:
                 process.watchdog.restart()
-            process.popen = subprocess.Popen(
-                process.command,
-                cwd=self._cwd,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
-                start_new_session=True,
-                preexec_fn=partial(_in_child, os.getpid()) if sys.platform == "linux" else None,
-            )
+            process.child = self._start(process)
+
+    def _start(self, process: Process) -> Child:
+        go_with_parent = partial(_in_child, os.getpid()) if sys.platform == "linux" else lambda: None
+        if process.work is not None:
+            return Fork(partial(_work_as, process.name, go_with_parent, process.work))
+        return subprocess.Popen(
+            process.command,
+            cwd=self._cwd,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
+            start_new_session=True,
+            preexec_fn=go_with_parent,
+        )
 
     def _kill_if_silent(self, process: Process) -> None:
-        silence = process.watchdog.silence() if process.watchdog is not None else 0.0
-        if not silence or process.popen is None or process.was_silent:
+        if process.watchdog is None or process.child is None or process.was_silent:
+            return
+        process.watchdog.look()
+        silence = process.watchdog.silence()
+        if not silence:
             return
         process.was_silent = True
         self._say(f"{process.name} has not answered for {silence:.0f} s; killing it. What it was busy with follows.")
         # The web server writes where each of its threads is. It can do so while Python itself cannot go on.
-        _signal_group(process.popen, signal.SIGUSR1, only_leader=True)
+        _signal_group(process.child, signal.SIGUSR1, only_leader=True)
         time.sleep(TRACEBACK_SECONDS)
-        _signal_group(process.popen, signal.SIGKILL)
+        _signal_group(process.child, signal.SIGKILL)
 
     def _stop_all(self) -> None:
-        running = [process.popen for process in self.processes if process.popen is not None]
-        for popen in running:
-            _signal_group(popen, signal.SIGTERM, only_leader=True)
-        deadline = time.monotonic() + STOP_SECONDS
-        for popen in running:
+        running = [process.child for process in self.processes if process.child is not None]
+        for child in running:
+            _signal_group(child, signal.SIGTERM, only_leader=True)
+        deadline = time.monotonic() + self._stop_seconds
+        for child in running:
             try:
-                popen.wait(timeout=max(0.1, deadline - time.monotonic()))
+                child.wait(timeout=max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                _signal_group(popen, signal.SIGKILL)
-                popen.wait()
+                _signal_group(child, signal.SIGKILL)
+                child.wait()
 
 
 class RestartsFile:
-    """How often each process was started again since the supervisor was, for `/metrics` of the web server."""
+    """How often each process was started again since the supervisor ``of`` them was, for `/metrics`."""
 
-    def __init__(self, data_dir: Path, processes: list[Process]) -> None:
-        self._path = data_dir / RESTARTS_FILE
+    def __init__(self, data_dir: Path, processes: list[Process], of: str = "") -> None:
+        self._path = data_dir / RESTARTS_FILE.format(of=of)
         self._processes = processes
         self._written = ""
         self.keep_up()
@@ -182,21 +210,29 @@ class RestartsFile:
 
 def restarts(data_dir: Path) -> dict[str, dict[str, int]]:
     """By process and by what had become of it; empty when no supervisor runs here."""
-    try:
-        found: dict[str, dict[str, int]] = json.loads((data_dir / RESTARTS_FILE).read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
+    found: dict[str, dict[str, int]] = {}
+    for path in data_dir.glob(RESTARTS_FILE.format(of="*")):
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found |= json.loads(path.read_text())
     return found
 
 
-def _signal_group(popen: subprocess.Popen[bytes], number: signal.Signals, *, only_leader: bool = False) -> None:
+def _signal_group(child: Child, number: signal.Signals, *, only_leader: bool = False) -> None:
     try:
         if only_leader:
-            popen.send_signal(number)
+            child.send_signal(number)
         else:
-            os.killpg(popen.pid, number)
+            os.killpg(child.pid, number)
     except ProcessLookupError:
         return
+
+
+def _work_as(name: str, go_with_parent: Callable[[], None], work: Callable[[], None]) -> None:
+    """Under a name of its own in `ps -o comm` and `top`: a fork has its parent's command line."""
+    go_with_parent()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_NAME, f"ragsite-{name}".encode()[:15])
+    work()
 
 
 def _in_child(parent: int) -> None:

@@ -14,6 +14,7 @@ from dotenv import load_dotenv
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite import env
+from ragsite.cores import available_cores
 from ragsite.embedded_postgres import EmbeddedPostgres
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -118,10 +119,18 @@ else:
     DATABASES["default"]["CONN_MAX_AGE"] = None
 
 CACHE_URL = env.text("CACHE_URL")
-CACHES = {
+CACHES: dict[str, dict[str, Any]] = {
+    # Shared by all processes: the limits of allauth are counted here.
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
     if CACHE_URL
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "ragsite_cache",
+        # Nobody shall be able to push the counts of others out.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
+    # For what any process may work out for itself.
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
 # Background work -----------------------------------------------------------------------------------------------------
@@ -469,7 +478,7 @@ REST_FRAMEWORK = {
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
-        "rest_framework.throttling.ScopedRateThrottle",
+        "retrieval.api.throttling.ScopedRates",
         "ragsite.keys.throttling.KeyRateThrottle",
     ],
     "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
@@ -587,8 +596,8 @@ CONTEXT_BUDGET_TOKENS = env.integer("CONTEXT_BUDGET_TOKENS", 4000)
 
 # A whole question, from its turn in the queue to the saved answer; every part that waits takes of these.
 QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)
-# Answers written at once: by one web process, and by all of them together (0: no such bound). More wait, up to
-# ANSWERS_WAITING in each process; what is asked then is refused.
+# Answers written at once: by one web server, and by those of all machines together (0: no such bound). More wait, up to
+# ANSWERS_WAITING at each server; what is asked then is refused.
 ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if _HAS_MODEL else 8))
 ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
 # Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
@@ -628,6 +637,11 @@ EVALUATE_WITH_MODEL = env.flag("EVALUATE_WITH_MODEL", bool(JUDGE_BASE_URL and JU
 # Days after which conversations and entries of the audit log are deleted; 0 keeps them.
 CONVERSATION_DAYS = env.integer("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
+
+# Web server -----------------------------------------------------------------------------------------------------------
+
+# Processes that answer requests: more than answers are written at once would have nothing to do.
+WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE)))
 
 # Watching -------------------------------------------------------------------------------------------------------------
 

@@ -30,5 +30,7 @@ def forget_deleted_documents() -> None:
 @shared_task
 def forget_sign_ins() -> None:
     from ragsite.sign_in import limits
+    from retrieval.api.throttling import forget_old_counts
 
     limits.forget_old()
+    forget_old_counts()

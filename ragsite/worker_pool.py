@@ -7,10 +7,8 @@ here are the kernel's, which releases them with the process that holds them.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
-import tempfile
 import threading
 import time
 from typing import Any
@@ -19,27 +17,9 @@ from billiard.pool import Pool
 from celery.concurrency import prefork
 from celery.signals import worker_process_init
 
+from retrieval.resilience.slots import FileLock
+
 LOOK_SECONDS = 1.0
-
-
-class FileLock:
-    """A lock between processes that are forked after it is made. Threads of one process do not exclude each other."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the lock is used
-
-    def acquire(self) -> bool:
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
-        return True
-
-    def release(self) -> None:
-        fcntl.lockf(self._file, fcntl.LOCK_UN)
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 class LastingPool(Pool):

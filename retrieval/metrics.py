@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import Counter, Gauge, Histogram
+
+
+def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
+    """What is the same whichever process of the site looks: the value that was set last counts for all of them."""
+    return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
+
 
 SEARCH_SECONDS = Histogram(
     "ragsite_search_seconds",
@@ -36,7 +44,12 @@ PASSAGES_ENCODED = Counter(
     "ragsite_answer_passages_encoded",
     "Passages of answers whose token vectors the index lacked, and which were encoded while somebody waited.",
 )
-BREAKER_OPEN = Gauge("ragsite_breaker_open", "1 while a part that failed repeatedly is left alone.", ["part"])
+BREAKER_OPEN = Gauge(
+    "ragsite_breaker_open",
+    "1 while a part that failed repeatedly is left alone, by one web process at least.",
+    ["part"],
+    multiprocess_mode="livemax",
+)
 BREAKER_OPENED = Counter(
     "ragsite_breaker_opened", "Times that a part was left alone after repeated failures.", ["part"]
 )

@@ -195,7 +195,7 @@ def _empty_queue() -> None:
     """Questions of an earlier test, taken and never answered, keep no places."""
     from chat.streaming.admission import ADMISSION
 
-    ADMISSION._reserved.clear()
+    ADMISSION.release_all()
 
 
 @pytest.fixture

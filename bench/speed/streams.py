@@ -1,4 +1,4 @@
-"""What many open streams cost: a web process of its own, a model that writes slowly, and readers over HTTP."""
+"""What many open streams cost: a web server of its own, a model that writes slowly, and readers over HTTP."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
+import psutil
 from django.conf import settings
 from django.db import connection
 
@@ -36,10 +36,10 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """A moment of the web process: its resident memory, its database connections, and the processor time it has taken
-    since it began, which other work on the machine does not change."""
+    """A moment of the web server: its memory (proportional set size of all its processes), its database connections,
+    and the processor time it has taken since it began, which other work on the machine does not change."""
 
-    rss_mib: float
+    memory_mib: float
     connections: int
     cpu_seconds: float
 
@@ -65,7 +65,7 @@ class StreamRun:
 
     @property
     def cpu_ms(self) -> float:
-        """Processor time of the web process for one stream, from the question to its end."""
+        """Processor time of the web server for one stream, from the question to its end."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
     def percentiles(self, moment: str) -> Percentiles | None:
@@ -157,13 +157,13 @@ class _Watch:
                 "AND application_name = %s",
                 [SLUG],
             )
-            return StreamLoad(_rss_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
+            return StreamLoad(_memory_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
 
     def peak(self) -> StreamLoad:
         """The most that was seen of each."""
         loads = [*self._loads, self.now()]
         return StreamLoad(
-            max(load.rss_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds
+            max(load.memory_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds
         )
 
     def _look(self) -> None:
@@ -174,17 +174,22 @@ class _Watch:
             connection.close()
 
 
-def _rss_mib(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise EvaluationError("The web process has ended.")
+def _processes(pid: int) -> list[psutil.Process]:
+    """The web server's first process and those it has forked. Raises: EvaluationError when it has ended."""
+    try:
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    except psutil.NoSuchProcess as error:
+        raise EvaluationError("The web server has ended.") from error
+
+
+def _memory_mib(pid: int) -> float:
+    """Of all processes, each page once."""
+    return sum(float(process.memory_full_info().pss) for process in _processes(pid)) / 2**20
 
 
 def _cpu_seconds(pid: int) -> float:
-    # Behind the name in brackets, which may hold anything: state is the first field, user and system time 12 and 13.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(sum(process.cpu_times()[:2]) for process in _processes(pid))
 
 
 @contextmanager
@@ -193,16 +198,6 @@ def _web(model: SlowModel) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
-    command = [
-        "uvicorn",
-        "ragsite.asgi:application",
-        "--lifespan",
-        "off",
-        "--no-access-log",
-        "--log-level",
-        "warning",
-        "--port",
-    ]
     environment = {
         **os.environ,
         "OPENAI_BASE_URL": model.url,
@@ -215,14 +210,14 @@ def _web(model: SlowModel) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         # What is measured is what many open streams cost, not the queue.
-        "ANSWERS_AT_ONCE": "100000",
-        "DATABASE_POOL_SIZE": os.environ.get("DATABASE_POOL_SIZE") or "20",
+        "ANSWERS_AT_ONCE": "4096",
+        "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         # By this name the database knows the web process's connections from all others.
         "PGAPPNAME": SLUG,
     }
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, str(port)],
+            [sys.executable, "-m", "ragsite.web", "--port", str(port)],
             cwd=settings.BASE_DIR,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from django.core.cache import cache
+from django.core.cache import caches
 
 from chat.grounding.words import stems
 from retrieval.access import narrowing_key
@@ -39,7 +39,7 @@ def suggestions(user: object, count: int = 6) -> list[Suggestion]:
 def _cached_suggestions(collection: Collection) -> list[Suggestion]:
     # Another key as soon as a document is narrowed.
     key = f"suggestions:{collection.pk}:{narrowing_key([collection.pk], [ANYBODY])}"
-    return cache.get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
+    return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
 def _suggestions_of(collection: Collection) -> list[Suggestion]:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, QUEUE_SECONDS
+from chat.metrics import QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming.admission import ADMISSION
 from chat.streaming.runs import Run, in_database
@@ -21,9 +21,6 @@ from chat.streaming.runs import Run, in_database
 SITE_POLL_SECONDS = 0.5
 # Any constant that nothing else locks: it makes counting and beginning one step, and is gone with its transaction.
 _SITE_LOCK = 0x616E7377
-
-ANSWERS_IN_WRITING.set_function(lambda: ADMISSION.counts()[0])
-ANSWERS_IN_QUEUE.set_function(lambda: ADMISSION.counts()[1])
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     """Takes a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
     named = _uuid(request.POST.get("conversation", ""))
     throttle = QuestionThrottle()
-    if not throttle.allow_request(request, ask):  # type: ignore[arg-type]
+    if not throttle.allow_request(request, ask):
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
         return _refuse(request, wait % {"seconds": round(throttle.wait() or 1)}, named, status=429)
     try:

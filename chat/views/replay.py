@@ -36,7 +36,7 @@ def replay_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     if not form.is_valid():
         return _page(request, answer, baseline, form, status=422)
     throttle = QuestionThrottle()
-    if not throttle.allow_request(request, replay_answer):  # type: ignore[arg-type]
+    if not throttle.allow_request(request, replay_answer):
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
         return _page(request, answer, baseline, form, wait % {"seconds": round(throttle.wait() or 1)}, status=429)
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
-from django.core.cache import cache
+from django.core.cache import caches
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -161,5 +161,5 @@ def _day_charts(scope: Scope, counted: Figures) -> list[Markup]:
     if counted.as_of == scope.until:
         return day_charts(scope, counted.days)
     key = f"charts:{counted.as_of.timestamp()}:{scope.days}:{scope.collection and scope.collection.pk}:{get_language()}"
-    drawn = cache.get_or_set(key, lambda: day_charts(scope, counted.days), KEPT_SECONDS)
+    drawn = caches["process"].get_or_set(key, lambda: day_charts(scope, counted.days), KEPT_SECONDS)
     return drawn or day_charts(scope, counted.days)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from django.core.cache import cache
+from django.core.cache import caches
 from django.utils import timezone
 
 from evaluation.dashboard.activity import Activity, activity
@@ -32,11 +32,11 @@ def figures(scope: Scope) -> Figures:
     """The figures of the scope, at most a minute old; they are the same for every viewer."""
     collection = scope.collection.pk if scope.collection else ""
     key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}"
-    kept: Figures | None = cache.get(key)
+    kept: Figures | None = caches["process"].get(key)
     if kept is not None:
         return kept
     started = time.perf_counter()
     found = Figures(*activity(scope), distributions(scope), scope.until)
     if time.perf_counter() - started >= LONG_SECONDS:
-        cache.set(key, found, KEPT_SECONDS)
+        caches["process"].set(key, found, KEPT_SECONDS)
     return found

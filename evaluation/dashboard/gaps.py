@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.core.cache import cache
+from django.core.cache import caches
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -135,7 +135,7 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
     key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
-    kept: GapReport | None = cache.get(key)
+    kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept
     words = wordings(asked)
@@ -158,5 +158,5 @@ def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
         total,
         timezone.now(),
     )
-    cache.set(key, found, KEPT_SECONDS)
+    caches["process"].set(key, found, KEPT_SECONDS)
     return found

@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 from rest_framework.request import Request
-from rest_framework.throttling import SimpleRateThrottle
 
 from ragsite.models import ApiKey
+from retrieval.api.throttling import CountedTogether
 
 
-class KeyRateThrottle(SimpleRateThrottle):
+class KeyRateThrottle(CountedTogether):
     """The rate of the key that a request came with, beside the limits that hold for every account."""
 
     cache_format = "throttle_key_%(ident)s"

@@ -1,16 +1,18 @@
-"""A bound on the password hashes that a process computes at once: each takes some tenths of a second."""
+"""A bound on the password hashes that a web server computes at once: each takes some tenths of a second."""
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from retrieval.resilience.slots import Slots
 
 # One, so that the other processors are left to the pages.
 HASHES_AT_ONCE = 1
 WAIT_SECONDS = 2.0
 
-_slots = threading.BoundedSemaphore(HASHES_AT_ONCE)
+_slots = Slots(HASHES_AT_ONCE)
 
 
 class HashingBusy(Exception):
@@ -20,9 +22,9 @@ class HashingBusy(Exception):
 @contextmanager
 def slot() -> Iterator[None]:
     """The right to compute a hash. Raises: HashingBusy when none comes free in time."""
-    if not _slots.acquire(timeout=WAIT_SECONDS):
-        raise HashingBusy
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(_slots.take(lambda waited_seconds: waited_seconds < WAIT_SECONDS))
+        except TimeoutError:
+            raise HashingBusy from None
         yield
-    finally:
-        _slots.release()

@@ -57,6 +57,7 @@ class OnnxEmbedder(TokenEmbedder):
         self.precision: Precision = precision
         self.threads = threads
         self._runtime: EmbeddingRuntime | None = None
+        self._tokenizers: tuple[Tokenizer, Tokenizer] | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
 
@@ -80,6 +81,10 @@ class OnnxEmbedder(TokenEmbedder):
         Raises: ImproperEmbedder.
         """
         self._opened(progress)
+
+    def load_before_fork(self) -> None:
+        """Load what forks of this process may share. Starts no thread. Raises: ImproperEmbedder."""
+        self._tokenizers = self.load_tokenizer(), self.load_tokenizer()
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         tokenizer = self._opened().counter
@@ -143,7 +148,7 @@ class OnnxEmbedder(TokenEmbedder):
         return runtime
 
     def _open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
-        truncating, counter = self.load_tokenizer(), self.load_tokenizer()
+        truncating, counter = self._tokenizers or (self.load_tokenizer(), self.load_tokenizer())
         model = self.model()
         truncating.enable_truncation(model.max_tokens)
         if model.export is None:

@@ -9,6 +9,7 @@ from retrieval.models.lexeme import Lexeme
 from retrieval.models.profile import SearchProfile, SearchProfileVersion
 from retrieval.models.publication import Publication
 from retrieval.models.recognition import RecognisedPage
+from retrieval.models.request_count import RequestCount
 from retrieval.models.source import Source, SourceItem, SourceRun
 from retrieval.models.table import Table, TableRow
 
@@ -27,6 +28,7 @@ __all__ = [
     "Lexeme",
     "Publication",
     "RecognisedPage",
+    "RequestCount",
     "SearchProfile",
     "SearchProfileVersion",
     "Source",

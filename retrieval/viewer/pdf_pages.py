@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from retrieval import sandbox
 from retrieval.metrics import PAGES_NOT_DRAWN
+from retrieval.resilience.slots import Slots
 from retrieval.viewer.shared_work import SharedWork, TooMuchWork
 
 logger = logging.getLogger(__name__)
@@ -101,14 +102,16 @@ _layouts: _Newest[PageLayout] = _Newest(_MOST_LAYOUTS)
 _failures: _Newest[tuple[float, str]] = _Newest(_MOST_FAILURES)
 _measuring: SharedWork[PageLayout] = SharedWork(_LAYOUTS_AT_ONCE, _LONGEST_QUEUE, _MOST_WAITING)
 _drawing: SharedWork[bytes] = SharedWork(1, _LONGEST_QUEUE, _MOST_WAITING)
+# Each process of the web server has its own queue; what drawing takes is bounded for all of them.
+_measuring_slots, _drawing_slots = Slots(_LAYOUTS_AT_ONCE), Slots(1)
 
 
 def configure(*, at_once: int, memory_mib: int, seconds: float) -> None:
-    """How much drawing may take in this process; called once, before anything is drawn."""
-    global DRAWING_LIMITS, LAYOUT_LIMITS, _drawing
+    """How much drawing may take in this process and its forks; called once, before anything is drawn."""
+    global DRAWING_LIMITS, LAYOUT_LIMITS, _drawing, _drawing_slots
     DRAWING_LIMITS = replace(DRAWING_LIMITS, memory_mib=memory_mib, seconds=seconds)
     LAYOUT_LIMITS = replace(LAYOUT_LIMITS, memory_mib=memory_mib, seconds=min(seconds, LAYOUT_LIMITS.seconds))
-    _drawing = SharedWork(at_once, _LONGEST_QUEUE, _MOST_WAITING)
+    _drawing, _drawing_slots = SharedWork(at_once, _LONGEST_QUEUE, _MOST_WAITING), Slots(at_once)
 
 
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
@@ -229,10 +232,15 @@ def _run_in_sandbox(
     """Raises: PageNotDrawn."""
     # Another who waited in the queue for the same page may have found out.
     _check_failures(content_hash, number)
+    slots = _measuring_slots if limits is LAYOUT_LIMITS else _drawing_slots
     try:
-        return sandbox.run(
-            f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED, still_wanted=still_wanted
-        )
+        with slots.take(still_wanted):
+            return sandbox.run(
+                f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED, still_wanted=still_wanted
+            )
+    except TimeoutError as error:
+        PAGES_NOT_DRAWN.labels(reason="cancelled").inc()
+        raise PageNotDrawn(str(error)) from error
     except sandbox.LimitExceeded as error:
         raise _remember_failure(content_hash, number, error.limit, f"Page {number} {error} to be drawn.") from error
     except sandbox.JobCrashed as error:

@@ -433,7 +433,7 @@ def search_for_misspelt_words(world: World, people: list[str]) -> Iterator[str]:
 def test_nobody_reads_what_they_may_not_see(ingest: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     settings.METRICS_PUBLIC = True
-    monkeypatch.setattr("rest_framework.throttling.SimpleRateThrottle.allow_request", lambda *_arguments: True)
+    monkeypatch.setattr("retrieval.api.throttling.CountedTogether.allow_request", lambda *_arguments: True)
     world = build_world(SEED, ingest)
     begin_draft(world.shelves[4])
     people = [*PEOPLE, VISITOR]

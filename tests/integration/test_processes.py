@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 
 import psutil
 import pytest
 
 from ragsite.processes import Supervisor, parse_procfile
-from ragsite.watchdog import Watchdog, ask_status
+from ragsite.watchdog import HttpProbe, Watchdog, ask_status
 from tests.support.site import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +29,7 @@ from ragsite.processes import Supervisor, parse_procfile
 processes = parse_procfile(sys.argv[1] if sys.argv[1:] else "sleeper: sleep 1000", os.environ)
 supervisor = Supervisor(processes, os.environ, Path.cwd(), lambda line: print(line, flush=True))
 def tick():
-    if processes[0].popen: print("child", processes[0].popen.pid, flush=True)
+    if processes[0].child: print("child", processes[0].child.pid, flush=True)
 supervisor.run(tick)
 print("stopped", flush=True)
 """
@@ -77,10 +80,10 @@ def test_what_is_killed_is_started_again() -> None:
     pids: list[int] = []
 
     def tick() -> None:
-        if process.popen is not None and process.popen.pid not in pids:
-            pids.append(process.popen.pid)
+        if process.child is not None and process.child.pid not in pids:
+            pids.append(process.child.pid)
             if len(pids) == 1:
-                process.popen.kill()
+                process.child.kill()
             else:
                 supervisor.stop()
 
@@ -150,8 +153,7 @@ def test_a_busy_process_of_the_pool_does_not_outlive_its_worker() -> None:
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
-def test_a_child_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragsite.processes.STOP_SECONDS", 1)
+def test_a_child_that_does_not_listen_is_killed() -> None:
     deaf = textwrap.dedent(
         """
         import signal, time, pathlib, sys
@@ -161,7 +163,7 @@ def test_a_child_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch)
     )
     process = parse_procfile("deaf: x", {})[0]
     process.command = [sys.executable, "-c", deaf]
-    supervisor = Supervisor([process], os.environ, ROOT, print)
+    supervisor = Supervisor([process], os.environ, ROOT, print, stop_seconds=1)
     ticks = []
 
     def tick() -> None:
@@ -170,8 +172,8 @@ def test_a_child_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch)
             supervisor.stop()
 
     supervisor.run(tick)
-    assert process.popen is not None
-    assert not is_alive(process.popen.pid)
+    assert process.child is not None
+    assert not is_alive(process.child.pid)
 
 
 ANSWERING = """
@@ -194,19 +196,24 @@ def test_a_process_that_stops_answering_is_killed_and_replaced() -> None:
     said: list[str] = []
     (process,) = parse_procfile("web: x", {})
     process.command = [sys.executable, "-c", ANSWERING, str(port)]
-    process.watchdog = Watchdog(lambda: is_answering(port), silent_seconds=2, every_seconds=0.1)
+    probe = HttpProbe(socket.AF_INET, ("127.0.0.1", port), timeout_seconds=0.5)
+    process.watchdog = Watchdog(probe, silent_seconds=2, every_seconds=0.1)
     supervisor = Supervisor([process], os.environ, ROOT, said.append)
     pids: list[int] = []
+    ticks: list[int] = []
     deadline = time.monotonic() + 60
 
     def tick() -> None:
         assert time.monotonic() < deadline, said
-        assert process.popen is not None or pids
-        if process.popen is not None and is_answering(port):
-            if process.popen.pid not in pids:
-                pids.append(process.popen.pid)
+        assert process.child is not None or pids
+        if process.child is not None and is_answering(port):
+            if process.child.pid not in pids:
+                pids.append(process.child.pid)
+            ticks.append(1)
+            if len(pids) == 1 and len(ticks) < 4:
+                return  # the watchdog has had its first answer by then
             if len(pids) == 1:
-                process.popen.send_signal(signal.SIGSTOP)
+                process.child.send_signal(signal.SIGSTOP)
             else:
                 supervisor.stop()
 
@@ -218,6 +225,24 @@ def test_a_process_that_stops_answering_is_killed_and_replaced() -> None:
     assert not any(is_alive(pid) for pid in pids)
 
 
+class Answers:
+    """A probe that is answered as ``comes`` says, at once."""
+
+    def __init__(self, comes: Iterable[bool]) -> None:
+        self._comes = iter(comes)
+
+    def begin(self) -> None:
+        pass
+
+    def answered(self) -> bool:
+        return next(self._comes)
+
+
+def ask(watchdog: Watchdog) -> None:
+    watchdog.look()
+    watchdog.look()
+
+
 class Clock:
     now = 0.0
 
@@ -226,34 +251,35 @@ class Clock:
 
 
 def test_a_busy_process_is_left_alone_as_long_as_some_answer_comes() -> None:
-    clock, comes = Clock(), iter([True, *[False, False, False, False, True] * 20])
-    watchdog = Watchdog(lambda: next(comes), silent_seconds=15, clock=clock)
+    clock = Clock()
+    comes = Answers([True, *[False, False, False, False, True] * 20])
+    watchdog = Watchdog(comes, silent_seconds=15, clock=clock)
     for _ in range(101):
         clock.now += 2.9
-        watchdog.ask()
+        ask(watchdog)
         assert watchdog.silence() == 0
 
 
 def test_a_watchdog_that_could_not_ask_itself_kills_nothing() -> None:
-    clock, comes = Clock(), iter([True, False, False, False])
-    watchdog = Watchdog(lambda: next(comes), silent_seconds=15, clock=clock)
-    watchdog.ask()
+    clock = Clock()
+    watchdog = Watchdog(Answers([True, False, False, False]), silent_seconds=15, every_seconds=0.0, clock=clock)
+    ask(watchdog)
     clock.now = 3600.0  # the machine slept, or was so busy that the supervisor stood still
     assert watchdog.silence() == 0
     for _ in range(3):
-        watchdog.ask()
+        ask(watchdog)
     assert watchdog.silence() == 3600
 
 
 def test_a_process_that_begins_is_given_time() -> None:
     clock = Clock()
-    watchdog = Watchdog(lambda: False, silent_seconds=15, grace_seconds=120, clock=clock)
+    watchdog = Watchdog(Answers(repeat(False)), silent_seconds=15, grace_seconds=120, clock=clock)
     for _ in range(23):
         clock.now += 5
-        watchdog.ask()
+        ask(watchdog)
         assert watchdog.silence() == 0
     clock.now += 5
-    watchdog.ask()
+    ask(watchdog)
     assert watchdog.silence() == 120
     watchdog.restart()
     assert watchdog.silence() == 0

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from django.conf import settings
 from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -61,8 +62,11 @@ class SiteProcess:
 
     def kill(self) -> None:
         """End it, and all it has started, without a chance to clean up."""
+        started = psutil.Process(self.popen.pid).children(recursive=True)
         os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait(10)
+        # Those with groups of their own end with it, a moment later.
+        psutil.wait_procs(started, 10)
 
     def stop(self) -> None:
         if self.popen.poll() is None:
@@ -108,14 +112,11 @@ def free_port() -> int:
 
 
 class WebServer(SiteProcess):
-    """uvicorn, as the Procfile starts it. Two can share a port's data by sharing the database."""
+    """The web server as the Procfile starts it, with one process. Two can share the database."""
 
     def __init__(self, log: Path, **environment: str) -> None:
         self.port = free_port()
-        command = ["uvicorn", "ragsite.asgi:application", "--port", str(self.port), "--lifespan", "off"]
-        super().__init__(
-            [*command, "--timeout-graceful-shutdown", "1"], log, **{"DATABASE_POOL_SIZE": "8", **environment}
-        )
+        super().__init__(["ragsite.web", "--port", str(self.port)], log, **{"WEB_CONCURRENCY": "1", **environment})
         wait_until(self.answers, 60, f"the web server\n{log.read_text()}")
 
     @property

@@ -24,7 +24,7 @@ MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "first_tok
 
 class Command(PreparedCommand):
     help = (
-        "Start a web process with a model that writes slowly, read N answers at once over HTTP, then let N readers "
+        "Start a web server with a model that writes slowly, read N answers at once over HTTP, then let N readers "
         "vanish together; print memory, database connections and times. Run it on an otherwise idle machine."
     )
 
@@ -73,13 +73,13 @@ def _as_markdown(measured: StreamRun) -> str:
         "after them": measured.after,
         f"after {measured.streams} readers vanished": measured.settled,
     }
-    loads = [[name, f"{load.rss_mib:.0f}", str(load.connections)] for name, load in moments.items()]
+    loads = [[name, f"{load.memory_mib:.0f}", str(load.connections)] for name, load in moments.items()]
     return "\n\n".join(
         [
             f"{measured.streams} streams, {len(measured.errors)} failed.",
             table(["seconds to the", "p50", "p95"], times),
-            table(["web process", "memory, MiB", "database connections"], loads),
-            f"Processor time of the web process: {measured.cpu_ms:.0f} ms a stream.",
+            table(["web server", "memory, MiB", "database connections"], loads),
+            f"Processor time of the web server: {measured.cpu_ms:.0f} ms a stream.",
             f"All readers gone at once: the model wrote on for {measured.stopped_seconds:.1f} s.",
         ]
     )
@@ -104,4 +104,4 @@ def _as_json(measured: StreamRun) -> dict[str, Any]:
 
 
 def _load(load: StreamLoad) -> dict[str, Any]:
-    return {"rss_mib": round(load.rss_mib, 1), "database_connections": load.connections}
+    return {"memory_mib": round(load.memory_mib, 1), "database_connections": load.connections}

@@ -7,6 +7,7 @@ import secrets
 import socket
 import sys
 import time
+import warnings
 from argparse import ArgumentParser
 from http import HTTPStatus
 from pathlib import Path
@@ -21,9 +22,10 @@ from django.core.management.base import BaseCommand, CommandError
 from ragsite.ballast import Ballast
 from ragsite.demo import load_demo
 from ragsite.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
-from ragsite.forked import run_forked
+from ragsite.forked import run_forked, share_memory
+from ragsite.preloading import preload, program
 from ragsite.processes import RestartsFile, Supervisor, parse_procfile
-from ragsite.watchdog import PROBE_TIMEOUT_SECONDS, Watchdog, ask_status
+from ragsite.watchdog import ask_status, headers_of_a_proxy
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import migrate
@@ -47,15 +49,16 @@ class Command(BaseCommand):
         if embedded is not None:
             self._say("Starting PostgreSQL …")
             embedded.acquire()
-        # What it loads (models, addresses, the readers of files) is not kept as long as the site runs.
-        credentials = run_forked(self._prepare)
+        # What preparing alone loads (models, the readers of files) is not kept as long as the site runs.
+        credentials = run_forked(self._prepare, meanwhile=preload)
+        # Whoever starts the site as root knows; the worker runs what the web server runs.
+        warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
         environment = self._environment()
         procfile = Path(settings.BASE_DIR / "Procfile").read_text()
         processes = parse_procfile(procfile, environment)
         for process in processes:
-            if process.name == "web":
-                process.watchdog = Watchdog(lambda: self._ask_web_server("/healthz", PROBE_TIMEOUT_SECONDS) is not None)
+            process.work = program(process.command, environment)
         supervisor = Supervisor(processes, environment, settings.BASE_DIR, self._say)
         self._restarts = RestartsFile(settings.DATA_DIR, processes)
         self._ready = False
@@ -63,6 +66,7 @@ class Command(BaseCommand):
         self._ballast = Ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         self._credentials = credentials
         self._say("Starting web server, worker and scheduler …")
+        share_memory()
         supervisor.run(self._tick)
         self._say("Stopped.")
 
@@ -81,8 +85,6 @@ class Command(BaseCommand):
             self._tend_database(settings.EMBEDDED_POSTGRES)
         self._restarts.keep_up()
         if not self._ready and self._ask_web_server("/readyz", 2.0) == HTTPStatus.OK:
-            # The first page compiles its templates: not while somebody waits for it.
-            self._ask_web_server("/", PROBE_TIMEOUT_SECONDS)
             self._ready = True
             self._announce()
 
@@ -113,14 +115,10 @@ class Command(BaseCommand):
         self._say("Stop with Ctrl-C.")
 
     def _ask_web_server(self, path: str, timeout_seconds: float) -> int | None:
-        """The status of the web server's answer; None when it does not answer.
-
-        The headers are those of a proxy in front of the site: a name that it answers to, and HTTPS where it insists.
-        """
+        """The status of the web server's answer; None when it does not answer."""
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-        names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
-        headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}
-        return ask_status(everywhere.get(self.host, self.host), self.port, path, headers, timeout_seconds)
+        address = everywhere.get(self.host, self.host)
+        return ask_status(address, self.port, path, headers_of_a_proxy(), timeout_seconds)
 
     def _check_port(self) -> None:
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
@@ -160,8 +158,6 @@ class Command(BaseCommand):
             "DATA_DIR": str(settings.DATA_DIR),
             "DJANGO_SETTINGS_MODULE": "ragsite.settings",
             "PYTHONUNBUFFERED": "1",
-            # Whoever starts the site as root knows; the worker runs what the web server runs.
-            "PYTHONWARNINGS": "ignore:You're running the worker with superuser",
         }
 
     def _say(self, line: str) -> None:

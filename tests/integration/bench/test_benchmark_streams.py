@@ -35,7 +35,7 @@ def test_streams_are_measured_and_nothing_is_left(monkeypatch: pytest.MonkeyPatc
     seconds = told["seconds"]
     assert 0 < seconds["searched"]["p50"] <= seconds["first_token"]["p50"] < seconds["completed"]["p50"]
     assert seconds["completed"]["p50"] - seconds["first_token"]["p50"] > 200 * 0.02 * 0.8
-    assert 50 < told["before"]["rss_mib"] <= told["peak"]["rss_mib"] < 2000
+    assert 50 < told["before"]["memory_mib"] <= told["peak"]["memory_mib"] < 2000
     assert 0 < told["peak"]["database_connections"] < 60
     assert told["cpu_ms_per_stream"] > 0
     assert told["vanished"]["readers"] == 3

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
-from django.core.cache import cache
+from django.core.cache import caches
 from django.db import connection
 from django.utils import timezone
 
@@ -42,7 +42,7 @@ REFUSAL = {"refused": True, "text": "The documents do not say."}
 
 @pytest.fixture(autouse=True)
 def _empty_cache():
-    cache.clear()
+    caches["process"].clear()
 
 
 @pytest.fixture

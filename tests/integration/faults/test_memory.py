@@ -49,8 +49,8 @@ def test_what_serve_starts_goes_before_the_database(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def tick() -> None:
-        if process.popen is not None:
-            seen.append(score(process.popen.pid))
+        if process.child is not None:
+            seen.append(score(process.child.pid))
             supervisor.stop()
 
     supervisor.run(tick)

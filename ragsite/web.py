@@ -1,0 +1,173 @@
+"""The web server: ``python -m ragsite.web``, as many processes as `WEB_CONCURRENCY` says on one address.
+
+The first process loads the site and forks the others, which share what it has loaded. It holds the address, so that a
+connection that comes while one of them is killed and replaced waits for another, and watches each by a socket of its
+own. It serves nothing itself, and has no threads and no connection to the database: those would not survive a fork.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import django
+import uvicorn
+from django.conf import settings
+from django.db import connections
+
+from chat.streaming.admission import ADMISSION
+from ragsite import shared_metrics, telemetry
+from ragsite.forked import share_memory
+from ragsite.preloading import preload, prepare_model
+from ragsite.processes import Process, RestartsFile, Supervisor
+from ragsite.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
+from retrieval.dense.onnx_embedder import OnnxEmbedder
+
+GRACEFUL_SECONDS = 3
+# A little less than a supervisor of this one waits.
+STOP_SECONDS = 8.0
+# Connections that wait for a process to take them.
+BACKLOG = 2048
+# To the database, of all processes together when each answers; one alone may take half of them.
+CONNECTIONS = 40
+LEAST_CONNECTIONS = 6
+
+
+class Listener(socket.socket):
+    """A socket that listens already, and which each process takes connections from one at a time.
+
+    asyncio takes as many at once as may wait in the backlog: the first process to wake would take a whole rush.
+    """
+
+    def listen(self, backlog: int = 0, /) -> None:
+        """It does."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebProcess:
+    """One of the processes: ``bell`` tells it that another one has changed the queue of answers."""
+
+    number: int
+    public: Listener
+    private: Listener
+    bell: socket.socket
+
+    @property
+    def name(self) -> str:
+        return f"web-{self.number + 1}"
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        ADMISSION.belong_to(self.number)
+        shared_metrics.count_as(self.name)
+        telemetry.start(self.name)
+        # Before the first question comes, rather than while it waits.
+        prepare_model(OnnxEmbedder.prepare)
+        config = uvicorn.Config(
+            "ragsite.asgi:application",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level="warning",
+            backlog=1,
+            timeout_graceful_shutdown=GRACEFUL_SECONDS,
+        )
+        asyncio.run(self._serve(uvicorn.Server(config)))
+
+    async def _serve(self, server: uvicorn.Server) -> None:
+        asyncio.get_running_loop().add_reader(self.bell, self._hear)
+        warming = asyncio.create_task(self._ask_first_page())
+        await server.serve([self.public, self.private])
+        warming.cancel()
+
+    async def _ask_first_page(self) -> None:
+        """It takes longer than any later one: not while somebody waits for it."""
+        reader, writer = await asyncio.open_unix_connection(self.private.getsockname())
+        writer.write(request_text("/", headers_of_a_proxy()))
+        await reader.read()
+        writer.close()
+
+    def _hear(self) -> None:
+        self.bell.recv(4096)
+        ADMISSION.wake_own()
+
+
+def use_pool(processes: int) -> None:
+    """Have each process keep a few connections, as streams give theirs back while they wait for a model."""
+    if not settings.DATABASE_POOL_SIZE:
+        size = max(LEAST_CONNECTIONS, CONNECTIONS // (processes + 1))
+        database = connections.settings["default"]
+        database["OPTIONS"]["pool"] = {"min_size": 1, "max_size": size, "timeout": 10}
+        database["CONN_MAX_AGE"] = 0
+
+
+def serve(host: str, port: int, processes: int) -> None:
+    """Stay until told to stop. Raises: OSError when the address cannot be had."""
+    public = listen(host, port)
+    with shared_metrics.shared_folder(settings.DATA_DIR) as folder:
+        shared_metrics.share(folder)
+        preload()
+        use_pool(processes)
+        web = [
+            WebProcess(number, public, _listen_in(folder, number), bell)
+            for number, bell in enumerate(ADMISSION.share(processes))
+        ]
+        supervised = [_supervised(each) for each in web]
+        supervisor = Supervisor(supervised, os.environ, settings.BASE_DIR, _say, STOP_SECONDS)
+        restarts = RestartsFile(settings.DATA_DIR, supervised, of="-web")
+        connections.close_all()
+        share_memory()
+        supervisor.run(restarts.keep_up)
+
+
+def listen(host: str, port: int) -> Listener:
+    listener = Listener(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    socket.socket.listen(listener, BACKLOG)
+    return listener
+
+
+def _listen_in(folder: Path, number: int) -> Listener:
+    listener = Listener(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(folder / f"{number}.sock"))
+    socket.socket.listen(listener, BACKLOG)
+    return listener
+
+
+def _supervised(web: WebProcess) -> Process:
+    probe = HttpProbe(socket.AF_UNIX, web.private.getsockname(), headers_of_a_proxy())
+    on_end = functools.partial(_clear_after, web)
+    return Process(web.name, work=web.run, on_end=on_end, watchdog=Watchdog(probe))
+
+
+def _clear_after(web: WebProcess) -> None:
+    ADMISSION.forget(web.number)
+    shared_metrics.forget_states_of(web.name)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m ragsite.web", description=__doc__)
+    parser.add_argument("--host", default=os.environ.get("HOST") or "127.0.0.1")
+    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000))
+    arguments = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+    django.setup(set_prefix=False)
+    try:
+        serve(arguments.host, arguments.port, settings.WEB_CONCURRENCY)
+    except OSError as error:
+        sys.exit(f"{arguments.host}:{arguments.port} cannot be used: {error.strerror}.")
+
+
+if __name__ == "__main__":
+    main()

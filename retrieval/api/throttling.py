@@ -1,0 +1,75 @@
+"""Limits on requests that hold for all web processes together."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import DatabaseError, connection
+from django.utils import timezone
+from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
+
+from retrieval.models import RequestCount
+from retrieval.resilience import disk
+
+logger = logging.getLogger(__name__)
+
+# Longer than any window.
+_FORGOTTEN_AFTER = timedelta(days=2)
+_COUNT = """
+    INSERT INTO retrieval_requestcount AS counted (key, calls, since) VALUES (%(key)s, 1, %(now)s)
+    ON CONFLICT (key) DO UPDATE SET
+        calls = CASE WHEN counted.since <= %(before)s THEN 1 ELSE least(counted.calls, %(limit)s) + 1 END,
+        since = CASE WHEN counted.since <= %(before)s THEN EXCLUDED.since ELSE counted.since END
+    RETURNING calls, since
+"""
+
+
+class CountedTogether(SimpleRateThrottle):
+    """So many requests within a window that begins with the first one; counted and judged in one statement, so that
+    requests that come together to several processes cannot all pass.
+    """
+
+    num_requests: int | None
+    duration: int | None
+    _wait_seconds = 0.0
+
+    def allow_request(self, request: Any, view: Any) -> bool:
+        if self.rate is None:
+            return True
+        self.key = self.get_cache_key(request, view)
+        if self.key is None:
+            return True
+        now = datetime.fromtimestamp(self.timer(), UTC)
+        window = timedelta(seconds=self.duration or 0)
+        counting: dict[str, str | datetime | int | None] = {
+            "key": self.key[:200],
+            "now": now,
+            "before": now - window,
+            "limit": self.num_requests,
+        }
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_COUNT, counting)
+                calls, since = cursor.fetchone()
+        except DatabaseError as error:
+            if not disk.is_disk_full(error):
+                raise
+            # What is stored stays readable on a full disk.
+            logger.warning("A request was not counted against its limit: %s", error)
+            return True
+        self._wait_seconds = max(0.0, (since + window - now).total_seconds())
+        return bool(calls <= (self.num_requests or 0))
+
+    def wait(self) -> float:
+        return self._wait_seconds
+
+
+class ScopedRates(ScopedRateThrottle, CountedTogether):
+    """The limit of the view's `throttle_scope`."""
+
+
+def forget_old_counts() -> int:
+    """Delete what counts no more; returns how many rows."""
+    return RequestCount.objects.filter(since__lt=timezone.now() - _FORGOTTEN_AFTER).delete()[0]

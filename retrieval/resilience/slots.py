@@ -1,0 +1,70 @@
+"""Turns that all processes of a web server take together. PURE."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+LOOK_SECONDS = 0.02
+
+
+class FileLock:
+    """A lock between processes that are forked after it is made; the kernel opens it when its holder is killed. Threads
+    of one process do not exclude each other.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the lock is used
+
+    def acquire(self) -> bool:
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        return True
+
+    def try_acquire(self) -> bool:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def release(self) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Slots:
+    """At most ``number`` are held at once, by all threads of this process and of those forked after this was made."""
+
+    def __init__(self, number: int) -> None:
+        self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]
+
+    @contextlib.contextmanager
+    def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
+        """Hold one. ``may_wait`` is asked again and again, with the seconds so far. Raises: TimeoutError."""
+        started = time.monotonic()
+        while (held := self._try()) is None:
+            if not may_wait(time.monotonic() - started):
+                raise TimeoutError("No turn came in time.")
+            time.sleep(LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            held[1].release()
+            held[0].release()
+
+    def _try(self) -> tuple[threading.Lock, FileLock] | None:
+        for threads, processes in self._locks:
+            if threads.acquire(blocking=False):
+                if processes.try_acquire():
+                    return threads, processes
+                threads.release()
+        return None
