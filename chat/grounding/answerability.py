@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.relevance import ScoredUnit, codes, score_units
+from chat.grounding.relevance import ScoredUnit, UnitScoring, codes
 from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, whole_units
 from chat.grounding.words import stem_weights, stems
 from chat.questions.analysis import Question, analyse, is_same_question
@@ -61,6 +61,7 @@ NEAR_BLOCK = 0.5
 SHOWABLE_BY_BLOCK = 0.1
 # What the best single block must reach beside that: of a context that is close only as a whole nothing can be quoted.
 WEAKEST_BLOCK = 0.25
+CLOSE_TO_WEAKEST = 0.08
 # Unless it is as probable as this: on no set that was tried is an off-topic question.
 CERTAIN = 0.9
 # Below it not even a language model need be asked: 89 % of off-topic questions are, and 2 of the 1,131 answerable ones.
@@ -119,6 +120,12 @@ class Answerability:
         return self.features["best_block"] < weakest and self.probability < certain
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it is so far from every threshold that reading a few units more closely cannot matter."""
+        is_far = self.probability < HOPELESS or self.probability > CERTAIN
+        return is_far and abs(self.features["best_block"] - WEAKEST_BLOCK) >= CLOSE_TO_WEAKEST
+
+    @property
     def is_hopeless(self) -> bool:
         """Whether there is nothing to answer from, not even for a language model. Words alone never say so: the
         documents may use others, or another language."""
@@ -154,10 +161,17 @@ def weigh(
     Without the ``calibration`` that brought its similarities to the scale of the weights, words alone judge.
     """
     units = quotable_units(sources)
-    together = score_units(question, [*units, *whole_units(sources)], compare)
-    scored = [each for each in together if each.unit.kind is not UnitKind.WHOLE]
-    wholes = [each for each in together if each.unit.kind is UnitKind.WHOLE]
-    answerability = assess(question, scored, sources, calibrated=calibration is not None)
+    scoring = UnitScoring(question, [*units, *whole_units(sources)], compare)
+    asked = analyse(question)
+
+    def judge() -> tuple[list[ScoredUnit], Answerability]:
+        scored = [each for each in scoring.scored() if each.unit.kind is not UnitKind.WHOLE]
+        return scored, assess(question, scored, sources, calibrated=calibration is not None, asked=asked)
+
+    scored, answerability = judge()
+    if scoring.refine(is_decided=answerability.is_decided):
+        scored, answerability = judge()
+    wholes = [each for each in scoring.scored() if each.unit.kind is UnitKind.WHOLE]
     repeats_from = calibration.scale(Compared.TEXTS).cosine_of(REPEATS_FROM) if calibration is not None else None
     return Evidence(tuple(units), tuple(scored), answerability, tuple(wholes), repeats_from)
 

@@ -29,12 +29,16 @@ class Closeness:
 
     ``nearest``, shape (pieces, units), is the similarity of each of the question's ``pieces`` that tell something to
     the nearest token of each unit; no pieces, where the embedder gives no token vectors.
+
+    ``refine`` puts what some of the units are, read alone, in the place of what their passages tell of them; None where
+    that is known already.
     """
 
     vectors: Vectors
     similarities: Vectors
     pieces: Sequence[str]
     nearest: Vectors
+    refine: Callable[[Sequence[int]], None] | None = None
 
 
 Compare = Callable[[str, Sequence["QuotableUnit"]], Closeness | None]

@@ -14,9 +14,11 @@ BERT", SIGIR 2020.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 
 # Vectors are compared for this many units at most, those that share most words with the question first.
 COMPARED_UNITS = 48
+# Signs of tokens tell a unit that is near from all others, not from the next: units this near to the best score are
+# read alone. Where it is not decided whether the question is answered, so are the first by each of three signals.
+NEARLY_AS_GOOD, MOST_NEARLY_AS_GOOD = 0.06, 2
+FIRST_BY_EACH = 3
 # The weight of the late interaction beside that of the words, fitted by choosing the sentence that holds the answer
 # (docs/quality.md).
 INTERACTION_WEIGHT = 0.6
@@ -58,6 +64,7 @@ COMPOUND_SHARE = 0.8
 # What a Dutch verb leaves behind where it is separated: "meenemen", "wat neemt u mee". Others are words of their own.
 PARTICLES = ("mee", "samen", "terug", "thuis")
 
+_COVERAGE, _SIMILARITY, _INTERACTION = (attrgetter(name) for name in ("coverage", "similarity", "interaction"))
 _HYPHENATED = re.compile(r"\b([^\W\d_]{2,})-([^\W\d_]{2,})\b")
 _RUN = re.compile(r"[\w-]+")
 _CODE = re.compile(r"(?<![^\W_])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
@@ -83,17 +90,66 @@ class ScoredUnit:
     vector: Vectors | None
 
 
+class UnitScoring:
+    """The units of the context, scored for a question; ``compare`` tells how near they come in meaning. When it cannot,
+    words alone decide."""
+
+    def __init__(self, question: str, units: Sequence[QuotableUnit], compare: Compare) -> None:
+        self._question, self._units = question, units
+        self._matches = _match_words(question, units) if units else ([], [])
+        order = sorted(
+            range(len(units)), key=lambda index: (units[index].kind is not UnitKind.WHOLE, -self._matches[0][index])
+        )[:COMPARED_UNITS]
+        self._closeness = compare(question, [units[index] for index in order]) if units else None
+        self._columns = {index: column for column, index in enumerate(order)} if self._closeness is not None else {}
+        self._scored: list[ScoredUnit] = []
+        self._score()
+
+    def scored(self) -> list[ScoredUnit]:
+        """Best first; ties in the order given."""
+        return sorted(self._scored, key=lambda each: -each.score)
+
+    def refine(self, *, is_decided: bool) -> bool:
+        """Reads alone the units that may come first, and scores anew; False when there is nothing to read.
+
+        They are those that are nearly as good as the best. Where it is not decided whether the question is answered at
+        all, also the first by each of three signals, their words, their meaning and late interaction.
+        """
+        refine = self._closeness.refine if self._closeness is not None else None
+        able = [index for index in self._columns if self._units[index].kind is not UnitKind.WHOLE]
+        if refine is None or not able:
+            return False
+        able.sort(key=lambda index: -self._scored[index].score)
+        best = self._scored[able[0]].score
+        chosen = [index for index in able if self._scored[index].score >= best - NEARLY_AS_GOOD][:MOST_NEARLY_AS_GOOD]
+        if not is_decided:
+            for signal in (_COVERAGE, _SIMILARITY, _INTERACTION):
+                chosen += sorted(able, key=lambda index: -signal(self._scored[index]))[:FIRST_BY_EACH]
+        refine([self._columns[index] for index in dict.fromkeys(chosen)])
+        self._score()
+        return True
+
+    def _score(self) -> None:
+        if self._units:
+            self._scored = _score(self._question, self._units, self._matches, self._closeness, self._columns)
+
+
 def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) -> list[ScoredUnit]:
     """The units, best first; ties in the order given. When ``compare`` cannot, words alone decide."""
-    if not units:
-        return []
-    coverages, heading_matches = _match_words(question, units)
+    return UnitScoring(question, units, compare).scored()
+
+
+def _score(
+    question: str,
+    units: Sequence[QuotableUnit],
+    matches: tuple[list[float], list[float]],
+    closeness: Closeness | None,
+    column_of: Mapping[int, int],
+) -> list[ScoredUnit]:
+    """The units' scores, in the order given."""
+    coverages, heading_matches = matches
     asked_codes = codes(question)
     asked_names = identifiers(question)
-    is_whole = [unit.kind is UnitKind.WHOLE for unit in units]
-    compared = sorted(range(len(units)), key=lambda index: (not is_whole[index], -coverages[index]))[:COMPARED_UNITS]
-    closeness = compare(question, [units[index] for index in compared])
-    column_of = {index: column for column, index in enumerate(compared)} if closeness is not None else {}
     interactions = _interactions(closeness, units) if closeness is not None else None
     best_source = max(unit.source.block.score for unit in units)
     scored = []
@@ -125,7 +181,7 @@ def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) 
             # What opens a section is about its heading, even where it does not repeat it.
             score += heading_match * (OPENING_BONUS + max(0.0, 1.0 - coverage) / 2)
         scored.append(ScoredUnit(unit, min(1.0, max(0.0, score)), similarity, interaction, coverage, vector))
-    return sorted(scored, key=lambda each: -each.score)
+    return scored
 
 
 def _interactions(closeness: Closeness, units: Sequence[QuotableUnit]) -> Vectors | None:
@@ -151,13 +207,16 @@ def _share_asked(question: str, unit: QuotableUnit) -> float:
     return sum(_share_held(word, set(asked), related) for word in words) / len(words) if words else 1.0
 
 
-def codes(text: str) -> set[str]:
+@functools.lru_cache(maxsize=4096)
+def codes(text: str) -> frozenset[str]:
     """Identifiers of letters and at least three digits, such as part numbers and error codes, without their
     punctuation, lower-cased.
 
     A text about E-201 does not answer a question about E-512, however alike the two look to an embedder.
     """
-    return {_PUNCTUATION.sub("", code).lower() for run in _RUN.finditer(text) for code in _codes_in(run.group())}
+    return frozenset(
+        _PUNCTUATION.sub("", code).lower() for run in _RUN.finditer(text) for code in _codes_in(run.group())
+    )
 
 
 def identifiers(text: str) -> set[str]:
@@ -238,7 +297,7 @@ def _joined(question: str, units: Sequence[QuotableUnit]) -> str:
 def _dutch_sources(question: str, units: Sequence[QuotableUnit]) -> set[int]:
     """The markers of the sources in Dutch. What is short, or a table, is told by the question beside it."""
     contents = {unit.source.marker: unit.source.block.content for unit in units}
-    return {marker for marker, content in contents.items() if detect_language(f"{question}\n{content}") == "nl"}
+    return {marker for marker, content in contents.items() if detect_language(question, content) == "nl"}
 
 
 def _coverage(

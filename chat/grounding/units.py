@@ -7,6 +7,7 @@ the block that it stands in is what a reader wants to see.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -122,7 +123,13 @@ def sections_of(source: Source) -> list[Section]:
 
 def quotable_units(sources: Sequence[Source]) -> list[QuotableUnit]:
     """All that could be quoted, in the order of the sources and then of the text; headings are left out."""
-    return [unit for source in sources for unit in _units_of(source)]
+    return [unit for source in sources for unit in _kept_units(source)]
+
+
+# Of the answers that are being written; each asks for the units of its sources several times.
+@functools.lru_cache(maxsize=128)
+def _kept_units(source: Source) -> tuple[QuotableUnit, ...]:
+    return tuple(_units_of(source))
 
 
 def whole_units(sources: Sequence[Source]) -> list[QuotableUnit]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chat.grounding.answerability import Evidence, weigh
 from chat.grounding.closeness import Closeness, SourceTokens, compare_encodings
-from chat.grounding.units import QuotableUnit, UnitKind, text_to_encode
+from chat.grounding.units import QuotableUnit, text_to_encode
 from chat.types import Source
 from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration
@@ -30,18 +31,16 @@ logger = logging.getLogger(__name__)
 
 # Enough for the answers that one process writes at the same time; an entry is about 100 kB.
 REMEMBERED = 32
-# So many units by each of three signals, words, meaning and late interaction, are encoded: nine at most.
-ENCODED_BY_EACH = 3
 
 
 @span("evidence")
 def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
     """What the sources hold on the question, remembered for a while.
 
-    What the sources mean was computed when they were read: besides the question, only the few units that come closest
-    are encoded. An embedder without token vectors is asked for the vectors of the sources' sentences. While the
-    embedder does not answer, words alone are weighed, with a warning in the log, and nothing is remembered. Whoever
-    answers tells the reader (chat.answering), where the search before has not done so.
+    What the sources mean was computed when they were read: besides the question, only the few units are encoded on
+    which the answer depends. An embedder without token vectors is asked for the vectors of the sources' sentences.
+    While the embedder does not answer, words alone are weighed, with a warning in the log, and nothing is remembered.
+    Whoever answers tells the reader (chat.answering), where the search before has not done so.
     """
     try:
         return _weigh_with_vectors(conf.embedder().name, current_calibration(), question, tuple(sources))
@@ -74,30 +73,30 @@ def _weigh_with_vectors(
         asked = encode_query(question)
         asked_of = conf.embedder()
         if known is not None and asked.tokens is not None and isinstance(asked_of, TokenEmbedder):
-            return _encode_closest(known.compare(asked.tokens, units), asked.tokens, units, asked_of, scales)
+            return _refinable(known.compare(asked.tokens, units), asked.tokens, units, asked_of, scales)
         vectors = asked_of.embed_documents([text_to_encode(unit) for unit in units])
         return compare_encodings(_without_tokens(asked.vector), [_without_tokens(vector) for vector in vectors], scales)
 
     return weigh(question, sources, compare, calibration)
 
 
-def _encode_closest(
+def _refinable(
     closeness: Closeness,
     question: TokenEncoding,
     units: Sequence[QuotableUnit],
     embedder: TokenEmbedder,
     scales: Calibration,
 ) -> Closeness:
-    """The closeness of the same ``units``, which are ordered by their words, where that of those which may be quoted is
-    of their own vectors: signs tell them from all others, not from each other."""
-    best = [number for number, unit in enumerate(units) if unit.kind is not UnitKind.WHOLE][:ENCODED_BY_EACH]
-    for signal in (closeness.similarities, closeness.nearest.mean(axis=0) if len(closeness.pieces) else ()):
-        best += np.argsort(np.negative(signal), kind="stable")[:ENCODED_BY_EACH].tolist()
-    chosen = list(dict.fromkeys(best))
-    exact = compare_encodings(question, embedder.encode([text_to_encode(units[number]) for number in chosen]), scales)
-    vectors, similarities, nearest = closeness.vectors, closeness.similarities, closeness.nearest
-    vectors[chosen], similarities[chosen], nearest[:, chosen] = exact.vectors, exact.similarities, exact.nearest
-    return closeness
+    """The same closeness of the ``units``, that encodes those it is asked to refine."""
+
+    def refine(chosen: Sequence[int]) -> None:
+        numbers = list(chosen)
+        encoded = embedder.encode([text_to_encode(units[number]) for number in numbers])
+        exact = compare_encodings(question, encoded, scales)
+        closeness.vectors[numbers], closeness.similarities[numbers] = exact.vectors, exact.similarities
+        closeness.nearest[:, numbers] = exact.nearest
+
+    return replace(closeness, refine=refine)
 
 
 def _without_tokens(vector: Vectors) -> TokenEncoding:

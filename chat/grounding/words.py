@@ -36,7 +36,7 @@ def stems(text: str) -> list[str]:
     return list(_stems(text))
 
 
-@functools.lru_cache(maxsize=2048)
+@functools.lru_cache(maxsize=8192)
 def _stems(text: str) -> tuple[str, ...]:
     """An answer asks for those of each sentence, item and row of its sources several times."""
     words = _WORD.findall(expand_identifiers(text).lower())

@@ -20,7 +20,7 @@ from retrieval.dense.token_vectors import PassageTokens, packed
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest.chunking import embedding_text
 from retrieval.metrics import PASSAGES_ENCODED
-from retrieval.models import ChunkEmbedding
+from retrieval.statements import fetch
 
 if TYPE_CHECKING:
     from retrieval.protocols import TokenEmbedder
@@ -76,8 +76,13 @@ def _read(text_of: Mapping[int, str], owns: Sequence[int], embedder: TokenEmbedd
 
 
 def _stored_signs(chunk_ids: Sequence[int], embedder: str) -> Mapping[int, bytes | None]:
-    rows = ChunkEmbedding.objects.filter(embedder__name=embedder, chunk__in=chunk_ids)
-    return {pk: None if signs is None else bytes(signs) for pk, signs in rows.values_list("chunk_id", "token_signs")}
+    rows = fetch(
+        "SELECT chunk_id, token_signs FROM retrieval_chunkembedding "
+        "JOIN retrieval_embedder AS embedder ON embedder.id = embedder_id "
+        "WHERE embedder.name = %s AND chunk_id = ANY(%s::bigint[])",
+        [embedder, list(chunk_ids)],
+    )
+    return dict(rows)
 
 
 def place_tokens(text: str, own: int, embedder: TokenEmbedder, signs: bytes | None) -> PassageTokens:

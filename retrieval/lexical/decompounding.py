@@ -12,8 +12,9 @@ from collections.abc import Collection, Container, Mapping, Sequence
 
 from django.db import connection
 
-from retrieval.lexical.fuzzy import WORD_KINDS, Expansion, document_frequencies
+from retrieval.lexical.fuzzy import Expansion, document_frequencies
 from retrieval.lexical.spelling import LONGEST_TERM
+from retrieval.lexical.statistics import tokens_of
 from retrieval.text.compounds import BY_CONFIGURATION, SHORTEST_PART, Compounding, has_part, pieces_of, rests_of, split
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
@@ -70,16 +71,10 @@ def compound_expansions(
 
 def _words(text: str, configuration: str) -> dict[str, str]:
     """The words of letters that carry meaning, as they were typed, and their lexemes, each of which occurs once."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT token, lexemes[1] FROM ts_debug(%s::regconfig, %s) "
-            "WHERE alias = ANY(%s) AND cardinality(lexemes) > 0 AND length(token) <= %s",
-            [configuration, text, WORD_KINDS, LONGEST_TERM],
-        )
-        typed: dict[str, str] = {}
-        for token, lexeme in cursor.fetchall():
-            if len(lexeme) >= SHORTEST_PART and lexeme.isalpha():
-                typed.setdefault(lexeme, token)
+    typed: dict[str, str] = {}
+    for _, token, lexemes in tokens_of(text, (configuration,)):
+        if lexemes and len(token) <= LONGEST_TERM and len(lexemes[0]) >= SHORTEST_PART and lexemes[0].isalpha():
+            typed.setdefault(lexemes[0], token)
     return {token: lexeme for lexeme, token in list(typed.items())[:MOST_WORDS]}
 
 

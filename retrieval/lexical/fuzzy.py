@@ -25,7 +25,7 @@ from django.db import connection
 
 from retrieval.lexical.seen import keep_seen
 from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
-from retrieval.lexical.statistics import frequencies_in
+from retrieval.lexical.statistics import frequencies_in, tokens_of
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 
@@ -34,8 +34,6 @@ MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
 # A question has few misspelt words; a pasted log has hundreds of unknown ones.
 MOST_TERMS = 8
-# The parser's kinds of words made of letters alone; of a hyphenated one the parts, not the whole.
-WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +54,17 @@ def unknown_terms(
     A word is known when its lexeme in one of the configurations is among ``known``, or when one leaves it out as a stop
     word: a Dutch word is not misspelt English. At most MOST_TERMS, in the order of the text.
     """
-    lexemes: dict[str, dict[str, list[str]]] = {}
+    lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
     stop_words = set()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT configuration, token, lexemes "
-            "FROM unnest(%s::text[]) AS configuration, ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
-            [list(configurations), text, WORD_KINDS],
-        )
-        for configuration, token, found in cursor.fetchall():
-            word = token.lower()
-            typed.setdefault(word, token)
-            lexemes.setdefault(word, {})[configuration] = found
-            if not found:
-                stop_words.add(word)
+    for configuration, token, found in tokens_of(text, configurations):
+        word = token.lower()
+        typed.setdefault(word, token)
+        lexemes.setdefault(word, {})[configuration] = found
+        if not found:
+            stop_words.add(word)
     unknown = {
-        typed[word]: {configuration: tuple(found) for configuration, found in of_word.items()}
+        typed[word]: of_word
         for word, of_word in lexemes.items()
         if word not in stop_words and not any(lexeme in known for found in of_word.values() for lexeme in found)
     }

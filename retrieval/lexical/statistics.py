@@ -19,6 +19,8 @@ from retrieval.recent import Recent
 from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")
+WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
+"""The parser's kinds of words made of letters alone; of a hyphenated one the parts, not the whole."""
 
 
 # Bounds of what a process keeps: collections, words of each, and texts that were reduced.
@@ -26,6 +28,7 @@ COLLECTIONS_KEPT = 64
 WORDS_KEPT = 5_000
 TEXTS_KEPT = 10_000
 LONGEST_TEXT_KEPT = 300
+QUESTIONS_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class CollectionState:
     """One collection at the moment of a search. ``edition`` differs whenever its statistics were written anew: also
     after a restored backup, whose versions may have been there before.
 
-    ``weighting`` is empty, and ``chunks`` 0, for a collection without passages.
+    ``weighting`` is empty, and ``chunks`` 0, for a collection without passages. ``awaits_vectors`` says that documents
+    of it are found by their words alone so far.
     """
 
     pk: int
@@ -41,10 +45,12 @@ class CollectionState:
     chunks: int
     weighting: str
     edition: tuple[int, str]
+    awaits_vectors: bool
 
 
 _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
 _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
+_tokens: Recent[tuple[tuple[str, ...], str], tuple[tuple[str, str, tuple[str, ...]], ...]] = Recent(QUESTIONS_KEPT)
 _read: ContextVar[dict[int, CollectionState] | None] = ContextVar("collection_states", default=None)
 
 
@@ -72,19 +78,26 @@ def _states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, text_search_configuration, coalesce(chunks, 0), coalesce(weighting, ''), "
-            "coalesce(version, 0), coalesce(statistics.xmin::text, '') FROM retrieval_collection "
-            "LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id WHERE id = ANY(%s)",
+            "coalesce(version, 0), coalesce(statistics.xmin::text, ''), EXISTS (SELECT FROM retrieval_document "
+            "WHERE retrieval_document.collection_id = retrieval_collection.id AND awaits_vectors) "
+            "FROM retrieval_collection LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id "
+            "WHERE id = ANY(%s)",
             [list(collections)],
         )
         return [
-            CollectionState(pk, configuration, chunks, weighting, (version, written))
-            for pk, configuration, chunks, weighting, version, written in cursor.fetchall()
+            CollectionState(pk, configuration, chunks, weighting, (version, written), awaits)
+            for pk, configuration, chunks, weighting, version, written, awaits in cursor.fetchall()
         ]
 
 
 def passages_in(collections: Sequence[int]) -> int:
     """How many passages the collections hold together."""
     return sum(state.chunks for state in collection_states(collections))
+
+
+def any_await_vectors(collections: Sequence[int]) -> bool:
+    """Whether documents of the collections are found by their words alone so far."""
+    return any(state.awaits_vectors for state in collection_states(collections))
 
 
 def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -124,6 +137,24 @@ def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tupl
                 if len(text) <= LONGEST_TEXT_KEPT:
                     _lexemes.put((configuration, text), tuple(lexemes))
     return found
+
+
+def tokens_of(text: str, configurations: Sequence[str]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Each word of the text as it was typed, in each configuration (configuration, word, lexemes), in order; no lexemes
+    for a stop word."""
+    key = (tuple(configurations), text)
+    known = _tokens.get(key)
+    if known is None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT configuration, token, lexemes FROM unnest(%s::text[]) AS configuration, "
+                "ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
+                [list(configurations), text, WORD_KINDS],
+            )
+            known = tuple((name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall())
+        if len(text) <= LONGEST_TEXT_KEPT:
+            _tokens.put(key, known)
+    return known
 
 
 def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from retrieval.access import some_await_vectors
 from retrieval.dense.active import lags
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.lexical.statistics import learn, read_once
+from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
 from retrieval.metrics import SEARCH_SECONDS
 from retrieval.ranking.adjustment import boost, boost_neighbours
@@ -165,7 +165,7 @@ def search(
         candidates=candidates,
         timings_ms=watch.milliseconds,
         is_partly_encoded=plan.weights.of(Retriever.VECTOR) > 0
-        and (some_await_vectors(filters) or lags(filters.collections)),
+        and ((any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)),
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)

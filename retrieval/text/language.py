@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 
@@ -34,17 +35,26 @@ _SAMPLE_CHARS = 20_000
 _MIN_SHARE = 0.08
 
 
-def detect_language(text: str) -> str:
-    """``"en"`` or ``"nl"``; empty when the common words of neither, or those of both, stand out.
+def detect_language(*texts: str) -> str:
+    """``"en"`` or ``"nl"`` of the texts together; empty when the common words of neither, or those of both, stand out.
 
     At least two different common words, a twelfth of all words, and twice as many as of the other language are asked
     for.
     """
-    words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
-    total = sum(words.values())
-    hits = {language: sum(words[word] for word in common) for language, common in _COMMON.items()}
+    counted = [_count(text) for text in texts]
+    total = sum(words for words, _ in counted)
+    hits = {language: sum(sum(common[language].values()) for _, common in counted) for language in _COMMON}
     best, other = sorted(hits, key=lambda language: (-hits[language], language))
-    distinct = sum(word in words for word in _COMMON[best])
+    distinct = len(set().union(*(common[best] for _, common in counted)))
     if distinct < 2 or hits[best] < _MIN_SHARE * total or hits[best] < 2 * hits[other]:
         return ""
     return best
+
+
+@functools.lru_cache(maxsize=1024)
+def _count(text: str) -> tuple[int, dict[str, dict[str, int]]]:
+    """How many words a text has, and how often the common words of each language that occur; an answer asks for those
+    of its sources several times."""
+    words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
+    common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
+    return sum(words.values()), common
