@@ -13,6 +13,7 @@ from retrieval.ingest.extraction.decoding import canonical, decode
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.lines import derive_title, plain_title
 from retrieval.ingest.extraction.markdown import find_title, parse_structure
+from retrieval.ingest.extraction.merged_cells import TableCell, spread
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 
 # A longer page is expected to carry menus, comments and advertisements that trafilatura is right to leave out.
@@ -53,6 +54,7 @@ def extract_html(
     language = (root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "")[:2].lower()
     _drop_invisible(root)
     write_pictures(root, pictures.read_address)
+    _spread_tables(root)
     _list_definitions(root)
     visible = _to_markdown(_find_main(root))
     text = _extract_main_text(root)
@@ -103,6 +105,32 @@ def _drop_invisible(root: etree._Element) -> None:
         hidden = element.get("hidden") is not None or element.get("aria-hidden") == "true"
         if hidden or element.tag in _DROPPED or _INVISIBLE_STYLE.search(element.get("style") or ""):
             _drop(element)
+
+
+def _spread_tables(root: etree._Element) -> None:
+    """Writes tables with merged cells anew, each cell in its column."""
+    for table in list(root.iter("table")):
+        cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")]
+        if len(list(table.iter("table"))) > 1 or not any(
+            cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row
+        ):
+            continue
+        rows = [
+            [TableCell(_flatten(cell), _read_span(cell, "colspan"), _read_span(cell, "rowspan")) for cell in row]
+            for row in cells
+        ]
+        for child in list(table):
+            if child.tag != "caption":
+                table.remove(child)
+        for at, texts in enumerate(spread(rows)):
+            row = etree.SubElement(table, "tr")
+            for text in texts:
+                etree.SubElement(row, "th" if at == 0 else "td").text = text
+
+
+def _read_span(cell: etree._Element, name: str) -> int:
+    value = cell.get(name) or ""
+    return int(value) if value.isdecimal() and len(value) <= 4 else 1
 
 
 def write_pictures(root: etree._Element, read: Callable[[str], str]) -> None:
@@ -179,6 +207,7 @@ def _is_poorer(text: str, visible: str) -> bool:
 def convert_html(root: etree._Element) -> str:
     """All that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
     _drop_invisible(root)
+    _spread_tables(root)
     _list_definitions(root)
     return canonical(_to_markdown(root)).strip("\n")
 

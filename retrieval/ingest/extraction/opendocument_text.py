@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.lines import derive_title
+from retrieval.ingest.extraction.merged_cells import TableCell, spread
 from retrieval.ingest.extraction.opendocument import (
     Element,
     find_properties,
@@ -121,7 +122,7 @@ class _Body:
             elif child.tag == name("text:list"):
                 self._write_list(child, 0, child.get(name("text:style-name")) or "")
             elif child.tag == name("table:table"):
-                self._writer.add_table([list(row) for row in _read_rows(child)])
+                self._writer.add_table(_read_rows(child))
                 self._write_pictures(child)
             elif child.tag == name("draw:image"):
                 self._write_picture(child)
@@ -144,7 +145,7 @@ class _Body:
         elif words:
             self._writer.add_paragraph(words)
         for table in paragraph.iter(name("table:table")):
-            self._writer.add_table([list(row) for row in _read_rows(table)])
+            self._writer.add_table(_read_rows(table))
         self._write_pictures(paragraph)
 
     def _is_title(self, paragraph: Element) -> bool:
@@ -170,17 +171,23 @@ class _Body:
                     self._writer.add_item(read_words(child), level, is_numbered=is_numbered)
 
 
-def _read_rows(table: Element) -> Iterator[Iterator[str]]:
-    for row in table.iter(name("table:table-row")):
-        if next(row.iterancestors(name("table:table"))) is table:
-            yield _read_cells(row)
+def _read_rows(table: Element) -> list[list[str]]:
+    rows = table.iter(name("table:table-row"))
+    return spread([list(_read_cells(row)) for row in rows if next(row.iterancestors(name("table:table"))) is table])
 
 
-def _read_cells(row: Element) -> Iterator[str]:
+def _read_cells(row: Element) -> Iterator[TableCell]:
+    """The cells of a row but for those that merged ones cover."""
     count = 0
     for cell in row:
-        if cell.tag in (name("table:table-cell"), name("table:covered-table-cell")):
-            times = int(cell.get(name("table:number-columns-repeated")) or 1)
-            times = max(1, min(times, _MOST_COLUMNS - count))
+        if cell.tag == name("table:table-cell"):
+            times = max(1, min(_read_count(cell, "columns-repeated"), _MOST_COLUMNS - count))
             count += times
-            yield from [" ".join(read_words(words) for words in cell.iter(name("text:p")))] * times
+            text = " ".join(read_words(words) for words in cell.iter(name("text:p")))
+            yield from [
+                TableCell(text, _read_count(cell, "columns-spanned"), _read_count(cell, "rows-spanned"))
+            ] * times
+
+
+def _read_count(cell: Element, what: str) -> int:
+    return int(cell.get(name(f"table:number-{what}")) or 1)

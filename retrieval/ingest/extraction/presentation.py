@@ -14,6 +14,7 @@ from retrieval.ingest.extraction.archives import check_archive
 from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.merged_cells import TableCell, spread
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, leave_out
 from retrieval.ingest.extraction.writer import MarkdownWriter
 
@@ -61,9 +62,7 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter, pictures: Embe
         elif shape.has_text_frame:
             _write_text(shape, writer)
         elif getattr(shape, "has_table", False):
-            writer.add_table(
-                [["" if cell.is_spanned else cell.text_frame.text for cell in row.cells] for row in shape.table.rows]
-            )
+            writer.add_table(spread([[*_read_cells(row)] for row in shape.table.rows]))
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         add_notes((paragraph.text for paragraph in frame.paragraphs), writer)
 
@@ -73,6 +72,12 @@ def _load_picture(shape: Any) -> bytes | None:
     blip = next(shape._element.iter(qn("a:blip")), None)
     part = shape.part.related_part(rid) if blip is not None and (rid := blip.get(qn("r:embed"))) else None
     return part.blob if part is not None else None
+
+
+def _read_cells(row: Any) -> Iterator[TableCell]:
+    for cell in row.cells:
+        if not cell.is_spanned:
+            yield TableCell(cell.text_frame.text, cell.span_width, cell.span_height)
 
 
 def add_notes(paragraphs: Iterable[str], writer: MarkdownWriter) -> None:

@@ -19,6 +19,7 @@ from retrieval.ingest.extraction.decoding import canonical
 from retrieval.ingest.extraction.embedded import EmbeddedPictures
 from retrieval.ingest.extraction.html import write_markdown_table
 from retrieval.ingest.extraction.lines import derive_title, plain_title
+from retrieval.ingest.extraction.merged_cells import TableCell, spread
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span, too_much_text
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
@@ -198,8 +199,14 @@ class _Lists:
 
 def _read_rows(table: Table) -> list[list[str]]:
     # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
-    rows = [[_read_cell(_Cell(cell, table)) for cell in row.tc_lst] for row in table._tbl.tr_lst]
-    return [row for row in rows if any(row)]
+    rows = [
+        [
+            TableCell(_read_cell(_Cell(cell, table)), across=cell.grid_span, goes_on=cell.vMerge == "continue")
+            for cell in row.tc_lst
+        ]
+        for row in table._tbl.tr_lst
+    ]
+    return [row for row in spread(rows) if any(row)]
 
 
 def _read_cell(cell: _Cell) -> str:

@@ -107,3 +107,34 @@ def test_broken_xml_names_the_format_and_chains_the_cause(save_docx: Save, repac
     with pytest.raises(DocumentRejected, match="could not be read as a Word document") as caught:
         extract(repack(save_docx(sample()), {"word/document.xml": b"<w:document"}), "e.docx")
     assert caught.value.__cause__ is not None
+
+
+MERGED = [
+    "| Region | Product | 2023 Units | 2023 Sold |",
+    "| --- | --- | --- | --- |",
+    "| North | Pumps | 12 | 7 |",
+    "| North | Valves | 3 | 1 |",
+]
+
+
+def test_merged_cells_stand_in_their_columns(save_docx: Save) -> None:
+    """In Word and on web pages: a name over two columns before the name of each, one over two rows in each."""
+    document = docx.Document()
+    table = document.add_table(4, 4)
+    for column, text in enumerate(["Region", "Product"]):
+        table.cell(0, column).merge(table.cell(1, column)).text = text
+    table.cell(0, 2).merge(table.cell(0, 3)).text = "2023"
+    table.cell(2, 0).merge(table.cell(3, 0)).text = "North"
+    for row, texts in enumerate([["Units", "Sold"], ["12", "7"], ["3", "1"]], start=1):
+        for column, text in enumerate(texts, start=2):
+            table.cell(row, column).text = text
+    table.cell(2, 1).text, table.cell(3, 1).text = "Pumps", "Valves"
+    assert extract(save_docx(document), "a.docx").text.splitlines() == MERGED
+    page = (
+        "<table><tr><th rowspan=2>Region<th rowspan=2>Product<th colspan=2>2023<tr><th>Units<th>Sold"
+        "<tr><td rowspan=2>North<td>Pumps<td>12<td>7<tr><td>Valves<td>3<td>1</table>"
+    )
+    lines = extract(f"<html><body><p>Words.</p>{page}</body></html>".encode(), "a.html").text.splitlines()
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines if line.startswith("| ")]
+    expected = [[cell.strip() for cell in line.strip("| ").split("|")] for line in MERGED]
+    assert [row for row in rows if "---" not in row[0]] == [row for row in expected if "---" not in row[0]]
