@@ -1,0 +1,56 @@
+"""deploy/kubernetes: manifests that Kubernetes takes, and that run what the Procfile runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from django.conf import settings
+
+FOLDER = settings.BASE_DIR / "deploy" / "kubernetes"
+# The oldest that its makers still mend when this was written.
+VERSION = "1.33"
+
+
+def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted(FOLDER.glob("*.yaml")):
+        if path.name != "kustomization.yaml":
+            for manifest in yaml.safe_load_all(path.read_text()):
+                yield f"{path.name}-{manifest['kind']}", manifest
+
+
+MANIFESTS = dict(manifests())
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_kubernetes_takes_it(name: str) -> None:
+    kubernetes_validate.validate(MANIFESTS[name], VERSION, strict=True)
+
+
+def test_they_run_what_the_procfile_runs() -> None:
+    commands = dict(line.split(": ", 1) for line in (settings.BASE_DIR / "Procfile").read_text().splitlines())
+    run = {
+        name.partition(".")[0]: manifest["spec"]["template"]["spec"]["containers"][0]["command"]
+        for name, manifest in MANIFESTS.items()
+        if manifest["kind"] == "Deployment"
+    }
+    # In the image the address is a variable of the environment.
+    assert run["web"] == shlex.split(commands["web"].replace(" --host $HOST --port $PORT", ""))
+    assert run["worker"] == shlex.split(commands["worker"])
+    assert run["scheduler"] == shlex.split(commands["beat"])
+
+
+def test_their_settings_are_settings_and_their_parts_are_there() -> None:
+    known = set(re.findall(r"^#?([A-Z0-9_]+)=", (settings.BASE_DIR / ".env.example").read_text(), re.M))
+    given = {
+        *MANIFESTS["settings.yaml-ConfigMap"]["data"],
+        *MANIFESTS["secrets.example.yaml-Secret"]["stringData"],
+    }
+    assert given <= known
+    kustomization = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
+    assert all((FOLDER / name).exists() for name in kustomization["resources"])
