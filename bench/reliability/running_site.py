@@ -25,8 +25,8 @@ START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 # The bench asks more in a minute than the limits allow a person.
 _RATES = {"ASK_RATE": "1000000/min", "SEARCH_RATE": "1000000/min"}
-# By role: what the command line of its process holds.
-_ROLES = {"web": "ragsite.asgi:application", "worker": " worker ", "scheduler": " beat "}
+# By role: how the names of its processes begin.
+_ROLES = {"web server": "ragsite-web", "web": "ragsite-web-", "worker": "ragsite-worker", "scheduler": "ragsite-beat"}
 
 
 class SiteFailed(Exception):
@@ -90,13 +90,14 @@ class RunningSite:
 
     def kill_everything(self) -> None:
         """End what is left of the site, after an orderly stop nothing: by their ids, and no process of others."""
-        left = [process for role in ("serve", "web", "worker", "scheduler", "postgres") for process in self.find(role)]
+        roles = ("serve", "web server", "worker", "scheduler", "postgres")
+        left = [process for role in roles for process in self.find(role)]
         for process in left:
             _kill(process)
         psutil.wait_procs(left, timeout=10)
 
     def find(self, role: str) -> list[psutil.Process]:
-        """The processes of this site in a role: serve, web, worker, worker child, scheduler, postgres."""
+        """The processes of this site in a role: serve, web server, web, worker, worker child, scheduler, postgres."""
         if role == "serve":
             return [psutil.Process(self.serve.pid)] if self.serve is not None and self.serve.poll() is None else []
         if role == "postgres":
@@ -105,7 +106,7 @@ class RunningSite:
             return [child for worker in self.find("worker") for child in _children(worker)]
         found = [process for process in psutil.process_iter() if _is(process, _ROLES[role], str(self.data_dir))]
         ids = {process.pid for process in found}
-        # A worker's children have its command line.
+        # Forks have their parent's name, or one that goes on from it.
         return [process for process in found if _parent_id(process) not in ids]
 
     def _postmasters(self) -> list[psutil.Process]:
@@ -198,9 +199,9 @@ def _connect(site: RunningSite) -> None:
     django.setup()
 
 
-def _is(process: psutil.Process, words: str, data_dir: str) -> bool:
+def _is(process: psutil.Process, name: str, data_dir: str) -> bool:
     try:
-        return words in f"{' '.join(process.cmdline())} " and process.environ().get("DATA_DIR") == data_dir
+        return process.name().startswith(name) and process.environ().get("DATA_DIR") == data_dir
     except psutil.Error:
         return False
 

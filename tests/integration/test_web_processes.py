@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def server(model: ModelServer, tmp_path: Path) -> Iterator[WebServer]:
         ANSWERS_AT_ONCE="1",
         ANSWERS_WAITING="1",
         ASK_RATE="6/h",
+        DATABASE_POOL_SIZE="4",
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
     )
@@ -67,6 +69,10 @@ def test_two_processes_are_one_web_server(
     # Whoever forks has no threads: their locks would stay locked in the forks.
     assert psutil.Process(server.popen.pid).num_threads() == 1
     one, two = client_of(server, 0), client_of(server, 1)
+    # Many who search at once share a few connections.
+    with ThreadPoolExecutor(8) as searchers:
+        found = list(searchers.map(lambda _: one.post("/api/v1/search/", json={"query": "pump"}).json(), range(8)))
+    assert [each["degraded"] for each in found] == [[]] * 8
     question = {"question": "How heavy is the MX-9920-W?", **ASKED}
     with ExitStack() as lines:
         first = events_of(lines.enter_context(one.stream("POST", "/api/v1/ask/", json=question)))

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ragsite.cores import available_cores
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "cores"),
+    [
+        ("", {}, 8),
+        ("0::/\n", {"cpu.max": "max 100000"}, 8),
+        ("0::/\n", {"cpu.max": "150000 100000"}, 2),
+        ("0::/\n", {"cpu.max": "20000 100000"}, 1),
+        ("0::/site/web\n", {"site/cpu.max": "300000 100000", "site/web/cpu.max": "max 100000"}, 3),
+        ("4:cpu,cpuacct:/docker/1\n", {"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4),
+        ("4:cpu,cpuacct:/docker/1\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ("4:memory:/docker/1\n", {"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 8),
+    ],
+)
+def test_a_container_may_use_fewer_processors_than_there_are(
+    own: str, files: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)), raising=False)
+    told = tmp_path / "cgroup"
+    told.write_text(own)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert available_cores(tmp_path, told) == cores
