@@ -34,13 +34,6 @@ class FilesInput(DocumentFileInput):
     allow_multiple_selected = True
 
 
-class MetadataField(forms.JSONField):
-    """Empty where nothing is given, not ``null``."""
-
-    def prepare_value(self, value: Any) -> Any:
-        return "" if value is None else super().prepare_value(value)
-
-
 class FilesField(forms.FileField):
     """One or several files. An empty one is let through: it is refused by name, and the others go on."""
 
@@ -63,6 +56,18 @@ def uploading(user: Any, collection: Collection | None = None) -> dict[str, Any]
         collections = collections.filter(pk=collection.pk)
     open_ones = [found for found in collections if not reason_not_to_change(found)]
     return {"upload_collections": open_ones, "accepted_files": formats.accepted_files()}
+
+
+class MetadataField(forms.JSONField):
+    """Empty where there are none, instead of the signs for that."""
+
+    widget = forms.Textarea(attrs={"rows": 2})
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "required": False})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value in (None, {}) else super().prepare_value(value)
 
 
 class UploadForm(forms.Form):
@@ -88,8 +93,6 @@ class UploadForm(forms.Form):
     )
     metadata = MetadataField(
         label=_("Metadata"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2}),
         help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
     )
 

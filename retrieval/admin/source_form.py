@@ -8,6 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.admin.forms import MetadataField
 from retrieval.drafts.editing import reason_not_to_change
 from retrieval.models import Source
 from retrieval.search.metadata import validated_metadata
@@ -25,6 +26,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     class Meta:
         model = Source
         fields = ["collection", "name", "interval_minutes", "metadata"]
+        field_classes = {"metadata": MetadataField}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -19,7 +19,10 @@ def check_content(data: bytes, name: str, media_type: str) -> None:
     try:
         formats.detect(data, name, media_type)
     except DocumentRejected as error:
-        raise ItemRejected(str(error)) from error
+        said, is_unknown, _formats = str(error).partition("; supported are ")
+        if is_unknown:
+            said = _t("%s: convert it there, or leave it out with a pattern.") % said
+        raise ItemRejected(said) from error
 
 
 def known_formats() -> str:

@@ -40,6 +40,7 @@ from retrieval.sources.protocol import (
     Unchanged,
 )
 from retrieval.sources.removals import remove_gone
+from retrieval.sources.run_log import forget_old_runs
 from retrieval.sources.tally import Tally
 
 # Together less than a task may take. Then the run is handed back, and goes on where it was.
@@ -49,7 +50,6 @@ FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
 # So many items one after the other that did not answer: the source is away.
 SILENT_ITEMS = 3
-RUNS_KEPT = 50
 _LONGEST_NAME = 1000
 
 Outcome = SourceItem.Outcome
@@ -271,8 +271,7 @@ class Comparison:
                 **self._tally.numbers(),
             )
             self._run.end(SourceRun.Status.DONE)
-            old = self._source.runs.exclude(status__in=SourceRun.ACTIVE).values_list("pk", flat=True)[RUNS_KEPT:]
-            SourceRun.objects.filter(pk__in=list(old)).delete()
+            forget_old_runs(self._run)
 
     def _is_still_rejected(self, item: SourceItem) -> bool:
         return item.is_rejected and item.validators.get("formats") == self._formats

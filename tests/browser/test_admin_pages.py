@@ -146,7 +146,7 @@ def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site: Site, pag
     expect(rows.nth(4)).to_contain_text("There is no page at")
     expect(text).to_have_value(f"{web.url}/nowhere")
     text.fill("A quokka smiles.")
-    form.get_by_role("textbox", name="Title of it").fill("Quokka")
+    form.get_by_role("textbox", name="Title of the text").fill("Quokka")
     form.get_by_role("button", name="Add documents").click()
     expect(rows.nth(5)).to_contain_text("Quokka")
     expect(text).to_have_value("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -55,9 +56,13 @@ def test_the_form_is_for_those_who_may_add_documents(client, admin_client, colle
 
 
 class Web(WebServer):
-    """Answers a path of ``dripping`` with a byte now and then, and never to its end."""
+    """Answers a path of ``dripping`` with a byte now and then; ``was_left`` is set when nobody waited for the end."""
 
     dripping = "/drip"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_left = threading.Event()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         if request.path != self.dripping:
@@ -67,6 +72,7 @@ class Web(WebServer):
             try:
                 request.wfile.write(b"H")
             except OSError:
+                self.was_left.set()
                 return
             time.sleep(0.05)
 
@@ -142,6 +148,7 @@ def test_each_way_to_fail_has_its_sentence(admin_client, collection, web, settin
         (row,) = send(admin_client, collection, text=address).json()["files"]
         assert sentence in row["sentence"], path
         assert not row["added"]
+    assert web.was_left.wait(10)
     settings.SOURCE_PRIVATE_HOSTS = []
     (row,) = send(admin_client, collection, text=f"{web.url}/page").json()["files"]
     assert "own network" in row["sentence"]

@@ -13,7 +13,7 @@
     let running = 0;
 
     const text = form.elements.text;
-    const button = form.querySelector("[type=submit]");
+    const button = form.querySelector("[type=submit]").parentElement;
     // Files are sent as they come: the button is for what was written.
     const offer = () => {
       button.hidden = !text.value.trim();

@@ -140,6 +140,9 @@ def test_one_bad_file_does_not_stop_the_others(shelf: FolderRemote, source: Sour
     assert standing_of(source).state == State.INCOMPLETE
     run = run_once(source)
     assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
+    # The log holds what happened, and not each minute in which nothing did.
+    last = run_once(source)
+    assert [each.pk for each in source.runs.all()] == [last.pk, run.pk - 1]
 
 
 def test_what_was_deleted_here_comes_back_and_what_was_uploaded_stays(
