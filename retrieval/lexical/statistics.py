@@ -50,7 +50,7 @@ class CollectionState:
 
 _frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
 _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
-_tokens: Recent[tuple[tuple[str, ...], str], tuple[tuple[str, str, tuple[str, ...]], ...]] = Recent(QUESTIONS_KEPT)
+_tokens: Recent[tuple[str, str], tuple[tuple[str, str, tuple[str, ...]], ...]] = Recent(QUESTIONS_KEPT)
 _read: ContextVar[dict[int, CollectionState] | None] = ContextVar("collection_states", default=None)
 
 
@@ -142,19 +142,21 @@ def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tupl
 def tokens_of(text: str, configurations: Sequence[str]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Each word of the text as it was typed, in each configuration (configuration, word, lexemes), in order; no lexemes
     for a stop word."""
-    key = (tuple(configurations), text)
-    known = _tokens.get(key)
-    if known is None:
+    found = {name: known for name in configurations if (known := _tokens.get((name, text))) is not None}
+    unknown = [name for name in configurations if name not in found]
+    if unknown:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT configuration, token, lexemes FROM unnest(%s::text[]) AS configuration, "
                 "ts_debug(configuration::regconfig, %s) WHERE alias = ANY(%s)",
-                [list(configurations), text, WORD_KINDS],
+                [unknown, text, WORD_KINDS],
             )
-            known = tuple((name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall())
-        if len(text) <= LONGEST_TEXT_KEPT:
-            _tokens.put(key, known)
-    return known
+            rows = [(name, token, tuple(lexemes or ())) for name, token, lexemes in cursor.fetchall()]
+        for name in unknown:
+            found[name] = tuple(row for row in rows if row[0] == name)
+            if len(text) <= LONGEST_TEXT_KEPT:
+                _tokens.put((name, text), found[name])
+    return tuple(row for name in configurations for row in found[name])
 
 
 def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:

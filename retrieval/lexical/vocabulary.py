@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
@@ -45,7 +46,10 @@ class CollectionVocabulary:
     def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
         self._collections = list(collections)
         self._readers = readers
-        self._configurations = by_configuration(self._collections)
+
+    @cached_property
+    def _configurations(self) -> dict[str, tuple[int, ...]]:
+        return by_configuration(self._collections)
 
     def unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
