@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
+import mmap
 import os
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import django
 import uvicorn
@@ -34,19 +37,71 @@ GRACEFUL_SECONDS = 3
 STOP_SECONDS = 8.0
 # Connections that wait for a process to take them.
 BACKLOG = 2048
+# So often a process with more connections than another leaves it the next one, so long.
+MOST_WAITS, WAIT_SECONDS = 5, 0.001
 # To the database, of all processes together when each answers; one alone may take half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
 
 
+class Turns:
+    """How many connections each process has open, in memory that all of them share."""
+
+    def __init__(self, processes: int) -> None:
+        self._open = memoryview(mmap.mmap(-1, 4 * processes)).cast("I")
+        self._own = 0
+        self._waits = 0
+
+    def belong_to(self, number: int) -> None:
+        self._own = number
+        self.count(0)
+
+    def count(self, connections: int) -> None:
+        self._open[self._own] = connections
+
+    def is_mine(self) -> bool:
+        """Whether this process takes the next connection: one with fewer is left a few milliseconds to do so."""
+        if self._open[self._own] > min(self._open) and self._waits < MOST_WAITS:
+            self._waits += 1
+            time.sleep(WAIT_SECONDS)
+            return False
+        self._waits = 0
+        return True
+
+    def took_one(self) -> None:
+        self._open[self._own] += 1
+
+
 class Listener(socket.socket):
-    """A socket that listens already, and which each process takes connections from one at a time.
+    """A socket that listens already, and which each process takes connections from in its turn, one at a time.
 
     asyncio takes as many at once as may wait in the backlog: the first process to wake would take a whole rush.
     """
 
+    turns: Turns | None = None
+
     def listen(self, backlog: int = 0, /) -> None:
         """It does."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.turns is None:
+            return super().accept()
+        if not self.turns.is_mine():
+            raise BlockingIOError
+        taken = super().accept()
+        self.turns.took_one()
+        return taken
+
+
+class Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, turns: Turns) -> None:
+        super().__init__(config)
+        self._turns = turns
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        self._turns.count(len(self.server_state.connections))
+        return await super().on_tick(counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +112,7 @@ class WebProcess:
     public: Listener
     private: Listener
     bell: socket.socket
+    turns: Turns
 
     @property
     def name(self) -> str:
@@ -65,6 +121,7 @@ class WebProcess:
     def run(self) -> None:
         """Serve until told to stop."""
         ADMISSION.belong_to(self.number)
+        self.turns.belong_to(self.number)
         shared_metrics.count_as(self.name)
         telemetry.start(self.name)
         # Before the first question comes, rather than while it waits.
@@ -78,7 +135,7 @@ class WebProcess:
             backlog=1,
             timeout_graceful_shutdown=GRACEFUL_SECONDS,
         )
-        asyncio.run(self._serve(uvicorn.Server(config)))
+        asyncio.run(self._serve(Server(config, self.turns)))
 
     async def _serve(self, server: uvicorn.Server) -> None:
         asyncio.get_running_loop().add_reader(self.bell, self._hear)
@@ -114,8 +171,9 @@ def serve(host: str, port: int, processes: int) -> None:
         shared_metrics.share(folder)
         preload()
         use_pool(processes)
+        public.turns = turns = Turns(processes)
         web = [
-            WebProcess(number, public, _listen_in(folder, number), bell)
+            WebProcess(number, public, _listen_in(folder, number), bell, turns)
             for number, bell in enumerate(ADMISSION.share(processes))
         ]
         supervised = [_supervised(each) for each in web]
