@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from retrieval.ingest.formats import of_media_type
+from retrieval.ingest.formats import of_media_type, read_formats
 from retrieval.models import Document
 
 _COLUMNS = (
@@ -49,7 +49,8 @@ class Command(BaseCommand):
             raise CommandError("There are no documents in this collection.")
         self.stdout.write(f"| Format | {' | '.join(name.capitalize() for name in _COLUMNS)} |")
         self.stdout.write(f"|---|{'---|' * len(_COLUMNS)}")
-        for label, row in rows.items():
+        labels = [*dict.fromkeys(known.label for known in read_formats()), "not read"]
+        for label, row in sorted(rows.items(), key=lambda item: labels.index(item[0])):
             self.stdout.write(f"| {label} | {' | '.join(f'{row[name]:,}' if row[name] else '' for name in _COLUMNS)} |")
         for sentence, count in said.most_common():
             self.stdout.write(f"{count} × {sentence}")

@@ -37,7 +37,8 @@ def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
         texts: list[str] = []
         names: list[str] = []
         left = list(row)
-        while left or any(column >= len(texts) for column in hanging):
+        last = max(hanging, default=-1)
+        while left or len(texts) <= last:
             column = len(texts)
             if column in hanging:
                 rest, text = hanging.pop(column)
