@@ -19,7 +19,7 @@ GOES_ON = "…"
 # Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 _ROW = re.compile(r"\|.*\|")
-_RULE = re.compile(r"\|[ :|-]*-[ :|-]*\|")
+_RULE = re.compile(r"[ :|-]+")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
@@ -118,6 +118,10 @@ def _rows_as_markdown(table: str) -> Iterator[str]:
             yield f"|{'---|' * len(cells)}"
 
 
+def _is_rule(line: str) -> bool:
+    return line.startswith("|") and "-" in line and bool(_RULE.fullmatch(line))
+
+
 def _without_bars(text: str) -> str:
     """The text, rows of a table that stand in it without their head as "**first cell** – second – third": Markdown
     would show their bars."""
@@ -128,7 +132,7 @@ def _without_bars(text: str) -> str:
         in_code ^= line.lstrip().startswith(("```", "~~~"))
         is_row = not in_code and bool(_ROW.fullmatch(line.strip()))
         if is_row and not is_headed:
-            is_headed = number + 1 < len(given) and bool(_RULE.fullmatch(given[number + 1].strip()))
+            is_headed = number + 1 < len(given) and _is_rule(given[number + 1].strip())
         if not is_row:
             is_headed = False
         if is_row and not is_headed:
