@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -56,6 +57,14 @@ def client_of(server: WebServer, number: int) -> httpx2.Client:
     return httpx2.Client(transport=httpx2.HTTPTransport(uds=path), base_url="http://localhost", timeout=60)
 
 
+def connections(server: WebServer) -> list[int]:
+    """How many each process has taken."""
+    lines = [each.net_connections("tcp") for each in processes(server)]
+    return [
+        sum(line.status == psutil.CONN_ESTABLISHED and line.laddr.port == server.port for line in own) for own in lines
+    ]
+
+
 def figure(server: WebServer, name: str) -> float:
     lines = httpx2.get(f"{server.url}/metrics").text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
@@ -69,6 +78,12 @@ def test_two_processes_are_one_web_server(
     # Whoever forks has no threads: their locks would stay locked in the forks.
     assert psutil.Process(server.popen.pid).num_threads() == 1
     one, two = client_of(server, 0), client_of(server, 1)
+    # A rush is dealt out: neither process takes all of it.
+    with ExitStack() as lines:
+        for _ in range(12):
+            lines.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        wait_until(lambda: sum(connections(server)) == 12, what="the connections")
+        assert min(connections(server)) >= 3
     # Many who search at once share a few connections.
     with ThreadPoolExecutor(8) as searchers:
         found = list(searchers.map(lambda _: one.post("/api/v1/search/", json={"query": "pump"}).json(), range(8)))
