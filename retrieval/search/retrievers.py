@@ -52,8 +52,9 @@ def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list
         retriever: deadline.submit(threads, _run, RANKERS[retriever](query, filters, plan), plan.depth)
         for retriever in wanted
     }
-    # Of a pool, those who wait for their retrievers must not hold what these need.
-    connection.close_if_unusable_or_obsolete()
+    # Of a pool, those who wait for their retrievers must not hold what these need; a transaction keeps its own.
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
     results = []
     for retriever in Retriever:
         if retriever not in running:
