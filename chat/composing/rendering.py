@@ -136,8 +136,8 @@ def _without_bars(text: str) -> str:
         if not is_row:
             is_headed = False
         if is_row and not is_headed:
-            name, *others = [cell for cell in read_cells(line) if cell] or [""]
-            lines += [" – ".join([f"**{name.strip('*')}**", *others]), ""]
+            if cells := [cell for cell in read_cells(line) if cell]:
+                lines += [" – ".join([f"**{cells[0].strip('*')}**", *cells[1:]]), ""]
         else:
             lines.append(line)
     return "\n".join(lines).rstrip("\n")

@@ -42,6 +42,9 @@ def _make(file: Path, migrations: tuple[str, ...]) -> Manifest:
             # While it is held no document is added or deleted: the snapshot and the files are of one moment.
             cursor.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             snapshot_id, names = _begin(snapshot)
+            missing = _hold(names, Path(held)) if is_in_a_folder() else []
+        if not is_in_a_folder():
+            # Fetching takes too long to keep everybody from writing: what is deleted meanwhile is missing.
             missing = _hold(names, Path(held))
         dump = Path(held) / DUMP
         run_program("pg_dump", "--format=custom", f"--snapshot={snapshot_id}", f"--file={dump}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 from django.dispatch import Signal
 
+from retrieval.exceptions import FilesUnavailable
 from retrieval.models import Document
 from retrieval.recognition.pages import forget_pages
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import page_pictures
+
+logger = logging.getLogger(__name__)
 
 # Sent with ``documents`` in the transaction that deletes them, however that is done.
 documents_deleted = Signal()
@@ -39,7 +43,11 @@ def forget_files(names: Iterable[str | None]) -> None:
     def forget() -> None:
         kept = set(Document.objects.filter(file__in=forgotten).values_list("file", flat=True))
         for name in forgotten - kept:
-            Document.file.field.storage.delete(name)
+            try:
+                Document.file.field.storage.delete(name)
+            except FilesUnavailable:
+                # The documents are deleted all the same, and others are still to be told.
+                logger.warning("The file %s could not be deleted from its bucket.", name)
 
     if forgotten:
         transaction.on_commit(forget)

@@ -89,7 +89,8 @@ def _asking(name: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == NOT_FOUND:
+        status, code = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"), error.response["Error"]["Code"]
+        if status == NOT_FOUND and code != "NoSuchBucket":
             raise FileNotFoundError(name) from error
         raise _unavailable(error) from error
     except BotoCoreError as error:

@@ -21,7 +21,14 @@ from django.utils import timezone
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.exceptions import DiskFull, DocumentRejected, ImproperEmbedder, LeaseLost, RetrievalError
+from retrieval.exceptions import (
+    DiskFull,
+    DocumentRejected,
+    FilesUnavailable,
+    ImproperEmbedder,
+    LeaseLost,
+    RetrievalError,
+)
 from retrieval.ingest import chunking, formats, turns
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.fingerprint import compute_fingerprint
@@ -92,7 +99,7 @@ def ingest(
         return None
     except DocumentRejected as error:
         document.end(Document.FAILED, str(error))
-    except (DiskFull, ImproperEmbedder) as error:
+    except (DiskFull, FilesUnavailable, ImproperEmbedder) as error:
         logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
         document.hand_back(f"Will be tried again. {error}", SITE_AWAITED)
     except Exception as error:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from retrieval.drafts.editing import changing
-from retrieval.exceptions import DocumentRejected
+from retrieval.exceptions import DocumentRejected, FilesUnavailable
 from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
@@ -116,6 +116,8 @@ def _new_files() -> Iterator[list[str]]:
                     storage.delete(name)
             except DatabaseError:
                 logger.warning("Whether the file %s belongs to a document will be seen by the next index check.", name)
+            except FilesUnavailable:
+                logger.warning("The file %s could not be deleted from its bucket.", name)
         raise
 
 

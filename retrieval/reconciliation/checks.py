@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from django.core.files.storage import Storage
+from django.core.files.storage import FileSystemStorage, Storage
 from django.db import connection, transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -247,7 +247,12 @@ def has_whole_file(document: Document) -> bool:
 
 
 def orphaned_files(storage: Storage) -> list[str]:
-    """Names of stored uploads that no document names, sorted: an hour old or more, or empty."""
+    """Names of stored uploads that no document names, sorted: an hour old or more, or empty.
+
+    None of a bucket, which another site may use too.
+    """
+    if not isinstance(storage, FileSystemStorage):
+        return []
     try:
         _, stored = storage.listdir(UPLOAD_FOLDER)
     except FileNotFoundError:

@@ -29,9 +29,10 @@ def save_source(source: Source) -> None:
     Raises: DocumentRejected when the collection's documents may not be changed.
     """
     with transaction.atomic():
+        is_new = source.pk is None
         before = current_metadata(source)
         source.save()
-        if before == source.metadata:
+        if is_new or before == source.metadata:
             return
         with changing(source.collection_id), connection.cursor() as cursor:
             cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))

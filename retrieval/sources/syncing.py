@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from retrieval.drafts.editing import reason_not_to_change
-from retrieval.exceptions import DiskFull, LeaseLost, RetrievalError
+from retrieval.exceptions import DiskFull, FilesUnavailable, LeaseLost, RetrievalError
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.lease import acquire
 from retrieval.models import SourceRun
@@ -55,7 +55,7 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
             run.end(SourceRun.FAILED, str(error))
         else:
             run.postpone(str(error), error.pause)
-    except DiskFull as error:
+    except (DiskFull, FilesUnavailable) as error:
         run.hand_back(str(error), SITE_AWAITED)
     except Exception as error:
         logger.exception("Source %s could not be synchronised.", run.source_id)

@@ -62,8 +62,9 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(
     page.get_by_role("link", name="Add documents").click()
     expect(page.locator("#id_collection option:checked")).to_contain_text("(draft)")
     page.set_input_files("#id_file", text_file)
+    expect(page.locator(".uploads li .ragsite-status")).to_be_visible()
     look(page, "upload")
-    page.get_by_role("button", name="Add documents").click()
+    page.goto(draft)
     expect(page.locator("[data-changes=added]")).to_contain_text(SOURCE)
     # The worker reads it, and the page tells when it has.
     expect(page.get_by_role("button", name="Publish")).to_be_visible(timeout=ARRIVE_MILLISECONDS)

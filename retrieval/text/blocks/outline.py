@@ -69,7 +69,7 @@ def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
 
 def read_cells(row: str) -> list[str]:
     """The words of the cells of a row, of Markdown or of HTML."""
-    if _HTML_CELL.search(row):
+    if not row.lstrip().startswith("|") and _HTML_CELL.search(row):
         cells = [unescape(_TAG.sub(" ", cell)) for cell in _HTML_CELL.split(row)[1:]]
     else:
         cells = [cell.replace(r"\|", "|") for cell in _CELL_END.split(row.strip().removeprefix("|").removesuffix("|"))]

@@ -73,6 +73,8 @@ def test_rows_without_the_head_of_their_table_are_shown_without_bars() -> None:
     rows = "| **judge** | What scores a saved answer. | `judges/` |\n| **lease** | The right to work on a row. | |\n"
     shown = answer("What is a judge?", source(rows))
     assert shown == "**judge** – What scores a saved answer. – `judges/` [1]"
+    rows = "| `<td>` | A cell of a table, in HTML. |\n| `<tr>` | A row of it. |\n"
+    assert answer("What is <td>?", source(rows)) == "**`<td>`** – A cell of a table, in HTML. [1]"
 
 
 def test_a_row_without_a_closing_bar_has_its_marker_below() -> None:
