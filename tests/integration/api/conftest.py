@@ -2,13 +2,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from rest_framework.test import APIClient
-
-
-@pytest.fixture(autouse=True)
-def _no_earlier_calls_count():
-    cache.clear()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from chat.models import Answer, Conversation
 from retrieval.ingest import pipeline, submission
-from retrieval.models import Collection
+from retrieval.models import Collection, RequestCount
 from tests.support.databases import create_database, database, url_of
 from tests.support.keys import key_of
 from tests.support.site import WebServer
@@ -302,7 +302,11 @@ def test_what_is_not_offered_is_not_found(client: Callable[..., OpenAI]) -> None
     assert "/v1/chat/completions" in str(caught.value)
 
 
-def test_a_site_that_requires_login_and_counts(keys: dict[str, str], tmp_path: Any) -> None:
+def test_a_site_that_requires_login_and_counts(
+    keys: dict[str, str], tmp_path: Any, rows: Callable[[], AbstractContextManager[None]]
+) -> None:
+    with rows():
+        RequestCount.objects.all().delete()
     server = WebServer(tmp_path / "web.log", DATABASE_URL=url_of(NAME), CHAT_REQUIRES_LOGIN="true", ASK_RATE="1/min")
     try:
         for key in ("none", "sk-wrong"):
