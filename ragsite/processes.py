@@ -134,15 +134,22 @@ class Supervisor:
             process.on_end()
             process.restarts["hung" if process.was_silent else "died"] += 1
             process.was_silent = False
-            process.failures = 0 if now - process.started > HEALTHY_SECONDS else process.failures + 1
-            pause = min(LONGEST_PAUSE_SECONDS, 2**process.failures) if process.failures else 0
-            process.start_at = now + pause
-            self._say(f"{process.name} ended with status {status}; starting it again in {pause} s.")
+            self._start_later(process, now, f"ended with status {status}")
         if now >= process.start_at:
             process.started = now
             if process.watchdog is not None:
                 process.watchdog.restart()
-            process.child = self._start(process)
+            try:
+                process.child = self._start(process)
+            except OSError as error:
+                process.restarts["died"] += 1
+                self._start_later(process, now, f"could not be started: {error}")
+
+    def _start_later(self, process: Process, now: float, what_happened: str) -> None:
+        process.failures = 0 if now - process.started > HEALTHY_SECONDS else process.failures + 1
+        pause = min(LONGEST_PAUSE_SECONDS, 2**process.failures) if process.failures else 0
+        process.start_at = now + pause
+        self._say(f"{process.name} {what_happened}; starting it again in {pause} s.")
 
     def _start(self, process: Process) -> Child:
         go_with_parent = partial(_in_child, os.getpid()) if sys.platform == "linux" else lambda: None

@@ -640,8 +640,9 @@ AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
 
 # Web server -----------------------------------------------------------------------------------------------------------
 
-# Processes that answer requests: more than answers are written at once would have nothing to do.
-WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE)))
+# Processes that answer requests: more than answers are written at once would have nothing to do, and each keeps up to
+# 6 connections to PostgreSQL, which allows 100 unless told otherwise.
+WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))
 
 # Watching -------------------------------------------------------------------------------------------------------------
 

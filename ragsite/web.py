@@ -164,9 +164,8 @@ def use_pool(processes: int) -> None:
         database["CONN_MAX_AGE"] = 0
 
 
-def serve(host: str, port: int, processes: int) -> None:
-    """Stay until told to stop. Raises: OSError when the address cannot be had."""
-    public = listen(host, port)
+def serve(public: Listener, processes: int) -> None:
+    """Stay until told to stop."""
     with shared_metrics.shared_folder(settings.DATA_DIR) as folder:
         shared_metrics.share(folder)
         preload()
@@ -181,10 +180,16 @@ def serve(host: str, port: int, processes: int) -> None:
         restarts = RestartsFile(settings.DATA_DIR, supervised, of="-web")
         connections.close_all()
         share_memory()
-        supervisor.run(restarts.keep_up)
+
+        def on_tick() -> None:
+            ADMISSION.free_forgotten()
+            restarts.keep_up()
+
+        supervisor.run(on_tick)
 
 
 def listen(host: str, port: int) -> Listener:
+    """Raises: OSError when the address cannot be had."""
     listener = Listener(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
@@ -222,9 +227,10 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
     django.setup(set_prefix=False)
     try:
-        serve(arguments.host, arguments.port, settings.WEB_CONCURRENCY)
+        public = listen(arguments.host, arguments.port)
     except OSError as error:
         sys.exit(f"{arguments.host}:{arguments.port} cannot be used: {error.strerror}.")
+    serve(public, settings.WEB_CONCURRENCY)
 
 
 if __name__ == "__main__":

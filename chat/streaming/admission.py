@@ -21,7 +21,7 @@ from uuid import UUID
 
 import numpy as np
 
-from retrieval.resilience.slots import FileLock
+from retrieval.resilience.slots import LOOK_SECONDS, FileLock
 
 RESERVED_SECONDS = 3.0
 # What an answer is taken to last before the first one has been measured, and how much each later one counts.
@@ -29,6 +29,10 @@ FIRST_GUESS_SECONDS, NEWEST_SHARE = 2.0, 0.2
 LONGEST_RETRY_SECONDS = 60
 # More can neither wait nor be written, whatever the settings say.
 MOST_PLACES = 4096
+# So long a supervisor waits for the lock, which a fork that hangs may hold.
+LOCK_SECONDS = 0.5
+# The process that forks the others, and has no places of its own.
+_SUPERVISOR = -1
 
 _FREE, _RESERVED, _WAITING, _WRITING = range(4)
 _TABLE = np.dtype(
@@ -77,9 +81,16 @@ class Admission:
         self._standing: tuple[int, list[int], int] = (-1, [], 0)
         self._owner = 0
         self._bells: list[socket.socket] = []
+        self._dead: list[tuple[int, int]] = []
 
     def share(self, processes: int) -> list[socket.socket]:
-        """Prepare for so many forks; each one's bell, readable when another process has changed the queue."""
+        """Prepare for so many forks; each one's bell, readable when another process has changed the queue.
+
+        The queue is empty then: what stands in it is of the forks of another supervisor, which was killed with them.
+        """
+        self._owner = _SUPERVISOR
+        with self._changing():
+            self._state[:] = _FREE
         pairs = [socket.socketpair() for _ in range(processes)]
         self._bells = [ringing for ringing, _heard in pairs]
         for each in (*self._bells, *(heard for _ringing, heard in pairs)):
@@ -92,9 +103,29 @@ class Admission:
         self._threads = threading.Lock()
 
     def forget(self, owner: int) -> None:
-        """The fork ``owner`` is dead: what it wrote, and what waited in it, has no place any more."""
-        with self._changing():
-            self._state[(self._owners == owner) & (self._state >= _WAITING)] = _FREE
+        """The fork ``owner`` is dead: what it wrote, and what waited in it, loses its place at `free_forgotten`. What
+        its successor takes meanwhile has a later version.
+        """
+        self._dead.append((owner, int(self._version[0])))
+
+    def free_forgotten(self) -> None:
+        """To be called again and again: it gives up when the lock is held too long, by a process that hangs."""
+        if not self._dead:
+            return
+        with self._threads:
+            until = time.monotonic() + LOCK_SECONDS
+            while not self._processes.try_acquire():
+                if time.monotonic() >= until:
+                    return
+                time.sleep(LOOK_SECONDS)
+            try:
+                self._version += 1
+                for owner, last in self._dead:
+                    had_place = (self._owners == owner) & (self._order <= last) & (self._state >= _WAITING)
+                    self._state[had_place] = _FREE
+            finally:
+                self._processes.release()
+        self._dead.clear()
         self._wake_all()
 
     def reserve(self, answer_id: UUID, *, at_once: int, waiting: int) -> None:

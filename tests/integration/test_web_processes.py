@@ -90,10 +90,10 @@ def test_two_processes_are_one_web_server(
     assert [each["degraded"] for each in found] == [[]] * 8
     question = {"question": "How heavy is the MX-9920-W?", **ASKED}
     with ExitStack() as lines:
-        first = events_of(lines.enter_context(one.stream("POST", "/api/v1/ask/", json=question)))
+        first = events_of(lines.enter_context(two.stream("POST", "/api/v1/ask/", json=question)))
         wait_until(lambda: next(first)[1] == "token")
         # One answer is written at once, one waits, and a third question is refused, whichever process they come to.
-        second = events_of(lines.enter_context(two.stream("POST", "/api/v1/ask/", json=question)))
+        second = events_of(lines.enter_context(one.stream("POST", "/api/v1/ask/", json=question)))
         assert next(second)[1:] == ("queued", {"place": 1})
         refused = one.post("/api/v1/ask/", json=question)
         assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (503, True)
@@ -102,7 +102,7 @@ def test_two_processes_are_one_web_server(
         # The process that writes is killed: the one that waits in the other has its turn at once, and ends well.
         model.delay_seconds = 0.0
         busy = {int(each.pid) for each in processes(server)}
-        writing = min(processes(server), key=lambda each: int(each.pid))
+        writing = max(processes(server), key=lambda each: int(each.pid))
         writing.send_signal(signal.SIGKILL)
         heard = [(name, payload) for _id, name, payload in second]
     assert heard[0] == ("queued", {"place": 0})
@@ -115,21 +115,21 @@ def test_two_processes_are_one_web_server(
     assert sorted(Answer.objects.values_list("status", flat=True)) == ["completed", "generating"]
     lost = Answer.objects.get(status="generating")
     Answer.objects.filter(pk=lost.pk).update(heartbeat_at=lost.created_at)
-    wait_until(lambda: client_answers(server, 0), what="the new process")
-    taken_over = list(events_of_get(client_of(server, 0), f"/api/v1/answers/{lost.pk}/stream/"))
+    wait_until(lambda: client_answers(server, 1), what="the new process")
+    taken_over = list(events_of_get(client_of(server, 1), f"/api/v1/answers/{lost.pk}/stream/"))
     assert taken_over[-1][1] == "completed"
     assert Answer.objects.filter(status="completed").count() == 2
     assert figure(server, "ragsite_answers_total") == 2
 
     # An answer of one process serves in the other, until a document changes.
     again = {**question, "stream": False, "anew": False}
-    assert two.post("/api/v1/ask/", json=again).json()["answer"] == heard[-1][1]["answer"]
+    assert one.post("/api/v1/ask/", json=again).json()["answer"] == heard[-1][1]["answer"]
     assert figure(server, 'ragsite_answer_cache_total{outcome="hit"}') == 1
     ingest(collection, "pump.md", "# Pump\n\nThe MX-9920-W is a pump. It weighs 3500 grams.")
-    client_of(server, 0).post("/api/v1/ask/", json=again)
+    client_of(server, 1).post("/api/v1/ask/", json=again)
     assert figure(server, 'ragsite_answer_cache_total{outcome="hit"}') == 1
     # Six questions an hour, of both processes together.
-    assert client_of(server, 0).post("/api/v1/ask/", json=again).status_code == 200
+    assert client_of(server, 1).post("/api/v1/ask/", json=again).status_code == 200
     for each in (one, two):
         assert "throttled" in each.post("/api/v1/ask/", json=again).text
 

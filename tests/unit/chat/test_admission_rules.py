@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from chat.streaming.admission import RESERVED_SECONDS, Admission, QueueFull, Ticket
+from retrieval.resilience.slots import FileLock
 
 
 class Clock:
@@ -89,3 +90,25 @@ def test_when_to_come_again_follows_from_how_long_answers_take(queue: Admission,
         take(queue)
     # Four are ahead of the next one's turn, two at a time, ten seconds each.
     assert refused.value.retry_after_seconds == 20
+
+
+def test_the_places_of_the_dead_are_free(queue: Admission, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.begin(join(queue))
+    # A supervisor begins with an empty queue: one before it was killed, and its forks with it.
+    heard = queue.share(2)
+    assert queue.counts() == (0, 0)
+    queue.forget(1)
+    queue.free_forgotten()
+    assert [bell.recv(9) for bell in heard] == [b"!", b"!"]
+
+    queue.belong_to(1)
+    queue.begin(join(queue))
+    queue.forget(1)
+    with monkeypatch.context() as hung:
+        hung.setattr(FileLock, "try_acquire", lambda _: False)
+        queue.free_forgotten()
+    # Its successor has begun meanwhile.
+    queue.begin(join(queue))
+    assert queue.counts() == (2, 0)
+    queue.free_forgotten()
+    assert queue.counts() == (1, 0)
