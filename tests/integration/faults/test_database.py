@@ -106,3 +106,7 @@ def test_a_connection_that_stays_silent_is_cut(monkeypatch: pytest.MonkeyPatch) 
     while not first.done.wait(0.2):
         assert probes.collect_findings([group])["silent"].state is probes.Health.FAILED
         assert time.monotonic() < deadline
+    # The server does not see that nobody waits: its transaction would keep others waiting for ten minutes.
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'")
+        assert cursor.rowcount == 1
