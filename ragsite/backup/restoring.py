@@ -36,8 +36,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
             with tempfile.TemporaryDirectory(prefix="restore-", dir=data_dir) as unpacked:
                 archive.extractall(unpacked, filter="data")
                 if not is_in_a_folder():
-                    # Names are random: what is there already is the same, and what belongs to nothing is seen by the
-                    # next index check.
+                    # Names are random: what is there already is the same. What belongs to no document stays.
                     _fill_bucket(Path(unpacked) / MEDIA)
                 _restore_database(Path(unpacked) / DUMP)
                 _replace_files(Path(unpacked))
