@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 from django.conf import settings
@@ -20,14 +21,16 @@ from django.db import connection, transaction
 
 from bench.bulk import NewDocument, save_documents
 from bench.reporting import Report
-from bench.speed.texts import SyntheticDocument, SyntheticPassage, Vectors
+from bench.speed.texts import SyntheticCorpus, SyntheticDocument, SyntheticPassage, Vectors
 from retrieval.dense.index import create_index, drop_index
 from retrieval.ingest.chunking import content_hash
 from retrieval.ingest.writing import lock_statistics, weighting
 from retrieval.models import Chunk, Collection, Embedder
 from retrieval.text.terms import DIMENSIONS, lexeme_dimension
 
-BATCH = 2000
+DOCUMENTS_A_BATCH = 100
+VECTORS_A_BATCH = 2000
+BETWEEN_PASSAGES = "\n\n"
 _COPY_CHUNKS = """
     COPY retrieval_chunk (id, document_id, collection_id, ordinal, start, "end", heading_path, content, content_hash,
         token_count, canonical_questions, search_vector, bm25, length) FROM STDIN
@@ -67,10 +70,11 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A passage in its document, the ``ordinal``-th one, with the places of its lexemes."""
+    """A passage in its document, the ``ordinal``-th one, which begins at ``start``, with the places of its lexemes."""
 
     document: int
     ordinal: int
+    start: int
     passage: SyntheticPassage
     places: dict[str, list[str]]
 
@@ -81,104 +85,133 @@ class _Placed:
 
 def copy_corpus(
     collection: Collection,
-    documents: Sequence[SyntheticDocument],
-    vocabulary: Sequence[str],
-    vectors: Vectors,
+    corpus: SyntheticCorpus,
+    draw_vectors: Callable[[Sequence[int]], Vectors],
     token_signs: Sequence[bytes | None],
     embedder: Embedder,
     index_fingerprint: str,
     report: Report,
 ) -> None:
-    """Make the documents those of ``collection``, which is empty, in one transaction.
+    """Make the corpus's documents those of ``collection``, which is empty, in one transaction and some hundred MiB of
+    memory, whatever the size.
 
     Where no other collection has passages, the large indexes are gone afterwards: see :func:`make_indexes`.
     """
-    terms = _Terms(str(collection.text_search_configuration), vocabulary)
-    with transaction.atomic():
+    terms = _Terms(str(collection.text_search_configuration), corpus.vocabulary)
+    with transaction.atomic(), connection.cursor() as cursor:
         if not Chunk.objects.exists():
             _drop_indexes(embedder)
-        described = [_described(number, each, index_fingerprint) for number, each in enumerate(documents)]
-        placed = [
-            _Placed(saved.pk, ordinal, passage, terms.read(document.title, passage))
-            for saved, document in zip(save_documents(collection, described), documents, strict=True)
-            for ordinal, passage in enumerate(document.passages)
-        ]
         statistics = lock_statistics(collection.pk)
-        statistics.chunks, statistics.total_length = len(placed), float(sum(each.length for each in placed))
-        statistics.reference_length = statistics.mean_length
         statistics.weighting = weighting()
+        cursor.execute("SELECT nextval(pg_get_serial_sequence('retrieval_chunk', 'id'))")
+        first = cursor.fetchone()[0]
+        cursor.execute("SELECT setval(pg_get_serial_sequence('retrieval_chunk', 'id'), %s)", [first + corpus.size])
+        raw = cursor.connection.cursor()
+        written = _Written()
+        for placed in _batches(collection, corpus, terms, index_fingerprint):
+            if not statistics.reference_length:
+                statistics.reference_length = sum(each.length for each in placed) / len(placed)
+            report("writing passages", len(written.topics), corpus.size)
+            with raw.copy(_COPY_CHUNKS) as copy:
+                for number, each in enumerate(placed, first + len(written.topics)):
+                    copy.write(_chunk_row(number, collection.pk, each, terms, statistics.reference_length))
+            written.add(placed)
+        with raw.copy(_COPY_VECTORS) as copy:
+            copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0))
+            for sent in _vector_rows(first, collection.pk, embedder.pk, written, draw_vectors, token_signs, report):
+                copy.write(sent)
+            copy.write(struct.pack("!h", -1))
+        with raw.copy("COPY retrieval_lexeme (collection_id, lexeme, document_frequency) FROM STDIN") as copy:
+            for lexeme, frequency in written.frequencies.items():
+                copy.write_row((collection.pk, lexeme, frequency))
+        statistics.chunks, statistics.total_length = len(written.topics), float(written.length)
         statistics.version += 1
         statistics.save()
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT nextval(pg_get_serial_sequence('retrieval_chunk', 'id'))")
-            first = cursor.fetchone()[0]
-            cursor.execute("SELECT setval(pg_get_serial_sequence('retrieval_chunk', 'id'), %s)", [first + len(placed)])
-            raw = cursor.connection.cursor()
-            with raw.copy(_COPY_CHUNKS) as copy:
-                for row in _chunk_rows(first, collection.pk, placed, terms, statistics.reference_length, report):
-                    copy.write(row)
-            with raw.copy(_COPY_VECTORS) as copy:
-                copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0))
-                for sent in _vector_rows(first, collection.pk, embedder.pk, placed, vectors, token_signs, report):
-                    copy.write(sent)
-                copy.write(struct.pack("!h", -1))
-            with raw.copy("COPY retrieval_lexeme (collection_id, lexeme, document_frequency) FROM STDIN") as copy:
-                for lexeme, frequency in Counter(lexeme for each in placed for lexeme in each.places).items():
-                    copy.write_row((collection.pk, lexeme, frequency))
-            cursor.execute(
-                "UPDATE retrieval_document SET chunk_count = counted.number FROM "
-                "(SELECT document_id, count(*) AS number FROM retrieval_chunk GROUP BY document_id) AS counted "
-                "WHERE id = counted.document_id AND collection_id = %s",
-                [collection.pk],
-            )
-
-
-def _chunk_rows(
-    first: int, collection: int, placed: Sequence[_Placed], terms: _Terms, reference_length: float, report: Report
-) -> Iterator[str]:
-    """Lines of COPY's text form; the made-up words need no escaping."""
-    start = 0
-    for number, each in enumerate(placed):
-        if number % BATCH == 0:
-            report("writing passages", number, len(placed))
-        text, heading = each.passage.text, each.passage.heading
-        start = start if each.ordinal else 0
-        end = start + len(text)
-        vector = " ".join(f"'{lexeme}':{','.join(at)}" for lexeme, at in each.places.items())
-        weights = _weights(each, terms, reference_length)
-        # Counted in words: nothing here is cut or assembled by it.
-        tokens = text.count(" ") + 1
-        yield (
-            f'{first + number}\t{each.document}\t{collection}\t{each.ordinal}\t{start}\t{end}\t{{"{heading}"}}\t'
-            f"{text}\t{content_hash(text, (heading,))}\t{tokens}\t{{}}\t{vector}\t{weights}\t{each.length}\n"
+        cursor.execute(
+            "UPDATE retrieval_document SET chunk_count = counted.number FROM "
+            "(SELECT document_id, count(*) AS number FROM retrieval_chunk GROUP BY document_id) AS counted "
+            "WHERE id = counted.document_id AND collection_id = %s",
+            [collection.pk],
         )
-        start = end + 2
+
+
+@dataclass(slots=True)
+class _Written:
+    """What of the passages written so far is needed afterwards: their topics and documents, in order."""
+
+    topics: list[int] = field(default_factory=list)
+    documents: list[int] = field(default_factory=list)
+    length: int = 0
+    frequencies: Counter[str] = field(default_factory=Counter)
+
+    def add(self, placed: Sequence[_Placed]) -> None:
+        self.topics += [each.passage.topic for each in placed]
+        self.documents += [each.document for each in placed]
+        self.length += sum(each.length for each in placed)
+        self.frequencies.update(lexeme for each in placed for lexeme in each.places)
+
+
+def _batches(
+    collection: Collection, corpus: SyntheticCorpus, terms: _Terms, index_fingerprint: str
+) -> Iterator[list[_Placed]]:
+    """The passages of a hundred documents at a time, whose rows are saved."""
+    numbered = enumerate(corpus.documents())
+    while batch := list(islice(numbered, DOCUMENTS_A_BATCH)):
+        described = [_described(number, document, index_fingerprint) for number, document in batch]
+        yield [
+            _Placed(saved.pk, ordinal, start, passage, terms.read(document.title, passage))
+            for saved, (_, document) in zip(save_documents(collection, described), batch, strict=True)
+            for ordinal, (start, passage) in enumerate(_starts(document.passages))
+        ]
+
+
+def _starts(passages: Sequence[SyntheticPassage]) -> Iterator[tuple[int, SyntheticPassage]]:
+    """Each with where it begins in its document's text."""
+    start = 0
+    for passage in passages:
+        yield start, passage
+        start += len(passage.text) + len(BETWEEN_PASSAGES)
+
+
+def _chunk_row(number: int, collection: int, placed: _Placed, terms: _Terms, reference_length: float) -> str:
+    """A line of COPY's text form; the made-up words need no escaping."""
+    text, heading = placed.passage.text, placed.passage.heading
+    vector = " ".join(f"'{lexeme}':{','.join(at)}" for lexeme, at in placed.places.items())
+    # Counted in words: nothing here is cut or assembled by it.
+    tokens = text.count(" ") + 1
+    return (
+        f"{number}\t{placed.document}\t{collection}\t{placed.ordinal}\t{placed.start}\t{placed.start + len(text)}\t"
+        f'{{"{heading}"}}\t{text}\t{content_hash(text, (heading,))}\t{tokens}\t{{}}\t{vector}\t'
+        f"{_weights(placed, terms, reference_length)}\t{placed.length}\n"
+    )
 
 
 def _vector_rows(
     first: int,
     collection: int,
     embedder: int,
-    placed: Sequence[_Placed],
-    vectors: Vectors,
+    written: _Written,
+    draw_vectors: Callable[[Sequence[int]], Vectors],
     token_signs: Sequence[bytes | None],
     report: Report,
 ) -> Iterator[bytes]:
     """Rows of COPY's binary form: the number of fields, then each with its length before it."""
-    header = struct.pack("!HH", vectors.shape[1], 0)
-    for number, (each, vector) in enumerate(zip(placed, vectors.astype(">f2"), strict=True)):
-        if number % BATCH == 0:
-            report("writing vectors", number, len(placed))
-        keys = (first + number, each.document, collection, embedder)
-        sent = header + vector.tobytes()
-        signs = token_signs[number % len(token_signs)]
-        row = [struct.pack("!h", 6), *(struct.pack("!iq", 8, key) for key in keys), struct.pack("!i", len(sent)), sent]
-        row += [struct.pack("!i", -1)] if signs is None else [struct.pack("!i", len(signs)), signs]
-        yield b"".join(row)
+    for start in range(0, len(written.topics), VECTORS_A_BATCH):
+        report("writing vectors", start, len(written.topics))
+        vectors = draw_vectors(written.topics[start : start + VECTORS_A_BATCH]).astype(">f2")
+        header = struct.pack("!HH", vectors.shape[1], 0)
+        for number, vector in enumerate(vectors, start):
+            sent = header + vector.tobytes()
+            signs = token_signs[number % len(token_signs)]
+            keys = (first + number, written.documents[number], collection, embedder)
+            row = [struct.pack("!h", 6), *(struct.pack("!iq", 8, key) for key in keys)]
+            row += [struct.pack("!i", len(sent)), sent]
+            row += [struct.pack("!i", -1)] if signs is None else [struct.pack("!i", len(signs)), signs]
+            yield b"".join(row)
 
 
 def _described(number: int, document: SyntheticDocument, index_fingerprint: str) -> NewDocument:
-    text = "\n\n".join(passage.text for passage in document.passages)
+    text = BETWEEN_PASSAGES.join(passage.text for passage in document.passages)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return NewDocument(f"synthetic-{number:06d}", document.title, "en", text, digest, index_fingerprint, ())
 

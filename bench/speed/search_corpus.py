@@ -15,7 +15,7 @@ from bench.corpora import settle
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.copying import copy_corpus, make_indexes
-from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
+from bench.speed.texts import SyntheticCorpus, Vectors
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
@@ -37,7 +37,7 @@ from retrieval.text.terms import ANALYSIS_VERSION
 SLUG = "benchmark"
 SEED = 20_000
 # Changing how the corpus is made or loaded changes this number; one made another way is made again.
-LOADING_VERSION = 2
+LOADING_VERSION = 3
 # Texts of each topic that are embedded to learn how the embedder's vectors spread.
 SAMPLES = 20
 # A passage of 150 words has about so many tokens that say something, one bit a dimension of each.
@@ -75,10 +75,9 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         make_indexes(embedder)  # an interrupted run may have left it without
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
-    documents = corpus.documents()
-    vectors = _vectors(corpus, documents, report)
+    draw = corpus.vector_drawer(_embedded_samples(corpus, report))
     clear(collection)
-    copy_corpus(collection, documents, corpus.vocabulary, vectors, _token_signs(), embedder, index_fingerprint, report)
+    copy_corpus(collection, corpus, draw, _token_signs(), embedder, index_fingerprint, report)
     report("making indexes", 0, 1)
     make_indexes(embedder)
     settle()
@@ -133,12 +132,12 @@ def _is_loaded(collection: Collection, chunks: int, index_fingerprint: str, embe
     )
 
 
-def _vectors(corpus: SyntheticCorpus, documents: Sequence[SyntheticDocument], report: Report) -> Vectors:
+def _embedded_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
     embedded = []
     for topic in range(texts.TOPICS):
         report("embedding samples", topic, texts.TOPICS)
         embedded.append(conf.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
-    return corpus.draw_vectors([passage.topic for document in documents for passage in document.passages], embedded)
+    return embedded
 
 
 def _token_signs() -> Sequence[bytes | None]:

@@ -3,15 +3,15 @@
 Nothing in it means anything, but what time depends on is as in real collections. Word frequencies follow the law of
 Zipf and Mandelbrot, and a passage holds words of the whole language and words of its topic, so that a question of six
 words matches about as large a share of the passages (a sixth, in the middle) as the questions of public test sets do
-after stop words are gone. Vectors are drawn, because embedding 100,000 passages takes hours: see :func:`draw_vectors`.
-The same seed gives the same corpus.
+after stop words are gone. Vectors are drawn, because embedding 100,000 passages takes hours: see
+:meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,11 +81,10 @@ class SyntheticCorpus:
     size: int
     seed: int
 
-    def documents(self) -> list[SyntheticDocument]:
-        """All of them; the last one is shorter when ``size`` is no multiple of 20."""
+    def documents(self) -> Iterator[SyntheticDocument]:
+        """All of them, one by one; the last one is shorter when ``size`` is no multiple of 20."""
         random = self._random("passages")
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
-        documents = []
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
             topic = int(random.integers(TOPICS))
             title = " ".join(self._topical(random, topic, 3)).capitalize()
@@ -97,8 +96,7 @@ class SyntheticCorpus:
                 )
                 for length in lengths[start : start + PASSAGES_A_DOCUMENT]
             )
-            documents.append(SyntheticDocument(title, passages))
-        return documents
+            yield SyntheticDocument(title, passages)
 
     def questions(self, number: int) -> list[str]:
         """``number`` questions of three words of a topic and three of the language, as frequent as they are there."""
@@ -116,8 +114,9 @@ class SyntheticCorpus:
             _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)
         ]
 
-    def draw_vectors(self, topics: Sequence[int], embedded: Sequence[Vectors]) -> Vectors:
-        """Unit vectors for passages of these topics, shape (len(topics), width), spread as the questions' own vectors.
+    def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
+        """A function that draws unit vectors for passages of the topics it is given, shape (len(topics), width), spread
+        as the questions' own vectors. Each call goes on where the last one ended.
 
         ``embedded`` holds, for each of the 100 topics, the vectors of some :meth:`samples` of it, shape (n, width).
         A passage's vector is its topic's mean plus a draw from the normal distribution with the covariance that the
@@ -129,10 +128,16 @@ class SyntheticCorpus:
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
         # residuals = U S V', so normal draws through S V' / sqrt(n) have the residuals' covariance.
         _, scales, directions = np.linalg.svd(residuals / np.sqrt(len(residuals)), full_matrices=False)
-        drawn = self._random("vectors").standard_normal((len(topics), len(scales)), dtype=np.float32)
-        vectors = means[list(topics)] + drawn @ (scales[:, None] * directions)
-        unit: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-        return unit
+        spread = scales[:, None] * directions
+        random = self._random("vectors")
+
+        def draw(topics: Sequence[int]) -> Vectors:
+            drawn = random.standard_normal((len(topics), len(scales)), dtype=np.float32)
+            vectors = means[list(topics)] + drawn @ spread
+            unit: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+            return unit
+
+        return draw
 
     @cached_property
     def vocabulary(self) -> list[str]:
