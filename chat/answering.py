@@ -28,9 +28,9 @@ from chat.types import (
     AnswerForm,
     AnswerToken,
     Completed,
+    ContextSource,
     Failed,
     Searched,
-    Source,
     Verified,
 )
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -250,7 +250,7 @@ def _search(
                 blocks=profile.settings.context_blocks,
             )
             annotate(blocks=len(context.blocks))
-        sources = tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
+        sources = tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
         searched = result.trace.query
         with span("tables"):
             found = [hit.passage for hit in result.hits]

@@ -11,7 +11,7 @@ from chat.composing.computed import cite_further_rows, render_computed, rows_beh
 from chat.exceptions import TablesUnavailable
 from chat.grounding.citations import quoted
 from chat.threads import in_thread
-from chat.types import Asked, Source
+from chat.types import Asked, ContextSource
 from retrieval.resilience.timeouts import statements_within
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.candidates import name_tables
@@ -32,7 +32,9 @@ class TablesOfQuestion:
     """Implements ``AskableTables``. ``sources`` are those of the question's search, and behind them the rows that were
     asked for since; markers once given stay."""
 
-    def __init__(self, names: Sequence[str], filters: SearchFilters, sources: Sequence[Source], language: str) -> None:
+    def __init__(
+        self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
+    ) -> None:
         self.names = names
         self.sources = tuple(sources)
         self._filters = filters
@@ -59,7 +61,7 @@ class TablesOfQuestion:
         return Asked(text, rows_behind(result, self.sources), result.document_id)
 
 
-def find_tables(question: str, filters: SearchFilters, sources: Sequence[Source]) -> TablesOfQuestion | None:
+def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
     """The tables that a search with these filters may see; None without any, and when the database does not tell."""
     try:
         with statements_within(NAMING_SECONDS):

@@ -12,7 +12,16 @@ from chat.models import Answer, Citation
 from chat.types import AnswerForm
 
 if TYPE_CHECKING:
-    from chat.types import CheckedStatement, Choice, Completed, NearPlace, Searched, Source, Usage, VerifiedCitation
+    from chat.types import (
+        CheckedStatement,
+        Choice,
+        Completed,
+        ContextSource,
+        NearPlace,
+        Searched,
+        Usage,
+        VerifiedCitation,
+    )
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage, Reformulation
 
@@ -59,7 +68,7 @@ def _reformulation(done: Reformulation | None) -> dict[str, str] | None:
     return {"query": done.query, "reason": done.reason, "by": done.by} if done is not None and done.changed else None
 
 
-def source(found: Source) -> dict[str, Any]:
+def source(found: ContextSource) -> dict[str, Any]:
     block = found.block
     return {
         "marker": found.marker,

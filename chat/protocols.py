@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from chat.types import Asked, Source, TracedCall, Usage
+    from chat.types import Asked, ContextSource, TracedCall, Usage
     from retrieval.types import Turn
 
 
@@ -35,7 +35,7 @@ class AnswerGenerator(Protocol):
 
     name: str
 
-    def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
         """Pieces of the answer, with ``[n]`` behind what source n says.
 
         Raises: NoAnswer when the sources do not answer the question, GenerationFailed when there will be no (more)
@@ -59,7 +59,7 @@ class ModelGenerator(AnswerGenerator, Protocol):
     def compose(
         self,
         question: str,
-        sources: Sequence[Source],
+        sources: Sequence[ContextSource],
         history: Sequence[Turn],
         partial: PartialAnswer,
         computed: str = "",

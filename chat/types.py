@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ContextSource:
     """A numbered block of the context: what ``[marker]`` in an answer refers to. Markers start at 1."""
 
     marker: int
@@ -93,7 +93,7 @@ class Asked:
     ``document_id`` is the table's."""
 
     text: str
-    sources: tuple[Source, ...]
+    sources: tuple[ContextSource, ...]
     document_id: int
 
 
@@ -117,7 +117,7 @@ class Searched:
     table answers; the rows that it shows are the first of the sources.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[ContextSource, ...]
     context: AssembledContext
     trace: SearchTrace
     confidence: float | None = None

@@ -18,7 +18,7 @@ from evaluation.dashboard.activity import activity
 from evaluation.dashboard.figures import Figures, figures
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.lists import AnswerSelection, documents_never_cited, low_scores
-from evaluation.dashboard.scope import Scope, scope
+from evaluation.dashboard.scope import DashboardScope, scope
 from evaluation.dashboard.scores import distributions
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.experiments import exposures
@@ -97,7 +97,7 @@ def _timed(loaded: LoadedAnswers) -> dict[tuple[str, str], Callable[[], object]]
     }
 
 
-def _count_anew(counted: Scope) -> Figures:
+def _count_anew(counted: DashboardScope) -> Figures:
     caches["process"].clear()
     return figures(counted)
 

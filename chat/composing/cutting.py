@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from chat.composing.excerpt import Excerpt, Span
 from chat.composing.outline import outline
-from chat.grounding.units import QuotableUnit, Section, UnitKind
+from chat.grounding.units import QuotableUnit, SourceSection, UnitKind
 from chat.grounding.words import stems
 from chat.questions.analysis import is_same_question
 from chat.questions.presence import find_answer_values
 from chat.questions.types import Question, QuestionKind, ValueKind
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.text.blocks import Block, BlockKind
 from retrieval.text.blocks.outline import shorten, split_items
 from retrieval.text.sentences import split_sentences
@@ -93,7 +93,7 @@ def _cut(question: Question, unit: QuotableUnit) -> Excerpt:
     return _within(unit, most)
 
 
-def _below_question(source: Source, block: Block) -> int:
+def _below_question(source: ContextSource, block: Block) -> int:
     """Where a block begins without the question that it answers."""
     if block.kind is not BlockKind.QUESTION or block.lead_in is None:
         return block.start
@@ -124,7 +124,7 @@ def _names_row(question: Question, unit: QuotableUnit) -> bool:
     return bool((asked & row) - set(stems(f"{unit.heading} {unit.table_head}")))
 
 
-def _about_section(question: Question, section: Section) -> Excerpt | None:
+def _about_section(question: Question, section: SourceSection) -> Excerpt | None:
     """Of a section that is about nothing but what is asked ("Parking": What does parking cost?) all that holds values
     of the kind asked for; None for other sections, and where that is too much to show."""
     topic, heading = set(stems(question.topic)), set(stems(section.heading))
@@ -211,7 +211,7 @@ def _within(unit: QuotableUnit, most: int) -> Excerpt:
     return Excerpt(unit.source, tuple((block.start, block.end) for block in blocks[first : last + 1]))
 
 
-def _is_title(source: Source, block: Block) -> bool:
+def _is_title(source: ContextSource, block: Block) -> bool:
     """Whether a block is a line that reads like a title: short, of one line, and without a full stop. In a PDF the
     entries of a list of codes begin so."""
     text = source.block.content[max(0, block.start - source.block.start) : max(0, block.end - source.block.start)]

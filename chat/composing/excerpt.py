@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chat.types import Source
+    from chat.types import ContextSource
 
 Span = tuple[int, int]
 
@@ -21,7 +21,7 @@ class Excerpt:
     one could be told, as start and end in the document.
     """
 
-    source: Source
+    source: ContextSource
     spans: tuple[Span, ...]
     heading: str = ""
     table_head: str = ""

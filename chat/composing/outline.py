@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
 from chat.composing.excerpt import Excerpt
-from chat.grounding.units import Section, sections_of
+from chat.grounding.units import SourceSection, sections_of
 from chat.grounding.words import stems
 from chat.questions.types import Question, QuestionKind
 from retrieval.text.blocks import Block, BlockKind
@@ -18,7 +18,7 @@ ALIKE = 0.4
 LONGEST_PROCEDURE = 2800
 
 
-def outline(question: Question, section: Section, most: int) -> Excerpt | None:
+def outline(question: Question, section: SourceSection, most: int) -> Excerpt | None:
     """A section that is told in subsections: all of it where there is room, else each heading with its first sentences.
 
     It is the section itself or one above it: of a procedure the largest that can be shown whole, else the one whose
@@ -64,7 +64,7 @@ def outline(question: Question, section: Section, most: int) -> Excerpt | None:
     return Excerpt(section.source, tuple(spans), goes_on=True)
 
 
-def _numbered_sections(section: Section) -> Excerpt | None:
+def _numbered_sections(section: SourceSection) -> Excerpt | None:
     """The procedure whose steps are sections that the section belongs to: whole, or each step's beginning."""
     context = section.source.block
     for procedure in context.procedures:
@@ -96,12 +96,12 @@ def _end_of_lines(content: str, start: int, end: int, most: int) -> int:
     return cut if cut > start else content.find("\n", start, end)
 
 
-def _below(sections: Sequence[Section], number: int) -> list[Section]:
+def _below(sections: Sequence[SourceSection], number: int) -> list[SourceSection]:
     """The subsections of a section, at all levels."""
     return list(takewhile(lambda each: each.level > sections[number].level, sections[number + 1 :]))
 
 
-def _begin(section: Section, below: Sequence[Section]) -> int:
+def _begin(section: SourceSection, below: Sequence[SourceSection]) -> int:
     """Where the text of a section with subsections begins: behind its own heading."""
     return section.blocks[0].start if section.blocks else below[0].start
 

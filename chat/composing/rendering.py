@@ -10,7 +10,7 @@ from chat.composing.excerpt import Excerpt, Span
 from chat.grounding.citations import quote_for_answer
 from chat.grounding.code_spans import find_code
 from chat.grounding.units import blocks_of
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.text.blocks.outline import read_cells
 from retrieval.text.blocks.types import BlockKind
 
@@ -62,7 +62,7 @@ def _stretches(excerpt: Excerpt) -> Iterator[str]:
         yield "\n\n".join(pieces)
 
 
-def _unfenced_code(source: Source) -> Iterator[Span]:
+def _unfenced_code(source: ContextSource) -> Iterator[Span]:
     """Code of the document that no fence sets off: a file of source code, or what is code by its indentation."""
     offset = source.block.start
     fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]

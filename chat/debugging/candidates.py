@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chat.debugging.snippets import Piece, snippet
+from chat.debugging.snippets import SnippetPart, snippet
 from chat.debugging.trace import AnswerTrace, KnownPassage
 from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Retriever, RetrieverScore, WordMatch
@@ -20,7 +20,7 @@ class Shown:
     ``is_closed`` tells that it is there, and that the viewer may not read it.
     """
 
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[SnippetPart, ...] = ()
     href: str = ""
     page: str = ""
     is_closed: bool = False

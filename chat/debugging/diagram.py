@@ -33,7 +33,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiagramLine:
     text: str
     y: int
 
@@ -48,7 +48,7 @@ class Box:
     y: int
     width: int
     height: int
-    lines: tuple[Line, ...]
+    lines: tuple[DiagramLine, ...]
 
     @property
     def text_x(self) -> int:
@@ -205,7 +205,7 @@ def _box(step: Step, x: int, y: int, width: int, height: int, lines: int) -> Box
         y,
         width,
         height,
-        tuple(Line(row, y + 40 + LINE_HEIGHT * place) for place, row in enumerate(rows)),
+        tuple(DiagramLine(row, y + 40 + LINE_HEIGHT * place) for place, row in enumerate(rows)),
     )
 
 

@@ -17,10 +17,10 @@ from chat.debugging.trace import read_trace
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.models import Answer
 from chat.protocols import AnswerGenerator
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings
 from retrieval.search import profiles
-from retrieval.search.comparison import Part, ProfileComparison, ProfileResult, Row, compare
+from retrieval.search.comparison import ComparedHit, Part, ProfileComparison, ProfileResult, compare
 from retrieval.search.profiles import BUILT_IN, NamedProfile
 from retrieval.types import SearchFilters, SearchMethod
 
@@ -51,7 +51,7 @@ class PartPair:
 class Move:
     """A passage that one of the two searches returns. A rank is None where it is not returned; then, ``why`` not."""
 
-    row: Row
+    row: ComparedHit
     before: int | None
     after: int | None
     score_before: float | None
@@ -169,11 +169,11 @@ def _moves(comparison: ProfileComparison) -> tuple[Move, ...]:
     return tuple(_move(before.get(pk), after.get(pk)) for pk in dict.fromkeys(returned))
 
 
-def _by_chunk(side: ProfileResult) -> dict[int, Row]:
+def _by_chunk(side: ProfileResult) -> dict[int, ComparedHit]:
     return {row.candidate.chunk_id: row for row in (*side.dropped, *side.rows)}
 
 
-def _move(before: Row | None, after: Row | None) -> Move:
+def _move(before: ComparedHit | None, after: ComparedHit | None) -> Move:
     rows = [row for row in (before, after) if row is not None]
     missing = before if before is not None and before.candidate.rank is None else None
     missing = after if after is not None and after.candidate.rank is None else missing
@@ -220,12 +220,12 @@ def _question(answer: Answer, side: ProfileResult, *, follows: bool) -> str:
     return answer.question
 
 
-def _sources(side: ProfileResult) -> tuple[Source, ...]:
+def _sources(side: ProfileResult) -> tuple[ContextSource, ...]:
     blocks = side.context.blocks if side.context else ()
-    return tuple(Source(marker, block) for marker, block in enumerate(blocks, start=1))
+    return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))
 
 
-def _written(writer: AnswerGenerator, question: str, sources: Sequence[Source]) -> Written:
+def _written(writer: AnswerGenerator, question: str, sources: Sequence[ContextSource]) -> Written:
     if not sources:
         return Written(error=_("There is nothing to answer from."))
     try:
@@ -238,7 +238,7 @@ def _written(writer: AnswerGenerator, question: str, sources: Sequence[Source]) 
     return Written((Change(text),))
 
 
-async def _write(writer: AnswerGenerator, question: str, sources: Sequence[Source]) -> str:
+async def _write(writer: AnswerGenerator, question: str, sources: Sequence[ContextSource]) -> str:
     async with asyncio.timeout(WRITING_SECONDS):
         return "".join([piece async for piece in writer.stream(question, sources)]).strip()
 

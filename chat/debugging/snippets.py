@@ -16,14 +16,14 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SnippetPart:
     """A stretch of text; ``marked`` where it matches."""
 
     text: str
     marked: bool = False
 
 
-def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[Piece, ...]:
+def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[SnippetPart, ...]:
     """The beginning of the text, or, where ``spans`` of it match, up to two fragments that show the first of them.
 
     ``spans`` are places ``[start, end)`` of the text in any order. The second fragment begins at the first match,
@@ -32,13 +32,13 @@ def snippet(text: str, spans: Iterable[Span] = ()) -> tuple[Piece, ...]:
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     fragments = _fragments(text, matches) or [_cut(text, 0)]
-    pieces: list[Piece] = []
+    pieces: list[SnippetPart] = []
     for number, (start, end) in enumerate(fragments):
         if number or text[:start].strip():
-            pieces.append(Piece("… " if not number else " … "))
+            pieces.append(SnippetPart("… " if not number else " … "))
         pieces += _pieces(text, start, end, matches)
     if text[fragments[-1][1] :].strip():
-        pieces.append(Piece(" …"))
+        pieces.append(SnippetPart(" …"))
     return tuple(piece for piece in pieces if piece.text)
 
 
@@ -72,14 +72,14 @@ def _cut(text: str, start: int) -> Span:
     return start, end
 
 
-def _pieces(text: str, start: int, end: int, matches: Sequence[Span]) -> list[Piece]:
+def _pieces(text: str, start: int, end: int, matches: Sequence[Span]) -> list[SnippetPart]:
     pieces = []
     at = start
     for first, last in matches:
         if first < at or first >= end:
             continue
-        pieces.append(Piece(_SPACE.sub(" ", text[at:first])))
-        pieces.append(Piece(_SPACE.sub(" ", text[first : min(last, end)]), marked=True))
+        pieces.append(SnippetPart(_SPACE.sub(" ", text[at:first])))
+        pieces.append(SnippetPart(_SPACE.sub(" ", text[first : min(last, end)]), marked=True))
         at = min(last, end)
-    pieces.append(Piece(_SPACE.sub(" ", text[at:end])))
+    pieces.append(SnippetPart(_SPACE.sub(" ", text[at:end])))
     return pieces

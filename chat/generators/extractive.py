@@ -21,7 +21,7 @@ from chat.questions.analysis import analyse, is_same_question
 from chat.questions.comparison import find_compared
 from chat.questions.presence import find_answer_values
 from chat.questions.types import Question, ValueKind
-from chat.types import AnswerForm, Source
+from chat.types import AnswerForm, ContextSource
 from retrieval.tracing import span
 
 # The values that are recognised well enough to say that one is not there. A place is told in too many ways.
@@ -30,7 +30,7 @@ TOLD_APART = frozenset(set(ValueKind) - {ValueKind.PLACE})
 # Where it is not sure which place answers, this many are shown.
 MOST_EXCERPTS = 3
 
-Weigh = Callable[[str, Sequence[Source]], Evidence]
+Weigh = Callable[[str, Sequence[ContextSource]], Evidence]
 
 
 class ExtractiveGenerator:
@@ -41,7 +41,7 @@ class ExtractiveGenerator:
     def __init__(self, weigh: Weigh = gather_evidence) -> None:
         self._weigh = weigh
 
-    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
         """The excerpts, verbatim, one piece each. Raises: NoAnswer."""
         gap = ""
         for excerpt in await sync_to_async(self.excerpts, thread_sensitive=False)(question, sources):
@@ -49,7 +49,7 @@ class ExtractiveGenerator:
             gap = "\n\n"
 
     @span("composition")
-    def excerpts(self, question: str, sources: Sequence[Source]) -> list[Excerpt]:
+    def excerpts(self, question: str, sources: Sequence[ContextSource]) -> list[Excerpt]:
         """What is shown, one place for each thing that is asked. Raises: NoAnswer when the documents probably do not
         answer."""
         evidence = self._weigh(question, sources)
@@ -71,7 +71,7 @@ class ExtractiveGenerator:
                 raise NoAnswer(asked.expects)
         return _without_repeats(excerpts)
 
-    def _answer_parts(self, asked: Question, evidence: Evidence, sources: Sequence[Source]) -> list[Excerpt]:
+    def _answer_parts(self, asked: Question, evidence: Evidence, sources: Sequence[ContextSource]) -> list[Excerpt]:
         """A place for each of several things that are asked at once, all in the document that bears most on the whole.
 
         What the parts share decides which document that is, their own words decide which place of it.

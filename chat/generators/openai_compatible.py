@@ -22,7 +22,7 @@ from chat.generators.thinking import ThoughtFilter
 from chat.generators.tool_calls import CallsOfRound
 from chat.output.stream import OutputStream
 from chat.protocols import AskableTables, PartialAnswer
-from chat.types import Source, Usage
+from chat.types import ContextSource, Usage
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
 from retrieval.types import Turn
@@ -73,14 +73,14 @@ class OpenAICompatibleGenerator:
         self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), model, self._limits.silence_seconds)
         self._prices = prices
 
-    def stream(self, question: str, sources: Sequence[Source]) -> AsyncGenerator[str, None]:
+    def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncGenerator[str, None]:
         """The model's text as it may be shown (OutputStream). Raises: NoAnswer, GenerationFailed, AnswerWithheld."""
         return self.compose(question, sources, (), PartialAnswer())
 
     async def compose(
         self,
         question: str,
-        sources: Sequence[Source],
+        sources: Sequence[ContextSource],
         history: Sequence[Turn],
         partial: PartialAnswer,
         computed: str = "",

@@ -25,7 +25,7 @@ from retrieval.text.language import detect_language
 if TYPE_CHECKING:
     from datetime import date
 
-    from chat.types import Source
+    from chat.types import ContextSource
     from retrieval.types import Turn
 
 PROMPT_VERSION = 5
@@ -90,7 +90,7 @@ class Prompt:
 
 def compose(
     question: str,
-    sources: Sequence[Source],
+    sources: Sequence[ContextSource],
     *,
     today: date,
     budget_tokens: int,
@@ -145,7 +145,7 @@ def estimated_tokens(text: str) -> int:
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
-def _signs(question: str, sources: Sequence[Source], history: Sequence[Turn]) -> tuple[str, str]:
+def _signs(question: str, sources: Sequence[ContextSource], history: Sequence[Turn]) -> tuple[str, str]:
     """A fence and a mark that no document can know beforehand, and that stand in none of the texts."""
     texts = [question, *(text for turn in history for text in (turn.question, turn.answer))]
     for source in sources:
@@ -188,7 +188,7 @@ def _named(tables: Sequence[str], fence: str, mark: str) -> str:
     return "\n".join([head, *told, f"{fence} END OF TABLES"])
 
 
-def _quoted(source: Source, fence: str, mark: str, largest_bytes: int | None = None) -> str:
+def _quoted(source: ContextSource, fence: str, mark: str, largest_bytes: int | None = None) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
     head = f"{fence} SOURCE [{source.marker}]\nFrom: {quoted(_one_line(place))}\n\n"

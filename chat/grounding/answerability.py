@@ -29,7 +29,7 @@ from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
     from chat.grounding.closeness import Compare
-    from chat.types import Source
+    from chat.types import ContextSource
     from retrieval.dense.calibration.scales import Calibration
 
 # Fitted on 1,131 answerable and 1,320 off-topic questions of six sets, English and Dutch, each set and each kind
@@ -154,7 +154,7 @@ class Evidence:
 
 
 def weigh(
-    question: str, sources: Sequence[Source], compare: Compare, calibration: Calibration | None = BUILT_IN
+    question: str, sources: Sequence[ContextSource], compare: Compare, calibration: Calibration | None = BUILT_IN
 ) -> Evidence:
     """The evidence of ``sources`` on ``question``; ``compare`` as in :func:`chat.grounding.relevance.score_units`.
 
@@ -179,7 +179,7 @@ def weigh(
 def assess(
     question: str,
     scored: Sequence[ScoredUnit],
-    sources: Sequence[Source],
+    sources: Sequence[ContextSource],
     *,
     calibrated: bool = True,
     asked: Question | None = None,
@@ -238,12 +238,12 @@ def _passages(scored: Sequence[ScoredUnit]) -> list[PresencePassage]:
     ]
 
 
-def _is_english(question: str, sources: Sequence[Source]) -> bool:
+def _is_english(question: str, sources: Sequence[ContextSource]) -> bool:
     """Whether the question is in English, or in no language that is known; one that is too short is in the sources'."""
     return (detect_language(question) or detect_language(sources[0].block.content if sources else "")) in ("", "en")
 
 
-def _names_unknown_codes(question: str, sources: Sequence[Source]) -> bool:
+def _names_unknown_codes(question: str, sources: Sequence[ContextSource]) -> bool:
     """Whether the question names codes and the sources none of them, but as what replaces another one.
 
     What begins a code names it: MX-9920, MX-9920-W.
@@ -255,7 +255,7 @@ def _names_unknown_codes(question: str, sources: Sequence[Source]) -> bool:
     return bool(asked) and not any(code.startswith(asked) for code in told)
 
 
-def _text(source: Source) -> str:
+def _text(source: ContextSource) -> str:
     best = source.block.best
     return f"{best.document_title} {best.section} {source.block.content}"
 

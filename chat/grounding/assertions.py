@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chat.grounding.words import Word, numbers_asserted, split_words, stems
+from chat.grounding.words import StemmedWord, numbers_asserted, split_words, stems
 
 FEWEST_WORDS = 2
 """A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
@@ -78,7 +78,7 @@ class Assertion:
     """
 
     text: str
-    words: tuple[Word, ...]
+    words: tuple[StemmedWord, ...]
     names: tuple[str, ...]
     numbers: tuple[frozenset[str], ...]
 
@@ -106,7 +106,7 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
-def _names(text: str, words: Sequence[Word]) -> Iterator[str]:
+def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
     """The stems of the capitalised words; neither single letters (units, labels) nor initials of the words before."""
     for at, word in enumerate(words):
         written = text[word.start : word.end]

@@ -17,7 +17,7 @@ from retrieval.dense.calibration.scales import BUILT_IN, Compared
 
 if TYPE_CHECKING:
     from chat.grounding.units import QuotableUnit
-    from chat.types import Source
+    from chat.types import ContextSource
     from retrieval.dense.calibration.scales import Calibration
     from retrieval.dense.token_vectors import PassageTokens, TokenEncoding
     from retrieval.types import Vectors
@@ -63,7 +63,10 @@ class SourceTokens:
     """The tokens of the sources of an answer, by their places. ``tokens_of`` has those of each passage, by chunk id."""
 
     def __init__(
-        self, sources: Sequence[Source], tokens_of: Mapping[int, PassageTokens], calibration: Calibration = BUILT_IN
+        self,
+        sources: Sequence[ContextSource],
+        tokens_of: Mapping[int, PassageTokens],
+        calibration: Calibration = BUILT_IN,
     ) -> None:
         self._calibration = calibration
         self._tokens_of = {
@@ -96,7 +99,7 @@ class SourceTokens:
         similarities[filled] = self._calibration.scale(Compared.QUESTION_MEAN)(vectors[filled] @ question.vector)
         return Closeness(vectors, np.minimum(similarities, 1.0), pieces, np.minimum(nearest, 1.0))
 
-    def vectors_within(self, source: Source, start: int, end: int) -> Vectors:
+    def vectors_within(self, source: ContextSource, start: int, end: int) -> Vectors:
         """The signs of the tokens between two places of the document as unit vectors, shape (tokens, dimension)."""
         return self._vectors(self._rows_within(source, start, end))
 
@@ -111,7 +114,7 @@ class SourceTokens:
                 rows += [first + at for at in tokens.naming(heading)]
         return rows
 
-    def _rows_within(self, source: Source, start: int, end: int) -> list[int]:
+    def _rows_within(self, source: ContextSource, start: int, end: int) -> list[int]:
         rows: list[int] = []
         for passage in source.block.passages:
             if passage.start < end and start < passage.end:

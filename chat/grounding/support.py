@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from retrieval.types import Vectors
 
 
-class Reason(StrEnum):
+class SupportReason(StrEnum):
     """What speaks against a sentence. ``ELSEWHERE``: another source than the cited one bears it out."""
 
     NUMBER = "number"
@@ -55,7 +55,7 @@ class SentenceSupport:
     """
 
     support: float
-    reasons: tuple[Reason, ...]
+    reasons: tuple[SupportReason, ...]
     match: SentenceMatch | None
     features: Features | None = None
 
@@ -101,9 +101,9 @@ class SupportScorer:
         for number, other in zip(doubtful, anywhere, strict=True):
             own = supports[number]
             if own is not None and other is not None and other.supported:
-                supports[number] = replace(own, reasons=(*own.reasons, Reason.ELSEWHERE), match=other.match)
+                supports[number] = replace(own, reasons=(*own.reasons, SupportReason.ELSEWHERE), match=other.match)
         return [
-            replace(support, reasons=(*support.reasons, Reason.UNCITED))
+            replace(support, reasons=(*support.reasons, SupportReason.UNCITED))
             if support is not None and not scope
             else support
             for support, scope in zip(supports, scopes, strict=True)
@@ -252,13 +252,13 @@ def estimate_support(features: Features, weights: SupportWeights) -> float:
     return support
 
 
-def list_reasons(features: Features, weights: SupportWeights) -> tuple[Reason, ...]:
+def list_reasons(features: Features, weights: SupportWeights) -> tuple[SupportReason, ...]:
     """What speaks against a sentence, the most telling first; none for one that is supported."""
     holds = {
-        Reason.NUMBER: features.unknown_numbers > 0,
-        Reason.NEGATION: features.contradicted,
-        Reason.NAME: features.unknown_names > 0,
-        Reason.WORDS: _support_by_words(features, weights) < THRESHOLD,
+        SupportReason.NUMBER: features.unknown_numbers > 0,
+        SupportReason.NEGATION: features.contradicted,
+        SupportReason.NAME: features.unknown_names > 0,
+        SupportReason.WORDS: _support_by_words(features, weights) < THRESHOLD,
     }
     return tuple(reason for reason, is_so in holds.items() if is_so)
 

@@ -20,7 +20,7 @@ from retrieval.text.blocks.outline import find_header, read_cells, split_items
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.types import Source
+    from chat.types import ContextSource
 
 LONGEST_UNIT = 700
 LONGEST_BEGINNING = 500
@@ -54,7 +54,7 @@ class QuotableUnit:
     that it is the first thing said under that heading. ``table_head`` is the head of the table a row belongs to.
     """
 
-    source: Source
+    source: ContextSource
     start: int
     end: int
     text: str
@@ -62,17 +62,17 @@ class QuotableUnit:
     heading: str
     opens: bool
     block: Block
-    section: Section
+    section: SourceSection
     table_head: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SourceSection:
     """What stands under one heading, up to the next heading of any level. ``level`` is 1 for the outermost heading, 0
     for the document's title and for what stands before the first heading. ``end`` is that of its last block.
     """
 
-    source: Source
+    source: ContextSource
     heading: str
     level: int
     start: int
@@ -80,7 +80,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-def blocks_of(source: Source) -> tuple[Block, ...]:
+def blocks_of(source: ContextSource) -> tuple[Block, ...]:
     """The blocks of a source in order, as far as they lie in it. Of passages that were stored without them, they are
     found in the source's own text."""
     context = source.block
@@ -98,7 +98,7 @@ def blocks_of(source: Source) -> tuple[Block, ...]:
     return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
 
 
-def sections_of(source: Source) -> list[Section]:
+def sections_of(source: ContextSource) -> list[SourceSection]:
     """The sections of a source, in order; one without text of its own, such as a chapter's title, has no blocks."""
     content, offset = source.block.content, source.block.start
     blocks = blocks_of(source)
@@ -108,7 +108,7 @@ def sections_of(source: Source) -> list[Section]:
         start = match.start() + offset
         if start not in starts and not any(code.start <= start < code.end for code in codes):
             starts.add(start)
-    sections: list[Section] = []
+    sections: list[SourceSection] = []
     for heading_start in sorted(starts, key=lambda start: -1 if start is None else start):
         own = tuple(block for block in blocks if block.heading_start == heading_start)
         is_shown = heading_start is not None and offset <= heading_start < source.block.end
@@ -117,27 +117,27 @@ def sections_of(source: Source) -> list[Section]:
             heading, level = plain(source.block.best.document_title), 0
         else:
             heading, level = _heading(source, heading_start if is_shown else None, begin)
-        sections.append(Section(source, heading, level, begin, own[-1].end if own else begin, own))
+        sections.append(SourceSection(source, heading, level, begin, own[-1].end if own else begin, own))
     return sections
 
 
-def quotable_units(sources: Sequence[Source]) -> list[QuotableUnit]:
+def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """All that could be quoted, in the order of the sources and then of the text; headings are left out."""
     return [unit for source in sources for unit in _kept_units(source)]
 
 
 # Of the answers that are being written; each asks for the units of its sources several times.
 @functools.lru_cache(maxsize=128)
-def _kept_units(source: Source) -> tuple[QuotableUnit, ...]:
+def _kept_units(source: ContextSource) -> tuple[QuotableUnit, ...]:
     return tuple(_units_of(source))
 
 
-def whole_units(sources: Sequence[Source]) -> list[QuotableUnit]:
+def whole_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """The lists and tables, each as one unit."""
     return [unit for source in sources for unit in _wholes_of(source)]
 
 
-def _wholes_of(source: Source) -> Iterator[QuotableUnit]:
+def _wholes_of(source: ContextSource) -> Iterator[QuotableUnit]:
     content, offset = source.block.content, source.block.start
     for section in sections_of(source):
         for block in section.blocks:
@@ -153,7 +153,7 @@ def _wholes_of(source: Source) -> Iterator[QuotableUnit]:
             )
 
 
-def _units_of(source: Source) -> Iterator[QuotableUnit]:
+def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:
     content, offset = source.block.content, source.block.start
     for section in sections_of(source):
         opens = True
@@ -215,7 +215,7 @@ def as_markdown(row: str) -> str:
     return f"{line}\n|{'---|' * len(cells)}" if row.lstrip().startswith("<table") else line
 
 
-def _heading(source: Source, heading_start: int | None, begin: int) -> tuple[str, int]:
+def _heading(source: ContextSource, heading_start: int | None, begin: int) -> tuple[str, int]:
     """The heading of a section, without markup, and its level; without ``heading_start`` by the passage's headings."""
     context = source.block
     path = context.passage_at(begin).heading_path

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
 from chat.grounding.passages import EvidencePassage, EvidenceSentence
-from chat.grounding.support import Reason, SentenceSupport, Statement, SupportScorer
+from chat.grounding.support import SentenceSupport, Statement, SupportReason, SupportScorer
 from chat.grounding.units import quotable_units
 from chat.grounding.weighing import tokens_of_sources
-from chat.types import CheckedStatement, Source, Verified, VerifiedCitation
+from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
 from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration
 from retrieval.dense.calibration.scales import BUILT_IN
@@ -46,7 +46,7 @@ def current_scorer() -> MakeScorer:
 
 
 @span("verification")
-def verify(text: str, sources: Sequence[Source]) -> Verified:
+def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
     """The words of the sources that an answer's markers mean, in order, and each of its sentences with its support.
 
     Words that stand in a source as they stand in the answer are found as they are (support 1). Else the sentence of the
@@ -90,12 +90,12 @@ class _Mention:
     """
 
     statement: str
-    source: Source
+    source: ContextSource
     markers: Sequence[Marker]
     verbatim: tuple[int, int] | None
 
 
-def _mentions(text: str, by_marker: dict[int, Source]) -> list[_Mention]:
+def _mentions(text: str, by_marker: dict[int, ContextSource]) -> list[_Mention]:
     mentions: list[_Mention] = []
     uncited: list[str] = []
     for cited in cited_statements(text):
@@ -112,7 +112,7 @@ def _mentions(text: str, by_marker: dict[int, Source]) -> list[_Mention]:
     return mentions
 
 
-def _find_verbatim(statement: str, before: Iterable[str], source: Source) -> tuple[int, int] | None:
+def _find_verbatim(statement: str, before: Iterable[str], source: ContextSource) -> tuple[int, int] | None:
     """Start and end of a statement that stands in a source word for word; None for one that does not.
 
     ``before`` holds the statements without a marker in front of it, nearest first: those that stand right before it in
@@ -175,7 +175,7 @@ def _citations(
 
 
 def _measure(
-    sources: Sequence[Source], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
+    sources: Sequence[ContextSource], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
 ) -> tuple[Supports, Supports, bool]:
     """The support of the citations and of the sentences, and whether the embedder took part as it should."""
     known = functools.cache(lambda: tokens_of_sources(sources))
@@ -192,7 +192,7 @@ def _measure(
         return *measure(functools.partial(SupportScorer, encode=None)), False
 
 
-def _evidence(source: Source, known: Callable[[], SourceTokens | None]) -> EvidencePassage:
+def _evidence(source: ContextSource, known: Callable[[], SourceTokens | None]) -> EvidencePassage:
     """A source's units, with offsets of the document; headings are read with what stands under them. The tokens of all
     sources are read when those of one are asked for."""
 
@@ -211,7 +211,7 @@ def _evidence(source: Source, known: Callable[[], SourceTokens | None]) -> Evide
     return EvidencePassage(source.marker, quoted(context.content), sentences, title, vectors_within)
 
 
-def _is_foreign(source: Source, answer: str) -> bool:
+def _is_foreign(source: ContextSource, answer: str) -> bool:
     """Whether the source is in another language than the answer, as far as both are known."""
     languages = {detect_language(answer), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1
@@ -225,7 +225,7 @@ def _checked(
         each.marker == match.passage.marker and each.start <= match.sentence.start < each.end for each in citations
     ):
         # It belongs to a quotation whose marker comes further on: an item of a list that is cited at its end.
-        reasons = tuple(reason for reason in reasons if reason is not Reason.UNCITED)
+        reasons = tuple(reason for reason in reasons if reason is not SupportReason.UNCITED)
     value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
     return CheckedStatement(
         start=sentence.start,

@@ -13,7 +13,7 @@ import numpy as np
 from chat.grounding.answerability import Evidence, weigh
 from chat.grounding.closeness import Closeness, SourceTokens, compare_encodings
 from chat.grounding.units import QuotableUnit, text_to_encode
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration
 from retrieval.dense.calibration.scales import BUILT_IN, Calibration
@@ -34,7 +34,7 @@ REMEMBERED = 32
 
 
 @span("evidence")
-def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
+def gather_evidence(question: str, sources: Sequence[ContextSource]) -> Evidence:
     """What the sources hold on the question, remembered for a while.
 
     What the sources mean was computed when they were read: besides the question, only the few units are encoded on
@@ -49,7 +49,7 @@ def gather_evidence(question: str, sources: Sequence[Source]) -> Evidence:
         return weigh(question, sources, lambda _question, _units: None)
 
 
-def tokens_of_sources(sources: Sequence[Source], calibration: Calibration = BUILT_IN) -> SourceTokens | None:
+def tokens_of_sources(sources: Sequence[ContextSource], calibration: Calibration = BUILT_IN) -> SourceTokens | None:
     """The tokens of the sources by their places; None for an embedder without token vectors.
 
     Raises: EmbeddingFailed.
@@ -63,7 +63,7 @@ def tokens_of_sources(sources: Sequence[Source], calibration: Calibration = BUIL
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _weigh_with_vectors(
-    _embedder: str, calibration: Calibration | None, question: str, sources: tuple[Source, ...]
+    _embedder: str, calibration: Calibration | None, question: str, sources: tuple[ContextSource, ...]
 ) -> Evidence:
     # Where nothing was fitted, its own cosines still tell which of the units is nearer.
     scales = calibration or BUILT_IN

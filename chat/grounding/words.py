@@ -60,7 +60,7 @@ def stems_of_word(word: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class StemmedWord:
     """``text[start:end]``, and its likely stem."""
 
     start: int
@@ -68,9 +68,11 @@ class Word:
     stem: str
 
 
-def split_words(text: str) -> tuple[Word, ...]:
+def split_words(text: str) -> tuple[StemmedWord, ...]:
     """The words that carry meaning, in order, with repeats; a name in camel case counts as its parts as well."""
-    return tuple(Word(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group()))
+    return tuple(
+        StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
+    )
 
 
 def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:

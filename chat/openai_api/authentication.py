@@ -19,7 +19,7 @@ PLACEHOLDERS = frozenset(
 )
 
 
-class KeyAuthentication(BaseAuthentication):
+class BearerAuthentication(BaseAuthentication):
     """The user whose API key is sent as `Authorization: Bearer KEY` (or `Token KEY`); nobody for a placeholder.
 
     Raises: AuthenticationFailed for a key that is neither, and for another kind of credentials.
@@ -46,8 +46,8 @@ def _site_authentication() -> Any:
     return import_string(settings.API_KEY_AUTHENTICATION)()
 
 
-class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = KeyAuthentication
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = BearerAuthentication
     name = "bearerAuth"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

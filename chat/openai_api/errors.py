@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from chat.api.negotiation import WhateverIsAccepted
-from chat.openai_api.authentication import KeyAuthentication
+from chat.openai_api.authentication import BearerAuthentication
 from chat.openai_api.serializers import OpenAIProblemSerializer
 from retrieval.api.errors import ApiView
 from retrieval.api.permissions import MayAsk
@@ -32,7 +32,7 @@ class OpenAIView(ApiView):
     """A view whose every refusal has OpenAI's form."""
 
     problem_serializer = OpenAIProblemSerializer
-    authentication_classes = [KeyAuthentication]
+    authentication_classes = [BearerAuthentication]
     permission_classes = [MayAsk]
     key_scopes = on_every_method(Scope.ASK)
     content_negotiation_class = WhateverIsAccepted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
-    from chat.types import Source
+    from chat.types import ContextSource
 
 # Longer ones are nobody's to click.
 LONGEST_ADDRESS = 2048
@@ -74,7 +74,7 @@ def without_closing(address: str) -> str:
     return address
 
 
-def known_addresses(sources: Iterable[Source]) -> frozenset[str]:
+def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
     """The canonical addresses that stand in the sources' texts, and those of their documents."""
     blocks = [source.block for source in sources]
     texts = (canonical(address) for block in blocks for address in find_addresses(block.content))

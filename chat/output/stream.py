@@ -12,7 +12,7 @@ from chat.output.links import LinkStream
 
 if TYPE_CHECKING:
     from chat.generators.prompts import Prompt
-    from chat.types import Source
+    from chat.types import ContextSource
     from retrieval.types import Turn
 
 
@@ -20,7 +20,9 @@ class OutputStream:
     """Passes a model's text on: without the prompt's marks, with markers of known sources alone, and with links alone
     whose addresses stand in the sources that the model was given."""
 
-    def __init__(self, prompt: Prompt, question: str, sources: Sequence[Source], history: Sequence[Turn]) -> None:
+    def __init__(
+        self, prompt: Prompt, question: str, sources: Sequence[ContextSource], history: Sequence[Turn]
+    ) -> None:
         conversation = [question, *(text for turn in history for text in (turn.question, turn.answer))]
         prompted = [source for source in sources if source.marker in prompt.markers]
         # The steps look into these two at each piece: what the model is given later on is added to them.
@@ -35,7 +37,7 @@ class OutputStream:
             LinkStream(self._addresses, texts),
         )
 
-    def admit(self, sources: Sequence[Source]) -> None:
+    def admit(self, sources: Sequence[ContextSource]) -> None:
         """From now on, the text may name these sources too, and repeat what stands in them."""
         self._markers |= {source.marker for source in sources}
         self._addresses |= set(known_addresses(sources))

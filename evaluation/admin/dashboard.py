@@ -37,7 +37,7 @@ from evaluation.dashboard.lists import (
     rated_answers,
     selection_of,
 )
-from evaluation.dashboard.scope import PERIODS, Scope, scope_of
+from evaluation.dashboard.scope import PERIODS, DashboardScope, scope_of
 from evaluation.models import Dashboard
 from retrieval.admin.base import ReadOnlyAdmin
 from retrieval.dense.calibration.current import uncalibrated_embedder
@@ -139,7 +139,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self._page(request, "dashboard_documents", _("Documents never cited"), scope, {"page": page})
 
     def _page(
-        self, request: HttpRequest, template: str, title: str, scope: Scope, context: dict[str, Any]
+        self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, Any]
     ) -> HttpResponse:
         if template != "dashboard_documents":
             tell("conversation.listed")
@@ -156,7 +156,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self.render_page(request, template, title, {**shared, **context})
 
 
-def _day_charts(scope: Scope, counted: Figures) -> list[Markup]:
+def _day_charts(scope: DashboardScope, counted: Figures) -> list[Markup]:
     """The charts of the days, drawn once as long as their figures are kept."""
     if counted.as_of == scope.until:
         return day_charts(scope, counted.days)

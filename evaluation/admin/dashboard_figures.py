@@ -17,7 +17,7 @@ from chat.models import Answer, Feedback
 from evaluation.charts import Caption, Markup, Series, histogram, line_chart, stacked_bars
 from evaluation.dashboard.activity import Activity
 from evaluation.dashboard.lists import UNANSWERED, UNHELPFUL, AnswerSelection
-from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.scope import DashboardScope
 from evaluation.dashboard.scores import EDGES, Distribution
 from evaluation.figures import day_and_month, fixed, whole
 from evaluation.models import Judgement, Score
@@ -32,7 +32,7 @@ _METRICS = (
 )
 
 
-def day_charts(scope: Scope, days: Days) -> list[Markup]:
+def day_charts(scope: DashboardScope, days: Days) -> list[Markup]:
     """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
     figures, labels = list(days.values()), [day_and_month(day) for day in days]
 
@@ -96,7 +96,7 @@ def day_charts(scope: Scope, days: Days) -> list[Markup]:
     ]
 
 
-def score_chart(scope: Scope, found: Distribution) -> Markup:
+def score_chart(scope: DashboardScope, found: Distribution) -> Markup:
     """The distribution of one metric by one judge; each bin leads to its answers."""
     description = _(
         "%(measured)s answers by their score, from 0 (bad) to 1 (good), given in this period by: %(judge)s. "
@@ -205,7 +205,7 @@ def score_rows(scores: Sequence[Score]) -> list[AnswerRow]:
     return [AnswerRow(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]
 
 
-def tiles(scope: Scope, total: Activity) -> list[Tile]:
+def tiles(scope: DashboardScope, total: Activity) -> list[Tile]:
     """The figures of the whole period; an unknown figure is a dash, with the reason."""
     return [
         Tile(_("Questions"), whole(total.asked), _("%s failed") % whole(total.failed), scope.answer_list()),
@@ -238,7 +238,7 @@ def tiles(scope: Scope, total: Activity) -> list[Tile]:
     ]
 
 
-def kinds(scope: Scope, selection: AnswerSelection) -> list[AnswerListLink]:
+def kinds(scope: DashboardScope, selection: AnswerSelection) -> list[AnswerListLink]:
     """The lists of bad answers there are; that of a bin of a chart counts as its metric's."""
     listed = [
         AnswerListLink(_("not helpful"), scope.address("answers", kind=UNHELPFUL), selection.kind == UNHELPFUL),

@@ -67,7 +67,7 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
             raise forms.ValidationError(str(REFUSAL_HAS_NO_PASSAGE))
 
 
-class LinesField(forms.CharField):
+class ArrayLinesField(forms.CharField):
     """A list of strings, one on each line. ``base_field`` is what an array's form field is made with."""
 
     def __init__(self, *, base_field: forms.Field, **options: Any) -> None:
@@ -84,7 +84,7 @@ class EvaluationQuestionForm(forms.ModelForm):  # type: ignore[type-arg]  # gene
     class Meta:
         model = EvaluationQuestion
         fields = ("evaluation_set", "text", "expected_answer", "must", "must_not", "longest", "expects_refusal")
-        field_classes = {"must": LinesField, "must_not": LinesField}
+        field_classes = {"must": ArrayLinesField, "must_not": ArrayLinesField}
         widgets = {name: forms.Textarea(attrs={"rows": 3, "cols": 60}) for name in ("must", "must_not")}
 
 

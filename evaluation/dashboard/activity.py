@@ -8,7 +8,7 @@ from datetime import date, datetime
 from django.db import connection
 from django.utils import timezone
 
-from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.scope import DashboardScope
 
 # Rows by day, and one for all of them, from a single pass: percentiles of days cannot be added up.
 _SQL = """
@@ -78,7 +78,7 @@ class Activity:
         return self.degraded / self.asked if self.asked else None
 
 
-def activity(scope: Scope) -> tuple[dict[date, Activity], Activity]:
+def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
     """Each day of the scope, quiet ones too, and the whole."""
     sql = _SQL.format(written=_WRITTEN, of_collection=_OF_COLLECTION if scope.collection else "")
     parameters: dict[str, datetime | str | int | None] = {

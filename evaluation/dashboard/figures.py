@@ -10,7 +10,7 @@ from django.core.cache import caches
 from django.utils import timezone
 
 from evaluation.dashboard.activity import Activity, activity
-from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.scope import DashboardScope
 from evaluation.dashboard.scores import Distribution, distributions
 
 KEPT_SECONDS = 60
@@ -28,7 +28,7 @@ class Figures:
     as_of: datetime
 
 
-def figures(scope: Scope) -> Figures:
+def figures(scope: DashboardScope) -> Figures:
     """The figures of the scope, at most a minute old; they are the same for every viewer."""
     collection = scope.collection.pk if scope.collection else ""
     key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}"

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from chat.conversations.rights import rights_of
 from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
-from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
 from retrieval.access import narrowing_key
 from retrieval.dense.calibration.current import current_calibration
@@ -42,7 +42,7 @@ KEPT_SECONDS = 900
 _SAMPLE = 20
 
 
-def unanswered(scope: Scope) -> tuple[list[Unanswered], int]:
+def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """The latest questions without an answer or with one that did not help, at most 500, and how many there are in all.
 
     A question that was turned away unsearched, because it instructs the site, says nothing about the documents, and one
@@ -117,7 +117,7 @@ class GapReport:
     is_left: bool = False
 
 
-def find_gaps(scope: Scope, *, patiently: bool = True) -> GapReport:
+def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
     """The gaps of the scope; they are kept for 15 minutes, or until another question stays unanswered.
 
     Unless ``patiently``, many questions that were not grouped lately are left for the page that is. An embedder that

@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from chat.conversations import rights
 from chat.models import Answer, Citation
-from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 from retrieval.models import Document
 
@@ -45,13 +45,13 @@ def selection_of(asked: Mapping[str, str]) -> AnswerSelection:
     return AnswerSelection(kind, judge if judge in Judgement.Judge.values else Judgement.Judge.OFFLINE, low, high)
 
 
-def rated_answers(scope: Scope, kind: str) -> QuerySet[Answer]:
+def rated_answers(scope: DashboardScope, kind: str) -> QuerySet[Answer]:
     """Answers that did not help, or those that say that the documents do not answer; the latest first."""
     selection = Q(feedback__helpful=False) if kind == UNHELPFUL else Q(refused=True)
     return scope.answers().filter(selection).select_related("feedback").order_by("-completed_at", "pk")
 
 
-def low_scores(scope: Scope, selection: AnswerSelection) -> QuerySet[Score]:
+def low_scores(scope: DashboardScope, selection: AnswerSelection) -> QuerySet[Score]:
     """The scores wanted of those given in the period, with their answers; the lowest first, ties the latest first."""
     scores = Score.objects.filter(
         metric=selection.kind,
@@ -84,7 +84,7 @@ def _share(text: str) -> float | None:
     return share if 0.0 <= share <= 1.0 else None
 
 
-def documents_never_cited(scope: Scope) -> QuerySet[Document]:
+def documents_never_cited(scope: DashboardScope) -> QuerySet[Document]:
     """The documents in service that can be searched and that no answer cites that is still kept, of any time: those
     that had the longest time to be cited first."""
     documents = (

@@ -21,7 +21,7 @@ DEFAULT_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DashboardScope:
     """Whole days in the site's time zone, the last of them today: ``since`` is its first moment, ``until`` is now.
 
     ``viewer`` is whom answers and documents are shown to; None is for figures alone.
@@ -75,7 +75,7 @@ class Scope:
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
 
-def scope_of(asked: Mapping[str, str], viewer: Any) -> Scope:
+def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
     """The scope of an address; 30 days and all collections where its parameters are missing or unknown, or name what
     the viewer may not read.
     """
@@ -85,9 +85,11 @@ def scope_of(asked: Mapping[str, str], viewer: Any) -> Scope:
     return scope(days, readable.filter(slug=slug).first() if slug else None, viewer)
 
 
-def scope(days: int = DEFAULT_DAYS, collection: Collection | None = None, viewer: Any = None) -> Scope:
+def scope(days: int = DEFAULT_DAYS, collection: Collection | None = None, viewer: Any = None) -> DashboardScope:
     now = timezone.now()
-    return Scope(days, start_of(timezone.localtime(now).date() - timedelta(days=days - 1)), now, collection, viewer)
+    return DashboardScope(
+        days, start_of(timezone.localtime(now).date() - timedelta(days=days - 1)), now, collection, viewer
+    )
 
 
 def start_of(day: date) -> datetime:

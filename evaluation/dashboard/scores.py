@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from evaluation.dashboard.scope import Scope
+from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
 BINS = 10
@@ -65,7 +65,7 @@ class Distribution:
         return sum(self.counts)
 
 
-def distributions(scope: Scope) -> list[Distribution]:
+def distributions(scope: DashboardScope) -> list[Distribution]:
     """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
@@ -87,7 +87,7 @@ def distributions(scope: Scope) -> list[Distribution]:
     ]
 
 
-def _rows(scope: Scope) -> list[tuple[str, str, int, int, float | None]]:
+def _rows(scope: DashboardScope) -> list[tuple[str, str, int, int, float | None]]:
     """Metric, judge, bin (-1 for errors), how many scores lie in it, and their highest threshold."""
     with connection.cursor() as cursor:
         cursor.execute(

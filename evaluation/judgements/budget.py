@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from evaluation.judges.exceptions import BudgetSpent, JudgeUnavailable
+from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeUnavailable
 from evaluation.models import Judgement, JudgeUsage
 from evaluation.models.job import EvaluationJob
 from retrieval.exceptions import LeaseLost
@@ -29,7 +29,7 @@ def require_tokens() -> None:
     """Raises: BudgetSpent when the day's tokens for judging are consumed."""
     budget = settings.JUDGE_DAILY_BUDGET_TOKENS
     if budget and tokens_spent() >= budget:
-        raise BudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
+        raise JudgeBudgetSpent(f"The day's budget of {budget:,} tokens for judging is spent.")
 
 
 def spend(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:

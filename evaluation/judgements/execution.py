@@ -16,7 +16,7 @@ from django.utils import timezone
 from evaluation import conf
 from evaluation.judgements.budget import JobMeter
 from evaluation.judges.cases import case_of
-from evaluation.judges.exceptions import BudgetSpent, JudgeError, NotMeasurable, UnusableJudgement
+from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeError, NotMeasurable, UnusableJudgement
 from evaluation.models import Judgement, Score
 from retrieval.exceptions import LeaseLost
 from retrieval.jobs.heartbeat import heartbeat
@@ -41,7 +41,7 @@ def judge(judgement_id: int) -> Judgement | None:
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except BudgetSpent as error:
+    except JudgeBudgetSpent as error:
         judgement.end(Judgement.Status.SKIPPED, str(error))
     except JudgeError as error:
         judgement.retry(str(error))
@@ -70,7 +70,7 @@ def _measure(judgement: Judgement) -> None:
         started = time.perf_counter()
         try:
             result = judge.measure(metric, case)
-        except BudgetSpent:
+        except JudgeBudgetSpent:
             raise
         except JudgeError as error:
             _save(judgement, metric, started, score=None, error=str(error))

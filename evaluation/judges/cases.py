@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chat.models import Answer
-from chat.types import Source
+from chat.types import ContextSource
 from evaluation.judges.types import Case
 from retrieval.types import ContextBlock, Passage
 
@@ -25,7 +25,7 @@ def case_of(answer: Answer, reference: str = "") -> Case:
     )
 
 
-def _source(saved: Mapping[str, Any]) -> Source:
+def _source(saved: Mapping[str, Any]) -> ContextSource:
     """The source from its saved form (``chat.payloads.source``), its block one passage."""
     passage = Passage(
         chunk_id=saved["chunk_id"],
@@ -53,4 +53,4 @@ def _source(saved: Mapping[str, Any]) -> Source:
         score=saved["score"],
         tokens=0,
     )
-    return Source(saved["marker"], block)
+    return ContextSource(saved["marker"], block)

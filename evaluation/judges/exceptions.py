@@ -21,5 +21,5 @@ class JudgeUnavailable(JudgeError):
     """The judge cannot be asked now: not configured, away, late, or without vectors. No other metric fares better."""
 
 
-class BudgetSpent(JudgeError):
+class JudgeBudgetSpent(JudgeError):
     """The day's tokens are consumed. Trying again today does not help."""

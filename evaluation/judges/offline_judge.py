@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chat.grounding.support import Reason, groundedness
+from chat.grounding.support import SupportReason, groundedness
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case
@@ -109,7 +109,7 @@ class CitationSupport(OfflineMetric):
     def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
         statements = _measured(self.verified)
         # Not by its markers: an item of a list may be cited at the end of the list.
-        uncited = [Reason.UNCITED in statement.reasons for statement in statements]
+        uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         self.details = [
             {**_statement(self.case.answer, one), "supported": good}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from chat.types import Source
+from chat.types import ContextSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Case:
 
     question: str
     answer: str
-    sources: tuple[Source, ...]
+    sources: tuple[ContextSource, ...]
     refused: bool = False
     reference: str = ""
 

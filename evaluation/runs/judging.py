@@ -12,12 +12,12 @@ from django.conf import settings
 
 from evaluation import conf
 from evaluation.judgements.budget import JobMeter
-from evaluation.judges.exceptions import BudgetSpent, JudgeError, UnusableJudgement
+from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeError, UnusableJudgement
 from evaluation.judges.types import Case
 from evaluation.models import AnswerResult, EvaluationRun, Judgement
 
 if TYPE_CHECKING:
-    from chat.types import Source
+    from chat.types import ContextSource
     from evaluation.judges.types import Judge
 
 # An answer is judged within this time, or not: the worker must be done before its task runs out of time.
@@ -34,7 +34,7 @@ class ModelJudge:
         self._unavailable = 0
         self._given_up = ""
 
-    def judge(self, result: AnswerResult, sources: Sequence[Source]) -> None:
+    def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
         """Writes scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
@@ -55,7 +55,7 @@ class ModelJudge:
         except JudgeError as error:
             result.judge_error = str(error)
             self._unavailable += 1
-            if isinstance(error, BudgetSpent) or self._unavailable >= MOST_UNAVAILABLE:
+            if isinstance(error, JudgeBudgetSpent) or self._unavailable >= MOST_UNAVAILABLE:
                 self._given_up = str(error)
 
 

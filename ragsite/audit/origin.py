@@ -20,7 +20,7 @@ _API = ("/api/", "/v1/")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RequestOrigin:
     """``user`` is None for visitors, and where nobody is signed in."""
 
     user: Any
@@ -58,13 +58,13 @@ def remember_request(get_response: Callable[[HttpRequest], Any]) -> Callable[[Ht
     return respond
 
 
-def current_origin() -> Origin:
+def current_origin() -> RequestOrigin:
     request = _request.get()
     if request is None:
-        return Origin(None, "", AuditEntry.Via.TASK if current_task else AuditEntry.Via.COMMAND, "")
+        return RequestOrigin(None, "", AuditEntry.Via.TASK if current_task else AuditEntry.Via.COMMAND, "")
     user = getattr(request, "user", None)
     key = getattr(request, "auth", None)
-    return Origin(
+    return RequestOrigin(
         user if getattr(user, "is_authenticated", False) else None,
         key.public_id if isinstance(key, ApiKey) else "",
         AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,

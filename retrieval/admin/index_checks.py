@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.access import seen_whole_by
 from retrieval.admin.base import ReadOnlyAdmin, badge
 from retrieval.models import Collection, IndexCheck
-from retrieval.reconciliation.checks import DESCRIPTIONS, Kind
+from retrieval.reconciliation.checks import DESCRIPTIONS, ProblemKind
 
 
 @admin.register(IndexCheck)
@@ -41,7 +41,12 @@ class IndexCheckAdmin(ReadOnlyAdmin):
     def findings(self, check: IndexCheck) -> SafeString:
         described = {kind: _t(description) for kind, description in DESCRIPTIONS.items()}
         lines = (
-            (found["count"], described[Kind(found["kind"])], found["collection"] or "-", ", ".join(found["examples"]))
+            (
+                found["count"],
+                described[ProblemKind(found["kind"])],
+                found["collection"] or "-",
+                ", ".join(found["examples"]),
+            )
             for found in check.inconsistencies
         )
         return format_html_join(mark_safe("<br>"), "{} {} ({}): {}", lines) or mark_safe("-")

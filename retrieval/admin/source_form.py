@@ -13,14 +13,14 @@ from retrieval.drafts.editing import reason_not_to_change
 from retrieval.models import Source
 from retrieval.search.metadata import validated_metadata
 from retrieval.sources.options import store_options
-from retrieval.sources.protocol import Kind
+from retrieval.sources.protocol import SourceKind
 from retrieval.sources.rights import open_collections
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """The base of the form of each kind; see ``form_of``."""
 
-    kind: Kind
+    kind: SourceKind
     user: Any
 
     class Meta:
@@ -62,12 +62,12 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         return {name: self.cleaned_data[name] for name in self.kind.options.base_fields}
 
 
-def form_of(kind: Kind, user: Any, *, is_new: bool) -> type[SourceForm]:
+def form_of(kind: SourceKind, user: Any, *, is_new: bool) -> type[SourceForm]:
     """A source stays in its collection: its documents are there."""
     fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
     return type("SourceFormOfItsKind", (kind.options, SourceForm), {"kind": kind, "user": user, "Meta": meta})
 
 
-def option_names(kind: Kind) -> list[str]:
+def option_names(kind: SourceKind) -> list[str]:
     return list(kind.options().fields)

@@ -30,19 +30,19 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.metadata import save_source
-from retrieval.sources.protocol import Kind
+from retrieval.sources.protocol import SourceKind
 from retrieval.sources.rights import open_collections
-from retrieval.sources.states import State, standing_of
+from retrieval.sources.states import SourceState, standing_of
 
 COLOURS = {
-    State.NEW: "pending",
-    State.RUNNING: "processing",
-    State.IN_SYNC: "ready",
-    State.INCOMPLETE: "pending",
-    State.HELD: "pending",
-    State.FAILED: "failed",
-    State.STALE: "failed",
-    State.PAUSED: "stopped",
+    SourceState.NEW: "pending",
+    SourceState.RUNNING: "processing",
+    SourceState.IN_SYNC: "ready",
+    SourceState.INCOMPLETE: "pending",
+    SourceState.HELD: "pending",
+    SourceState.FAILED: "failed",
+    SourceState.STALE: "failed",
+    SourceState.PAUSED: "stopped",
 }
 RUNS_SHOWN = 20
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
@@ -119,7 +119,7 @@ class SourceAdmin(CuratedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Source | None = None) -> list[str]:
         return ["collection"] if obj is not None else []
 
-    def _kind(self, request: HttpRequest, source: Source | None) -> Kind | None:
+    def _kind(self, request: HttpRequest, source: Source | None) -> SourceKind | None:
         return KINDS.get(source.kind if source is not None else request.GET.get("kind", ""))
 
     def add_view(

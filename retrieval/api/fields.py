@@ -68,7 +68,7 @@ class TopKField(serializers.IntegerField):
 
 
 @extend_schema_field(OpenApiTypes.OBJECT)
-class MetadataField(serializers.Field[dict[str, object], Any, Any, Any]):
+class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
     """A JSON object; in a form, its text."""
 
     def to_internal_value(self, data: Any) -> dict[str, object]:

@@ -12,7 +12,7 @@ from retrieval.api.fields import (
     AnyOfField,
     DateRangesField,
     FlagField,
-    MetadataField,
+    MetadataObjectField,
     NameField,
     SlugTextField,
     TextField,
@@ -36,7 +36,7 @@ class FiltersSerializer(serializers.Serializer[Any]):
     languages = serializers.ListField(
         child=TextField(max_length=8), required=False, max_length=50, help_text="Only documents in these languages."
     )
-    metadata = MetadataField(required=False, help_text="Only documents whose metadata contain this object.")
+    metadata = MetadataObjectField(required=False, help_text="Only documents whose metadata contain this object.")
     metadata_any = AnyOfField(
         required=False, help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.'
     )
@@ -127,7 +127,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
 
 class DocumentSerializer(serializers.ModelSerializer[Document]):
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
-    metadata = MetadataField(read_only=True)
+    metadata = MetadataObjectField(read_only=True)
     url = serializers.CharField(read_only=True, help_text="Where readers find the original; may be empty.")
     notice = serializers.CharField(read_only=True, help_text="What of the file was not read; empty when all was.")
     parent = serializers.PrimaryKeyRelatedField[Document](  # type: ignore[assignment]  # named as the model's field
@@ -189,7 +189,7 @@ class UploadSerializer(serializers.Serializer[Any]):
         help_text="Such as en; empty: detected.",
         error_messages={"invalid": "This must be a language code, such as en or pt-BR."},
     )
-    metadata = MetadataField(required=False)
+    metadata = MetadataObjectField(required=False)
 
 
 class AcceptedDocumentSerializer(DocumentSerializer):

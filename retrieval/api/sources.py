@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from retrieval.api.errors import ApiView
-from retrieval.api.fields import FlagField, MetadataField, NameField, TextField
+from retrieval.api.fields import FlagField, MetadataObjectField, NameField, TextField
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import StaffWithPermission
@@ -28,7 +28,7 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.metadata import save_source
 from retrieval.sources.options import read_options, secret_names, store_options
 from retrieval.sources.rights import open_collections
-from retrieval.sources.states import State, standing_of
+from retrieval.sources.states import SourceState, standing_of
 
 _LONGEST_INTERVAL = 60 * 24 * 366
 
@@ -56,7 +56,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
     settings = serializers.DictField(
         source="options", help_text="As in the admin's form of this kind; passwords are written and never read."
     )
-    metadata = MetadataField(required=False, help_text="Of all its documents.")
+    metadata = MetadataObjectField(required=False, help_text="Of all its documents.")
     interval_minutes = serializers.IntegerField(min_value=0, max_value=_LONGEST_INTERVAL, required=False)
     is_paused = FlagField(read_only=True)
     state = serializers.SerializerMethodField()
@@ -72,7 +72,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
         read_only_fields = ["next_run_at"]
         validators: list[Any] = []
 
-    def get_state(self, source: Source) -> State:
+    def get_state(self, source: Source) -> SourceState:
         return standing_of(source).state
 
     def get_documents(self, source: Source) -> int:

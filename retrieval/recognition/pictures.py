@@ -9,7 +9,7 @@ import numpy as np
 import pypdfium2
 from PIL import Image, ImageOps
 
-from retrieval.recognition.tesseract import Engine, Word
+from retrieval.recognition.tesseract import Engine, RecognisedWord
 
 UNITS = 10_000
 _DPI = 300
@@ -109,7 +109,7 @@ def find_skew(image: Image.Image) -> float:
     return float(best) if abs(best) >= _LEAST_SKEW else 0.0
 
 
-def _to_row(word: Word, size: tuple[int, int], skew: float) -> list[Any]:
+def _to_row(word: RecognisedWord, size: tuple[int, int], skew: float) -> list[Any]:
     """The word as JSON holds it, with its box on the page before it was straightened."""
     width, height = size
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))

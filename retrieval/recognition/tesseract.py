@@ -31,7 +31,7 @@ _WORD_LEVEL = "5"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class RecognisedWord:
     """A recognised word: its box in pixels, the line it stands in, and how sure the engine is, from 0 to 100."""
 
     text: str
@@ -104,7 +104,7 @@ class Engine:
             raise EngineMissing(f"Tesseract has no data for {', '.join(wanted)}.")
         self._library.TessBaseAPISetPageSegMode(self._api, _SPARSE_LAYOUT)
 
-    def recognise(self, pixels: bytes, width: int, height: int, dpi: int) -> list[Word]:
+    def recognise(self, pixels: bytes, width: int, height: int, dpi: int) -> list[RecognisedWord]:
         """The words of a picture in shades of grey, in reading order; boxes in its pixels."""
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
@@ -133,11 +133,11 @@ class Engine:
         return ((360 - degrees.value) % 360, sure.value) if found else (0, 0.0)
 
 
-def _read_word(row: str) -> Word | None:
+def _read_word(row: str) -> RecognisedWord | None:
     fields = row.split("\t")
     if len(fields) < 12 or fields[0] != _WORD_LEVEL or not fields[11].strip():
         return None
     _level, _page, block, paragraph, line, _word, left, top, width, height = map(int, fields[:10])
-    return Word(
+    return RecognisedWord(
         fields[11].strip(), left, top, left + width, top + height, (block, paragraph, line), max(0.0, float(fields[10]))
     )

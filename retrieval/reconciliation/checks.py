@@ -36,7 +36,7 @@ EXAMPLES = 5
 LENGTH_TOLERANCE = 1e-6
 
 
-class Kind(StrEnum):
+class ProblemKind(StrEnum):
     """What can disagree."""
 
     MISPLACED_CHUNKS = "misplaced_chunks"
@@ -55,21 +55,21 @@ class Kind(StrEnum):
     ORPHANED_FILES = "orphaned_files"
 
 
-DESCRIPTIONS: dict[Kind, str] = {
-    Kind.MISPLACED_CHUNKS: _("passages in another collection than their document"),
-    Kind.MISPLACED_VECTORS: _("vectors in another document or collection than their passage"),
-    Kind.ORPHANED_VECTORS: _("vectors without a passage"),
-    Kind.MISSING_VECTORS: _("passages without vectors of the embedder that is searched"),
-    Kind.STATISTICS: _("number or length of passages, as counted again"),
-    Kind.LEXEMES: _("words whose document frequency is not the one counted again"),
-    Kind.TERM_WEIGHTS: _("term weights of other settings than the present ones"),
-    Kind.STALE_TEXT: _("ready documents whose text is missing or of another version of the file"),
-    Kind.UNREADABLE_OFFSETS: _("documents with passages that are not where they say in the text"),
-    Kind.EMPTY_DOCUMENTS: _("ready documents without a passage"),
-    Kind.CHUNK_COUNTS: _("documents with more or fewer passages than were written"),
-    Kind.MISSING_FILES: _("documents whose file is gone from the storage"),
-    Kind.DAMAGED_FILES: _("documents whose file has another size than was uploaded"),
-    Kind.ORPHANED_FILES: _("stored files that no document names"),
+DESCRIPTIONS: dict[ProblemKind, str] = {
+    ProblemKind.MISPLACED_CHUNKS: _("passages in another collection than their document"),
+    ProblemKind.MISPLACED_VECTORS: _("vectors in another document or collection than their passage"),
+    ProblemKind.ORPHANED_VECTORS: _("vectors without a passage"),
+    ProblemKind.MISSING_VECTORS: _("passages without vectors of the embedder that is searched"),
+    ProblemKind.STATISTICS: _("number or length of passages, as counted again"),
+    ProblemKind.LEXEMES: _("words whose document frequency is not the one counted again"),
+    ProblemKind.TERM_WEIGHTS: _("term weights of other settings than the present ones"),
+    ProblemKind.STALE_TEXT: _("ready documents whose text is missing or of another version of the file"),
+    ProblemKind.UNREADABLE_OFFSETS: _("documents with passages that are not where they say in the text"),
+    ProblemKind.EMPTY_DOCUMENTS: _("ready documents without a passage"),
+    ProblemKind.CHUNK_COUNTS: _("documents with more or fewer passages than were written"),
+    ProblemKind.MISSING_FILES: _("documents whose file is gone from the storage"),
+    ProblemKind.DAMAGED_FILES: _("documents whose file has another size than was uploaded"),
+    ProblemKind.ORPHANED_FILES: _("stored files that no document names"),
 }
 
 
@@ -80,7 +80,7 @@ class Inconsistency:
     ``examples`` names a few: ids, words or file names, as the kind has it.
     """
 
-    kind: Kind
+    kind: ProblemKind
     collection: str
     count: int
     examples: tuple[str, ...] = ()
@@ -98,13 +98,13 @@ def check() -> list[Inconsistency]:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         checked = [
-            _listed(Kind.ORPHANED_VECTORS, "", _orphaned_vectors()),
-            _listed(Kind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
+            _listed(ProblemKind.ORPHANED_VECTORS, "", _orphaned_vectors()),
+            _listed(ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
         ]
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
             checked += _check_collection(collection, embedder.pk)
-    order = list(Kind)
+    order = list(ProblemKind)
     found = (inconsistency for inconsistency in checked if inconsistency.count)
     return sorted(found, key=lambda inconsistency: (order.index(inconsistency.kind), inconsistency.collection))
 
@@ -114,20 +114,22 @@ def _check_collection(collection: Collection, embedder_id: int) -> list[Inconsis
     vectors = ChunkEmbedding.objects.filter(collection=collection)
     documents = Document.objects.filter(collection=collection)
 
-    def rows(kind: Kind, disagreeing: QuerySet[Chunk] | QuerySet[ChunkEmbedding] | QuerySet[Document]) -> Inconsistency:
+    def rows(
+        kind: ProblemKind, disagreeing: QuerySet[Chunk] | QuerySet[ChunkEmbedding] | QuerySet[Document]
+    ) -> Inconsistency:
         examples = tuple(str(pk) for pk in disagreeing.order_by("pk").values_list("pk", flat=True)[:EXAMPLES])
         return Inconsistency(kind, collection.slug, disagreeing.count() if examples else 0, examples)
 
     return [
-        rows(Kind.MISPLACED_CHUNKS, chunks.exclude(document__collection=collection)),
-        rows(Kind.MISPLACED_VECTORS, misplaced_vectors(vectors)),
-        rows(Kind.MISSING_VECTORS, unencoded(awaited(chunks), embedder_id)),
+        rows(ProblemKind.MISPLACED_CHUNKS, chunks.exclude(document__collection=collection)),
+        rows(ProblemKind.MISPLACED_VECTORS, misplaced_vectors(vectors)),
+        rows(ProblemKind.MISSING_VECTORS, unencoded(awaited(chunks), embedder_id)),
         *_statistics(collection),
-        _listed(Kind.LEXEMES, collection.slug, wrong_lexemes(collection)),
-        rows(Kind.STALE_TEXT, stale_documents(documents)),
-        _listed(Kind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
-        rows(Kind.EMPTY_DOCUMENTS, empty_documents(documents)),
-        rows(Kind.CHUNK_COUNTS, miscounted_documents(documents)),
+        _listed(ProblemKind.LEXEMES, collection.slug, wrong_lexemes(collection)),
+        rows(ProblemKind.STALE_TEXT, stale_documents(documents)),
+        _listed(ProblemKind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
+        rows(ProblemKind.EMPTY_DOCUMENTS, empty_documents(documents)),
+        rows(ProblemKind.CHUNK_COUNTS, miscounted_documents(documents)),
         *(_listed(kind, collection.slug, ids) for kind, ids in _damaged_files(documents).items()),
     ]
 
@@ -203,9 +205,9 @@ def _statistics(collection: Collection) -> Iterator[Inconsistency]:
     tolerated = LENGTH_TOLERANCE * max(1.0, total_length)
     if kept.chunks != chunks or abs(kept.total_length - total_length) > tolerated:
         stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {chunks} of {total_length:g}"
-        yield Inconsistency(Kind.STATISTICS, collection.slug, 1, (stored,))
+        yield Inconsistency(ProblemKind.STATISTICS, collection.slug, 1, (stored,))
     if chunks and kept.weighting != weighting():
-        yield Inconsistency(Kind.TERM_WEIGHTS, collection.slug, 1, (kept.weighting or "none",))
+        yield Inconsistency(ProblemKind.TERM_WEIGHTS, collection.slug, 1, (kept.weighting or "none",))
 
 
 def _orphaned_vectors() -> list[str]:
@@ -228,13 +230,13 @@ def unreadable_documents(documents: QuerySet[Document]) -> list[int]:
     return wrong
 
 
-def _damaged_files(documents: QuerySet[Document]) -> dict[Kind, list[str]]:
+def _damaged_files(documents: QuerySet[Document]) -> dict[ProblemKind, list[str]]:
     """Ids of the documents whose file the storage does not have, and of those whose file has not the uploaded size."""
-    damaged: dict[Kind, list[str]] = {Kind.MISSING_FILES: [], Kind.DAMAGED_FILES: []}
+    damaged: dict[ProblemKind, list[str]] = {ProblemKind.MISSING_FILES: [], ProblemKind.DAMAGED_FILES: []}
     for document in documents.exclude(file="").order_by("pk").only("pk", "file", "size_bytes"):
         if not has_whole_file(document):
             exists = document.file.storage.exists(str(document.file.name))
-            damaged[Kind.DAMAGED_FILES if exists else Kind.MISSING_FILES].append(str(document.pk))
+            damaged[ProblemKind.DAMAGED_FILES if exists else ProblemKind.MISSING_FILES].append(str(document.pk))
     return damaged
 
 
@@ -268,5 +270,5 @@ def orphaned_files(storage: Storage) -> list[str]:
     return [name for name in unnamed if is_left(name)]
 
 
-def _listed(kind: Kind, collection: str, names: list[str]) -> Inconsistency:
+def _listed(kind: ProblemKind, collection: str, names: list[str]) -> Inconsistency:
     return Inconsistency(kind, collection, len(names), tuple(names[:EXAMPLES]))

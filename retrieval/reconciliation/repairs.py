@@ -18,7 +18,7 @@ from retrieval.ingest.writing import lock_statistics, reweigh
 from retrieval.models import Collection, CollectionStatistics, Document, DocumentText
 from retrieval.reconciliation.checks import (
     Inconsistency,
-    Kind,
+    ProblemKind,
     counted,
     empty_documents,
     has_whole_file,
@@ -39,25 +39,27 @@ def mend(found: Sequence[Inconsistency]) -> None:
     """
     kinds = {inconsistency.kind for inconsistency in found}
 
-    def collections(*wanted: Kind) -> list[Collection]:
+    def collections(*wanted: ProblemKind) -> list[Collection]:
         slugs = {inconsistency.collection for inconsistency in found if inconsistency.kind in wanted}
         return list(Collection.objects.filter(slug__in=slugs).order_by("pk"))
 
-    if Kind.MISPLACED_CHUNKS in kinds:
+    if ProblemKind.MISPLACED_CHUNKS in kinds:
         _return_chunks()
-    if Kind.MISPLACED_VECTORS in kinds:
+    if ProblemKind.MISPLACED_VECTORS in kinds:
         _return_vectors()
-    if Kind.ORPHANED_VECTORS in kinds:
+    if ProblemKind.ORPHANED_VECTORS in kinds:
         _delete_orphaned_vectors()
-    for collection in collections(Kind.STATISTICS, Kind.LEXEMES):
+    for collection in collections(ProblemKind.STATISTICS, ProblemKind.LEXEMES):
         recount(collection)
-    for collection in collections(Kind.STATISTICS, Kind.TERM_WEIGHTS):
+    for collection in collections(ProblemKind.STATISTICS, ProblemKind.TERM_WEIGHTS):
         reweigh(collection)
-    for collection in collections(Kind.STALE_TEXT, Kind.UNREADABLE_OFFSETS, Kind.EMPTY_DOCUMENTS, Kind.CHUNK_COUNTS):
+    for collection in collections(
+        ProblemKind.STALE_TEXT, ProblemKind.UNREADABLE_OFFSETS, ProblemKind.EMPTY_DOCUMENTS, ProblemKind.CHUNK_COUNTS
+    ):
         _read_again(collection)
-    if Kind.ORPHANED_FILES in kinds:
+    if ProblemKind.ORPHANED_FILES in kinds:
         _delete_orphaned_files()
-    if Kind.MISSING_VECTORS in kinds:
+    if ProblemKind.MISSING_VECTORS in kinds:
         # The check has made sure that the configured embedder is the one that is searched: it stays so.
         reembed(lambda *_: None)
 

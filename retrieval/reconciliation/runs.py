@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, replace
 
 from retrieval.models.index_check import IndexCheck
-from retrieval.reconciliation.checks import DESCRIPTIONS, Inconsistency, Kind, check
+from retrieval.reconciliation.checks import DESCRIPTIONS, Inconsistency, ProblemKind, check
 from retrieval.reconciliation.repairs import mend
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def last_counts() -> dict[str, int]:
     last = IndexCheck.objects.first()
     if last is None:
         return {}
-    counts = dict.fromkeys((kind.value for kind in Kind), 0)
+    counts = dict.fromkeys((kind.value for kind in ProblemKind), 0)
     for inconsistency in last.inconsistencies:
         if not inconsistency["repaired"]:
             kind = inconsistency["kind"]

@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedHit:
     """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
 
     candidate: Candidate
@@ -68,8 +68,8 @@ class ProfileResult:
     profile: NamedProfile
     error: str = ""
     trace: SearchTrace | None = None
-    rows: tuple[Row, ...] = ()
-    dropped: tuple[Row, ...] = ()
+    rows: tuple[ComparedHit, ...] = ()
+    dropped: tuple[ComparedHit, ...] = ()
     dropped_total: int = 0
     context: AssembledContext | None = None
     stages: tuple[tuple[str, float, float], ...] = ()
@@ -146,7 +146,7 @@ def _searched(
     )
 
 
-def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[Row, ...]:
+def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
     """The candidates whose passage is still there.
 
     The largest contribution's bar reaches the edge. Where none is negative, 0 lies at the left.
@@ -156,7 +156,7 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
     largest = max(map(abs, contributions), default=0.0) or 1.0
     axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
     return tuple(
-        Row(
+        ComparedHit(
             candidate=candidate,
             passage=passage,
             address=_address(passage),

@@ -14,7 +14,7 @@ import httpx2
 from retrieval.sources.addresses import resolve
 
 
-class Deadline:
+class RequestDeadline:
     """When the request under way has to be over. The pauses of a server that sends a byte now and then are short."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Deadline:
 
 
 class Transport(httpx2.HTTPTransport):
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, deadline: RequestDeadline) -> None:
         super().__init__(trust_env=False)
         context = httpx2.create_ssl_context(trust_env=False)
         self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_AllowedAddresses(deadline))
@@ -41,7 +41,7 @@ class Transport(httpx2.HTTPTransport):
 class _AllowedAddresses(httpcore2.NetworkBackend):
     """Connects to the very addresses that were looked up and allowed; at every connection, so at each redirect too."""
 
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, deadline: RequestDeadline) -> None:
         self._backend = httpcore2.SyncBackend()
         self._deadline = deadline
 
@@ -65,7 +65,7 @@ class _AllowedAddresses(httpcore2.NetworkBackend):
 
 
 class _BoundedStream(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: RequestDeadline) -> None:
         self._stream = stream
         self._deadline = deadline
 

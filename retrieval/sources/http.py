@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.connections import Deadline, Transport
+from retrieval.sources.connections import RequestDeadline, Transport
 from retrieval.sources.protocol import ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
 
 USER_AGENT = "Ragsite"
@@ -64,7 +64,7 @@ class Client:
         self._origin = httpx2.URL(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
-        self._request_seconds, self._deadline = request_seconds, Deadline()
+        self._request_seconds, self._deadline = request_seconds, RequestDeadline()
         seconds = settings.SOURCE_TIMEOUT_SECONDS
         self._client = httpx2.Client(
             transport=Transport(self._deadline),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.encryption import SecretUnreadable, decrypt, encrypt
 from retrieval.models import Source
-from retrieval.sources.protocol import Kind, SourceRefused
+from retrieval.sources.protocol import SourceKind, SourceRefused
 
 PURPOSE = "retrieval.sources"
 
@@ -78,11 +78,11 @@ class Account(forms.Form):
     )
 
 
-def secret_names(kind: Kind) -> frozenset[str]:
+def secret_names(kind: SourceKind) -> frozenset[str]:
     return frozenset(name for name, field in kind.options.base_fields.items() if isinstance(field, SecretField))
 
 
-def read_options(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+def read_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options as they are kept, secrets included. Raises: ValidationError, by field."""
     if unknown := sorted(set(given) - set(kind.options.base_fields)):
         raise ValidationError({unknown[0][:40]: _t("There is no such setting for this kind of source.")})
@@ -92,7 +92,7 @@ def read_options(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     return form.cleaned_data
 
 
-def store_options(source: Source, kind: Kind, options: Mapping[str, Any]) -> None:
+def store_options(source: Source, kind: SourceKind, options: Mapping[str, Any]) -> None:
     """Put options that were read on the source; a secret that is left empty stays. What is known of other options is
     forgotten."""
     names = secret_names(kind)

@@ -123,7 +123,7 @@ class Connector:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SourceKind:
     """A kind of source: its form, in the admin and the API, and the connector that reads it."""
 
     name: str

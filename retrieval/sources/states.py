@@ -11,7 +11,7 @@ from retrieval.models import Source, SourceRun
 from retrieval.models.source import is_stale
 
 
-class State(models.TextChoices):
+class SourceState(models.TextChoices):
     NEW = "new", _("not synchronised yet")
     RUNNING = "running", _("being synchronised")
     IN_SYNC = "in_sync", _("in sync")
@@ -26,7 +26,7 @@ class State(models.TextChoices):
 class Standing:
     """``active`` is the run under way, a preview too; ``last`` the newest that has ended and was no preview."""
 
-    state: State
+    state: SourceState
     active: SourceRun | None
     last: SourceRun | None
 
@@ -39,25 +39,25 @@ def standing_of(source: Source) -> Standing:
     return Standing(_state(source, active, last, success), active, last)
 
 
-def _state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> State:
+def _state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
     if source.is_paused:
-        return State.PAUSED
+        return SourceState.PAUSED
     if active is not None and not active.is_preview and not active.error:
-        return State.RUNNING
+        return SourceState.RUNNING
     if last is not None and last.status == SourceRun.Status.FAILED:
-        return State.FAILED
+        return SourceState.FAILED
     if is_stale(source, success):
-        return State.STALE
+        return SourceState.STALE
     if last is None or last.status != SourceRun.Status.DONE:
-        return State.NEW
+        return SourceState.NEW
     if last.kept_back:
-        return State.HELD
-    return State.INCOMPLETE if last.failed else State.IN_SYNC
+        return SourceState.HELD
+    return SourceState.INCOMPLETE if last.failed else SourceState.IN_SYNC
 
 
 def count_states() -> dict[str, int]:
     """How many sources are in each state."""
-    counts = dict.fromkeys(State.values, 0)
+    counts = dict.fromkeys(SourceState.values, 0)
     for source in Source.objects.all():
         counts[standing_of(source).state] += 1
     return counts

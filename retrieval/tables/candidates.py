@@ -17,7 +17,7 @@ from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM
 from retrieval.tables.lexicon import GRAMMAR_WORDS
 from retrieval.tables.links import KnownTable
 from retrieval.tables.reading import LONGEST_LABEL, Column
-from retrieval.tables.words import Token, tokenize
+from retrieval.tables.words import QuestionToken, tokenize
 from retrieval.types import Passage, SearchFilters
 
 MOST_TABLES = 12
@@ -124,13 +124,13 @@ def _named(seen: Sequence[_Seen]) -> Iterable[_Seen]:
     yield from (table for table in seen if table.held and table.by_words <= _MOST_BY_WORDS)
 
 
-def _wanted_words(tokens: Sequence[Token]) -> list[str]:
+def _wanted_words(tokens: Sequence[QuestionToken]) -> list[str]:
     wanted = {token.stem for token in tokens if token.norm not in GRAMMAR_WORDS}
     concepts = {concept for word in wanted for concept in CONCEPTS_OF_STEM.get(word, ())}
     return sorted(wanted | {word for concept in concepts for word in CONCEPTS[concept][1]})
 
 
-def _labels_in(tokens: Sequence[Token]) -> list[str]:
+def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
     """The stretches of the question that may be a cell, as labels are written."""
     labels = {
         "".join(token.norm for token in tokens[first : first + length])

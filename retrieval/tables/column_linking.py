@@ -8,7 +8,7 @@ from dataclasses import replace
 from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM, UNITS
 from retrieval.tables.lexicon import ADJECTIVES, EXTREMES, GRAMMAR_WORDS, STOP_WORDS
 from retrieval.tables.links import BY_CONCEPT, BY_PREFIX, BY_STEM, EXACT, ColumnLink, KnownTable, Links
-from retrieval.tables.words import Token, period_of, show_name, stem
+from retrieval.tables.words import QuestionToken, period_of, show_name, stem
 
 _SHORTEST_PREFIX = 5
 _SHORTEST_ABBREVIATION = 4
@@ -47,7 +47,7 @@ def link_columns(links: Links, table: KnownTable) -> None:
     links.columns.sort(key=lambda mention: mention.first)
 
 
-def _columns_named(token: Token, table: KnownTable) -> dict[int, float]:
+def _columns_named(token: QuestionToken, table: KnownTable) -> dict[int, float]:
     if token.norm in STOP_WORDS and token.norm not in ADJECTIVES and token.stem not in CONCEPTS_OF_STEM:
         return {}
     matched = {}
@@ -65,7 +65,7 @@ def _columns_named(token: Token, table: KnownTable) -> dict[int, float]:
     return matched
 
 
-def _likeness(token: Token, name: str) -> float:
+def _likeness(token: QuestionToken, name: str) -> float:
     if token.norm in STOP_WORDS or token.stem.isdigit():
         return 0.0
     if token.norm == name or token.norm in (f"{name}s", f"{name}es"):
@@ -85,7 +85,7 @@ def columns_of_concept(concept: str, table: KnownTable) -> list[int]:
     ]
 
 
-def _groups(tokens: Sequence[Token], places: Sequence[int]) -> Iterator[list[int]]:
+def _groups(tokens: Sequence[QuestionToken], places: Sequence[int]) -> Iterator[list[int]]:
     """Places that follow one another, but for "of" and "per"."""
     group: list[int] = []
     for at in places:

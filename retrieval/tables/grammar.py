@@ -22,7 +22,7 @@ from retrieval.tables.lexicon import (
 )
 from retrieval.tables.linking import link
 from retrieval.tables.links import BY_CONCEPT, ColumnLink, KnownTable, Links
-from retrieval.tables.operations import FoundExtreme, Interpretation, Reader
+from retrieval.tables.operations import FoundExtreme, Interpretation, QuestionReader
 from retrieval.tables.types import Operation
 
 # Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
@@ -53,7 +53,7 @@ def interpret(question: str, table: KnownTable, likeness: Likeness | None = None
     ]
     entities = [value for value in links.values if value.column in table.names]
     of_values = [value for value in links.values if value.column not in table.names]
-    reader = Reader(links, table, mentions, tuple(conditions.conditions), entities, of_values)
+    reader = QuestionReader(links, table, mentions, tuple(conditions.conditions), entities, of_values)
     if len(entities) >= 2 and len({value.texts for value in entities}) >= 2:
         found = reader.compare(extreme, compares)
     elif (

@@ -11,7 +11,7 @@ from retrieval.tables.column_linking import Likeness, link_alike, link_columns
 from retrieval.tables.concepts import CONCEPTS_OF_STEM, UNITS
 from retrieval.tables.lexicon import ADJECTIVES, COMPARATORS, EXTREMES, GRAMMAR_WORDS, SOFT_WORDS, STOP_WORDS
 from retrieval.tables.links import BY_STEM, EXACT, PARTIAL, KnownTable, Links, ValueLink
-from retrieval.tables.words import Token, squeeze, stem, stems_of, tokenize
+from retrieval.tables.words import QuestionToken, squeeze, stem, stems_of, tokenize
 
 _LONGEST_SPAN = 10
 # A cell of more words is prose: that it holds a word of the question says nothing.
@@ -35,7 +35,7 @@ def link(question: str, table: KnownTable, likeness: Likeness | None = None) -> 
     return links
 
 
-def _correct(token: Token, table: KnownTable) -> Token:
+def _correct(token: QuestionToken, table: KnownTable) -> QuestionToken:
     """The token, or the word of the table or of the grammar that was probably meant."""
     word = token.norm
     if len(word) < 3 or not word.isalpha() or word in GRAMMAR_WORDS or word in table.vocabulary:
@@ -92,11 +92,11 @@ def _link_values(links: Links, table: KnownTable) -> None:
                 links.explained.update(range(first, last + 1))
 
 
-def _is_grammar(token: Token) -> bool:
+def _is_grammar(token: QuestionToken) -> bool:
     return token.norm in GRAMMAR_WORDS or token.stem in SOFT_WORDS or len(token.norm) < 2
 
 
-def _find_cells(span: Sequence[Token], table: KnownTable) -> ValueLink | None:
+def _find_cells(span: Sequence[QuestionToken], table: KnownTable) -> ValueLink | None:
     label = "".join(token.norm for token in span)
     if len(span) > 1 and all(token.norm in STOP_WORDS for token in span):
         return None
@@ -149,7 +149,7 @@ def _link_parts_of_values(links: Links, table: KnownTable) -> None:
                     links.explained.update(range(part[0], part[-1] + 1))
 
 
-def _is_measure(part: Sequence[int], tokens: Sequence[Token]) -> bool:
+def _is_measure(part: Sequence[int], tokens: Sequence[QuestionToken]) -> bool:
     """A number alone, with a unit behind it or a comparison before it."""
     if len(part) != 1 or not tokens[part[0]].norm[0].isdigit():
         return False

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from retrieval.tables.lexicon import SOFT_WORDS, STOP_WORDS
 from retrieval.tables.reading import Column
-from retrieval.tables.words import YEAR, Token, squeeze, stem, stems_of, words_of, words_of_name
+from retrieval.tables.words import YEAR, QuestionToken, squeeze, stem, stems_of, words_of, words_of_name
 
 EXACT, BY_STEM, BY_CONCEPT, BY_PREFIX, PARTIAL = 1.0, 0.95, 0.9, 0.85, 0.8
 # How columns are called by whose cells a row is called.
@@ -138,7 +138,7 @@ class ColumnLink:
 
 @dataclass(slots=True)
 class Links:
-    tokens: list[Token]
+    tokens: list[QuestionToken]
     values: list[ValueLink] = field(default_factory=list)
     columns: list[ColumnLink] = field(default_factory=list)
     explained: set[int] = field(default_factory=set)
@@ -150,7 +150,7 @@ class Links:
         return at not in self.explained
 
     @property
-    def unexplained(self) -> list[Token]:
+    def unexplained(self) -> list[QuestionToken]:
         return [
             token
             for at, token in enumerate(self.tokens)

@@ -22,7 +22,7 @@ from retrieval.tables.linking import is_same_word
 from retrieval.tables.links import ColumnLink, KnownTable, Links, ValueLink
 from retrieval.tables.reading import CAPTION_SEPARATOR
 from retrieval.tables.types import Operation
-from retrieval.tables.words import Token, stem, words_of
+from retrieval.tables.words import QuestionToken, stem, words_of
 
 # A look-up that fits more rows than this did not name one of them.
 _MOST_ROWS_LOOKED_UP = 12
@@ -52,7 +52,7 @@ class FoundExtreme:
 
 
 @dataclass(slots=True)
-class Reader:
+class QuestionReader:
     links: Links
     table: KnownTable
     mentions: Sequence[ColumnLink]
@@ -189,5 +189,5 @@ class Reader:
         return Interpretation(operation, entities, targets, conditions, order, confidence)
 
 
-def _is_idle(token: Token) -> bool:
+def _is_idle(token: QuestionToken) -> bool:
     return token.norm in STOP_WORDS or token.stem in SOFT_WORDS

@@ -44,7 +44,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReadTable:
     """``terms`` are the stems by which a question may name it: of its caption and of its columns."""
 
     start: int
@@ -55,7 +55,7 @@ class Table:
     terms: tuple[str, ...]
 
 
-def read_tables(extracted: ExtractedText) -> list[Table]:
+def read_tables(extracted: ExtractedText) -> list[ReadTable]:
     """The tables that the extractor kept, or else the pipe tables of the text, typed."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
@@ -151,7 +151,7 @@ def plain_cell(text: str) -> str:
     return " ".join(_MARKUP.sub(lambda match: match[1] or "", text).replace(r"\|", "|").split())
 
 
-def _type_grid(text: str, grid: TableGrid, caption: str) -> Table:
+def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
     texts = [[plain_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
     commas = not grid.has_decimal_points and uses_decimal_commas(cell for row in texts for cell in row)
     typed = [
@@ -175,7 +175,7 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> Table:
         for number, row in enumerate(grid.rows)
     )
     names = (stem(word) for column in columns for word in words_of_name(column.name))
-    return Table(grid.start, grid.end, caption, columns, rows, tuple(dict.fromkeys([*stems_of(caption), *names])))
+    return ReadTable(grid.start, grid.end, caption, columns, rows, tuple(dict.fromkeys([*stems_of(caption), *names])))
 
 
 def _labels(cells: Iterator[str]) -> tuple[str, ...]:

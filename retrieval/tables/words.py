@@ -24,7 +24,7 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class QuestionToken:
     """``question[start:end]``; ``norm`` is folded, ``stem`` the likely common beginning of its forms."""
 
     start: int
@@ -65,11 +65,11 @@ def stem(word: str) -> str:
     return word[:-1] + {"z": "s", "v": "f", "i": "y"}.get(word[-1], word[-1])
 
 
-def tokenize(question: str) -> list[Token]:
+def tokenize(question: str) -> list[QuestionToken]:
     tokens = []
     for match in _TOKEN.finditer(question):
         norm = fold(match.group())
-        tokens.append(Token(match.start(), match.end(), match.group(), norm, stem(norm)))
+        tokens.append(QuestionToken(match.start(), match.end(), match.group(), norm, stem(norm)))
     return tokens
 
 

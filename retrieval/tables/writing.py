@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from django.db import connection
 
 from retrieval.models import Document, Table
-from retrieval.tables.reading import Table as ReadTable
+from retrieval.tables.reading import ReadTable
 
 
 def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:

@@ -8,20 +8,20 @@ from django.utils import timezone
 
 from chat import payloads
 from chat.models import Answer, Conversation
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.types import ContextBlock, Passage
 
 PUMP = "The pump weighs 3450 grams. It needs 230 volts and runs for ten years without service."
 OFFICE = "The office in Ghent opens at nine. On Fridays it closes at four in the afternoon."
 
 
-def source(marker: int, content: str, title: str = "Pump") -> Source:
+def source(marker: int, content: str, title: str = "Pump") -> ContextSource:
     passage = Passage(
         chunk_id=marker, document_id=marker, document_title=title, document_url="", source="", collection="",
         ordinal=0, start=0, end=len(content), page=None, heading_path=(), content=content, content_hash="",
         token_count=len(content.split()),
     )  # fmt: skip
-    return Source(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, len(content.split())))
+    return ContextSource(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, len(content.split())))
 
 
 def completed_answer(text: str = "The pump weighs 3450 grams [1].", **changed: Any) -> Answer:

@@ -6,10 +6,10 @@ from collections import Counter
 
 from retrieval.ingest.extraction import extract
 from retrieval.tables.links import KnownTable
-from retrieval.tables.reading import Table, read_tables
+from retrieval.tables.reading import ReadTable, read_tables
 
 
-def read_table(source: str, filename: str) -> Table:
+def read_table(source: str, filename: str) -> ReadTable:
     """The only table of the file."""
     (table,) = read_tables(extract(source.encode(), filename))
     return table

@@ -24,7 +24,7 @@ from bench.groundedness.labelled import (
     word_share,
 )
 from bench.statistics import auroc, auroc_interval
-from chat.grounding.support import Reason, SupportScorer
+from chat.grounding.support import SupportReason, SupportScorer
 from chat.grounding.verification import current_scorer
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
@@ -114,7 +114,7 @@ class Command(BaseCommand):
         """For each reason, how many sentences have it and how many of those people marked as well."""
         sentences = [sentence for answer in judged for sentence in answer.sentences]
         self.stdout.write("reason      sentences  marked by people")
-        for reason in (Reason.WORDS, Reason.NUMBER, Reason.NAME, Reason.NEGATION):
+        for reason in (SupportReason.WORDS, SupportReason.NUMBER, SupportReason.NAME, SupportReason.NEGATION):
             having = [sentence for sentence in sentences if reason in sentence.judgement.reasons]
             share = f"{sum(each.marked for each in having) / len(having):.0%}" if having else "-"
             self.stdout.write(f"{reason:<10}  {len(having):>9}  {share:>16}")

@@ -18,7 +18,7 @@ from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.reporting import figure, table
 from chat.grounding.weighing import gather_evidence
-from chat.types import Source
+from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.agreement import holds_answer
 from retrieval.exceptions import RetrievalError
@@ -83,13 +83,13 @@ def _cases(question: Question, collection: Collection) -> Iterator[RefusalCase]:
         yield from _case(refusals.WITHHELD, group, question, others)
 
 
-def _case(kind: str, group: str, question: Question, sources: tuple[Source, ...]) -> Iterator[RefusalCase]:
+def _case(kind: str, group: str, question: Question, sources: tuple[ContextSource, ...]) -> Iterator[RefusalCase]:
     features = gather_evidence(question.text, sources).answerability.features
     if "similarity" in features:
         yield RefusalCase(kind, group, features)
 
 
-def _sources(question: str, collection: Collection) -> tuple[Source, ...]:
+def _sources(question: str, collection: Collection) -> tuple[ContextSource, ...]:
     profile = built_in_profile()
     hits = search(question, SearchFilters(collections=(collection.pk,))).hits
     context = assemble(
@@ -99,7 +99,7 @@ def _sources(question: str, collection: Collection) -> tuple[Source, ...]:
         expand=profile.context_neighbours,
         blocks=profile.context_blocks,
     )
-    return tuple(Source(marker, block) for marker, block in enumerate(context.blocks, start=1))
+    return tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
 
 
 def _report(cases_of: dict[str, list[RefusalCase]]) -> str:

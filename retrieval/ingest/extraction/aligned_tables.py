@@ -25,7 +25,7 @@ from retrieval.ingest.extraction.printed_cells import (
 from retrieval.ingest.extraction.printed_columns import PrintedRow, columns_of, find_columns, find_rows, is_fixed_pitch
 from retrieval.ingest.extraction.printed_grid import Grid, lay_out, read_body, read_header
 from retrieval.ingest.extraction.printed_rows import FoundTable, text_of
-from retrieval.ingest.extraction.printed_rules import NEAR, Rule
+from retrieval.ingest.extraction.printed_rules import NEAR, RuledLine
 
 _MOST_COLUMNS = 30
 _WIDEST_PITCH = 4.5
@@ -45,7 +45,7 @@ _CROWDED = 0.03
 _FEWEST_UNNAMED, _FEWEST_NUMBERS = 4, 10
 
 
-def find_aligned_tables(lines: Sequence[PrintedLine], level: Sequence[Rule] = ()) -> list[FoundTable]:
+def find_aligned_tables(lines: Sequence[PrintedLine], level: Sequence[RuledLine] = ()) -> list[FoundTable]:
     """The tables among the ``lines`` of a page that no rules set off; ``level`` rules only help to tell a header."""
     tables: list[FoundTable] = []
     for column in _columns_of_text(lines):
@@ -109,7 +109,7 @@ def _is_tight(run: Sequence[PrintedRow], at: int, *, like: int = 0) -> bool:
     return run[at].middle - run[at - 1].middle < max(_TIGHT_PITCH * run[at].size, 1.1 * usual)
 
 
-def _read_run(run: Sequence[PrintedRow], level: Sequence[Rule], depth: int) -> list[FoundTable]:
+def _read_run(run: Sequence[PrintedRow], level: Sequence[RuledLine], depth: int) -> list[FoundTable]:
     if len(run) < _FEWEST_ROWS:
         return []
     table = _read_table(run, level)
@@ -129,7 +129,7 @@ def _read_run(run: Sequence[PrintedRow], level: Sequence[Rule], depth: int) -> l
     return _read_run(above, level, depth + 1) + _read_run(below, level, depth + 1)
 
 
-def _read_table(run: Sequence[PrintedRow], level: Sequence[Rule]) -> FoundTable | None:
+def _read_table(run: Sequence[PrintedRow], level: Sequence[RuledLine]) -> FoundTable | None:
     size = median(row.size for row in run)
     most = sorted(len(row.pieces) for row in run)[int(0.75 * (len(run) - 1))]
     if most < 2:
@@ -184,7 +184,7 @@ def _is_note(grid: Grid) -> bool:
     return 2 * sum(map(is_value, filled)) < len(filled)
 
 
-def _is_table(grid: Grid, body: Sequence[Sequence[str]], level: Sequence[Rule]) -> bool:
+def _is_table(grid: Grid, body: Sequence[Sequence[str]], level: Sequence[RuledLine]) -> bool:
     texts = grid.texts
     width = len(grid.columns)
     written = [row for row in body if sum(map(bool, row)) > 1]
@@ -222,7 +222,7 @@ def _overlap(rows: Sequence[PrintedRow]) -> bool:
     return sum(pitch < 0.85 for pitch in pitches) > 0.2 * len(pitches)
 
 
-def _has_rule_below_header(grid: Grid, level: Sequence[Rule]) -> bool:
+def _has_rule_below_header(grid: Grid, level: Sequence[RuledLine]) -> bool:
     if len(grid.rows) < 2:
         return False
     top, bottom = grid.rows[0].middle, grid.rows[1].middle

@@ -13,7 +13,7 @@ from typing import Any
 import pypdfium2.raw as pdfium_c
 
 from retrieval.ingest.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
-from retrieval.ingest.extraction.printed_rules import Rules, gather_rules
+from retrieval.ingest.extraction.printed_rules import RuledLines, gather_rules
 
 # pdfium's marks of a hyphen that it recognised at a line end.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
@@ -163,7 +163,7 @@ def _find_turn(textpage: Any) -> int:
     return angles.most_common(1)[0][0] if angles else 0
 
 
-def find_rules(page: Any, printed: PrintedPage) -> Rules:
+def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
     """The rules that are drawn on the page."""
     left, _bottom, _right, top = page.get_bbox()
     turned = (page.get_rotation() - printed.turned) % 360

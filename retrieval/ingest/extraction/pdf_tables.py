@@ -11,7 +11,7 @@ from retrieval.ingest.extraction.printed import PrintedLine
 from retrieval.ingest.extraction.printed_cells import looks_like_drawing
 from retrieval.ingest.extraction.printed_columns import find_rows
 from retrieval.ingest.extraction.printed_rows import FoundTable, join_nameless, text_of, write_rows
-from retrieval.ingest.extraction.printed_rules import NEAR, Rule, Rules, find_regions
+from retrieval.ingest.extraction.printed_rules import NEAR, RuledLine, RuledLines, find_regions
 from retrieval.ingest.extraction.ruled_tables import read_between_rules, read_grid
 
 _LONGEST_CELL = 400
@@ -20,7 +20,7 @@ _MOST_WORDS_ALONE = 5
 _FEWEST_ROW_RULES = 3
 
 
-def set_tables(lines: Sequence[PrintedLine], rules: Rules) -> list[PrintedLine]:
+def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
     """``lines`` with those of each table as rows in Markdown's form, where the first of them stood."""
     found = list(lines)
     for level, upright in find_regions(rules):
@@ -45,7 +45,7 @@ def set_tables(lines: Sequence[PrintedLine], rules: Rules) -> list[PrintedLine]:
     return join_nameless(found)
 
 
-def _add_outer_rows(level: Sequence[Rule], lines: Sequence[PrintedLine]) -> list[Rule]:
+def _add_outer_rows(level: Sequence[RuledLine], lines: Sequence[PrintedLine]) -> list[RuledLine]:
     """The rules of a table each of whose rows has one below it, with one more above its header and below its last row
     where these have none."""
     heights = [below.at - above.at for above, below in pairwise(level)]
@@ -58,8 +58,8 @@ def _add_outer_rows(level: Sequence[Rule], lines: Sequence[PrintedLine]) -> list
     near = max(heights)
     above = [row for row in rows if 0 < level[0].at - row.middle < near and len(row.pieces) >= usual - 1 > 0]
     below = [row for row in rows if 0 < row.middle - level[-1].at < near and len(row.pieces) >= usual - 1 > 0]
-    first = [Rule(above[-1].middle - above[-1].size, left, right)] if above else []
-    last = [Rule(below[0].middle + below[0].size, left, right)] if below else []
+    first = [RuledLine(above[-1].middle - above[-1].size, left, right)] if above else []
+    last = [RuledLine(below[0].middle + below[0].size, left, right)] if below else []
     return [*first, *level, *last]
 
 

@@ -21,7 +21,7 @@ _MARKER = re.compile(r"[-*+•‣◦▪●·–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]
 
 
 @dataclass(slots=True)
-class Piece:
+class RowPiece:
     """Text of one row without a wide gap in it. ``is_led`` when dots lead from it to the next."""
 
     cell: Cell
@@ -44,7 +44,7 @@ class Piece:
 class PrintedRow:
     """``lines`` are those that it is made of, also where nothing but dots stands in them."""
 
-    pieces: list[Piece]
+    pieces: list[RowPiece]
     middle: float
     size: float
     lines: list[PrintedLine]
@@ -63,7 +63,7 @@ class PrintedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrintedColumn:
     left: float
     right: float
 
@@ -72,7 +72,7 @@ class Column:
         return (self.left + self.right) / 2
 
 
-def make_piece(cell: Cell, line: PrintedLine) -> Piece | None:
+def make_piece(cell: Cell, line: PrintedLine) -> RowPiece | None:
     """None for what is nothing but leaders and blanks."""
     cell = trim(cell)
     text = "".join(character for character, _ in cell)
@@ -83,10 +83,10 @@ def make_piece(cell: Cell, line: PrintedLine) -> Piece | None:
         text = text[:length]
     if not text:
         return None
-    return Piece(cell, line, text, cell[0][1][0], max(box[2] for _, box in cell), is_led)
+    return RowPiece(cell, line, text, cell[0][1][0], max(box[2] for _, box in cell), is_led)
 
 
-def cut_line(line: PrintedLine) -> list[Piece]:
+def cut_line(line: PrintedLine) -> list[RowPiece]:
     """The pieces of a line, which wide gaps part."""
     pieces: list[Cell] = [[]]
     for character, box in zip(line.text, line.boxes, strict=True):
@@ -120,20 +120,20 @@ def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
     return rows
 
 
-def join_pieces(first: Piece, second: Piece) -> Piece:
+def join_pieces(first: RowPiece, second: RowPiece) -> RowPiece:
     cell = [*first.cell, (" ", first.cell[-1][1]), *second.cell]
-    return Piece(
+    return RowPiece(
         cell, second.line, f"{first.text} {second.text}", first.left, max(first.right, second.right), second.is_led
     )
 
 
-def find_columns(rows: Sequence[PrintedRow], size: float, *, slack: int) -> list[Column]:
+def find_columns(rows: Sequence[PrintedRow], size: float, *, slack: int) -> list[PrintedColumn]:
     """The columns between gaps that at most ``slack`` of ``rows`` cross."""
     edges: list[tuple[float, int]] = []
     for row in rows:
         for piece in row.pieces:
             edges += [(piece.left, 1), (max(piece.right, piece.left + 0.1), -1)]
-    columns: list[Column] = []
+    columns: list[PrintedColumn] = []
     depth, start = 0, 0.0
     end: float | None = None
     for at, step in sorted(edges):
@@ -141,17 +141,17 @@ def find_columns(rows: Sequence[PrintedRow], size: float, *, slack: int) -> list
         if before <= slack < depth:
             if end is None or at - end >= _CORRIDOR * size:
                 if end is not None:
-                    columns.append(Column(start, end))
+                    columns.append(PrintedColumn(start, end))
                 start = at
             end = None
         elif depth <= slack < before:
             end = at
     if end is not None:
-        columns.append(Column(start, end))
+        columns.append(PrintedColumn(start, end))
     return _tighten(columns, rows)
 
 
-def _tighten(columns: Sequence[Column], rows: Sequence[PrintedRow]) -> list[Column]:
+def _tighten(columns: Sequence[PrintedColumn], rows: Sequence[PrintedRow]) -> list[PrintedColumn]:
     """The columns as wide as the pieces that stand in one of them alone."""
     tight = []
     for at, column in enumerate(columns):
@@ -164,11 +164,11 @@ def _tighten(columns: Sequence[Column], rows: Sequence[PrintedRow]) -> list[Colu
             if left < piece.left and piece.right < right and piece.left < column.right and piece.right > column.left
         ]
         if own:
-            tight.append(Column(min(piece.left for piece in own), max(piece.right for piece in own)))
+            tight.append(PrintedColumn(min(piece.left for piece in own), max(piece.right for piece in own)))
     return tight
 
 
-def columns_of(piece: Piece, columns: Sequence[Column]) -> list[int]:
+def columns_of(piece: RowPiece, columns: Sequence[PrintedColumn]) -> list[int]:
     """Which of ``columns`` a piece stands in, or the nearest."""
     touched = [
         at for at, column in enumerate(columns) if min(piece.right, column.right) - max(piece.left, column.left) > 0.5
@@ -179,7 +179,7 @@ def columns_of(piece: Piece, columns: Sequence[Column]) -> list[int]:
     return [min(range(len(columns)), key=lambda at: max(columns[at].left - middle, middle - columns[at].right))]
 
 
-def cut_at_columns(piece: Piece, columns: Sequence[Column]) -> Iterator[tuple[list[int], Piece]]:
+def cut_at_columns(piece: RowPiece, columns: Sequence[PrintedColumn]) -> Iterator[tuple[list[int], RowPiece]]:
     """The piece with the columns that it stands in, cut where a word begins at the very edge of one."""
     touched = columns_of(piece, columns)
     if len(touched) == 1:
@@ -212,8 +212,8 @@ def cut_at_columns(piece: Piece, columns: Sequence[Column]) -> Iterator[tuple[li
 
 
 def _one_word_each(
-    piece: Piece, touched: Sequence[int], columns: Sequence[Column]
-) -> list[tuple[list[int], Piece]] | None:
+    piece: RowPiece, touched: Sequence[int], columns: Sequence[PrintedColumn]
+) -> list[tuple[list[int], RowPiece]] | None:
     """The words of a piece by the columns in whose middle they stand, if there are some for each column."""
     words: list[Cell] = [[]]
     for character, box in piece.cell:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from retrieval.ingest.extraction.printed_cells import is_total, is_value, is_year, value_columns
-from retrieval.ingest.extraction.printed_columns import Column, Piece, PrintedRow, columns_of, cut_at_columns
+from retrieval.ingest.extraction.printed_columns import PrintedColumn, PrintedRow, RowPiece, columns_of, cut_at_columns
 from retrieval.ingest.extraction.printed_rows import Cell, Row, join_cells, text_of
 
 _MOST_HEADER_ROWS = 5
@@ -23,7 +23,7 @@ class Grid:
     """The cells of each printed row; ``header_rows`` of them, from the top, hold the names of the columns."""
 
     rows: list[PrintedRow]
-    columns: Sequence[Column]
+    columns: Sequence[PrintedColumn]
     cells: list[Row]
     texts: list[list[str]]
     header_rows: int
@@ -34,7 +34,7 @@ class Grid:
         return self.texts[self.header_rows :]
 
 
-def lay_out(rows: Sequence[PrintedRow], columns: Sequence[Column], header_rows: int | None = None) -> Grid:
+def lay_out(rows: Sequence[PrintedRow], columns: Sequence[PrintedColumn], header_rows: int | None = None) -> Grid:
     """The grid of ``rows``; how many of them are its header is found out unless it is given."""
     cells: list[Row] = []
     for row in rows:
@@ -97,14 +97,14 @@ def read_header(grid: Grid) -> Row:
     return [join_cells(cells) for cells in parts]
 
 
-def _is_in_line(piece: Piece, below: Piece) -> bool:
+def _is_in_line(piece: RowPiece, below: RowPiece) -> bool:
     """Whether a piece begins or ends where the one below it does, as the lines of one name do, and overlaps it."""
     near = 0.3 * piece.size
     overlaps = piece.left < below.right and below.left < piece.right
     return overlaps and (abs(piece.left - below.left) < near or abs(piece.right - below.right) < near)
 
 
-def _name_each(row: PrintedRow, columns: Sequence[Column]) -> list[Cell]:
+def _name_each(row: PrintedRow, columns: Sequence[PrintedColumn]) -> list[Cell]:
     """The pieces of a row, or its words, when there are as many as columns: names may be wider than what they name."""
     width = len(columns)
     if len(row.pieces) == width:
@@ -123,7 +123,7 @@ def _name_each(row: PrintedRow, columns: Sequence[Column]) -> list[Cell]:
     return words if len(words) == width else []
 
 
-def _spanned(piece: Piece, touched: Sequence[int], row: PrintedRow, grid: Grid) -> Sequence[int]:
+def _spanned(piece: RowPiece, touched: Sequence[int], row: PrintedRow, grid: Grid) -> Sequence[int]:
     """The columns over whose middle a name of several stands; those that it touches when there are none."""
     middle = piece.middle
     beside = [other.middle for other in row.pieces if other is not piece]

@@ -14,7 +14,7 @@ _SHORTEST_RULE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuledLine:
     """A straight line from ``start`` to ``end``, at the distance ``at`` from the top, or from the left."""
 
     at: float
@@ -23,31 +23,31 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    level: Sequence[Rule]
-    upright: Sequence[Rule]
+class RuledLines:
+    level: Sequence[RuledLine]
+    upright: Sequence[RuledLine]
 
 
-NO_RULES = Rules((), ())
-Region = tuple[list[Rule], list[Rule]]
+NO_RULES = RuledLines((), ())
+Region = tuple[list[RuledLine], list[RuledLine]]
 
 
-def gather_rules(boxes: Sequence[Box]) -> Rules:
+def gather_rules(boxes: Sequence[Box]) -> RuledLines:
     """The rules that drawn shapes make: thin ones, and the sides of rectangles."""
-    level: list[Rule] = []
-    upright: list[Rule] = []
+    level: list[RuledLine] = []
+    upright: list[RuledLine] = []
     for left, top, right, bottom in boxes[:_MOST_RULES]:
         if bottom - top > NEAR:
-            upright += [Rule(left, top, bottom), Rule(right, top, bottom)]
+            upright += [RuledLine(left, top, bottom), RuledLine(right, top, bottom)]
         if right - left > NEAR:
-            level += [Rule(top, left, right), Rule(bottom, left, right)]
-    return Rules(_merge(level), _merge(upright))
+            level += [RuledLine(top, left, right), RuledLine(bottom, left, right)]
+    return RuledLines(_merge(level), _merge(upright))
 
 
-def _merge(rules: Sequence[Rule]) -> list[Rule]:
+def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
     """Rules that go on where another ends as one."""
-    merged: list[Rule] = []
-    rows: list[list[Rule]] = []
+    merged: list[RuledLine] = []
+    rows: list[list[RuledLine]] = []
     for rule in sorted(rules, key=lambda rule: rule.at):
         if rows and rule.at - rows[-1][0].at <= NEAR:
             rows[-1].append(rule)
@@ -57,23 +57,23 @@ def _merge(rules: Sequence[Rule]) -> list[Rule]:
         for rule in sorted(row, key=lambda rule: rule.start):
             last = merged[-1] if merged else None
             if last is not None and abs(last.at - row[0].at) < 0.01 and rule.start <= last.end + NEAR:
-                merged[-1] = Rule(last.at, last.start, max(last.end, rule.end))
+                merged[-1] = RuledLine(last.at, last.start, max(last.end, rule.end))
             else:
-                merged.append(Rule(row[0].at, rule.start, rule.end))
+                merged.append(RuledLine(row[0].at, rule.start, rule.end))
     return merged
 
 
-def find_regions(rules: Rules) -> list[Region]:
+def find_regions(rules: RuledLines) -> list[Region]:
     """The rules of each place that may be a table: grids, whose rules meet, and at least three level rules of one width
     below each other."""
     regions: list[Region] = []
-    alone: list[Rule] = []
+    alone: list[RuledLine] = []
     for level, upright in _meeting(rules):
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES:
             regions.append((level, upright))
         elif not upright:
             alone += level
-    groups: list[list[Rule]] = []
+    groups: list[list[RuledLine]] = []
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
             continue
@@ -89,14 +89,14 @@ def find_regions(rules: Rules) -> list[Region]:
     return regions
 
 
-def _part_by_three(rules: list[Rule]) -> list[list[Rule]]:
+def _part_by_three(rules: list[RuledLine]) -> list[list[RuledLine]]:
     """The rules of several tables below each other; of one, where each row has a rule."""
     parts = [rules[at : at + 3] for at in range(0, len(rules), 3)]
     is_headed = all(len(part) == 3 and part[2].at - part[1].at > 1.5 * (part[1].at - part[0].at) for part in parts)
     return parts if is_headed else [rules]
 
 
-def _meeting(rules: Rules) -> list[Region]:
+def _meeting(rules: RuledLines) -> list[Region]:
     """Level and upright rules that meet, directly or by others."""
     parts: list[Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
@@ -109,7 +109,7 @@ def _meeting(rules: Rules) -> list[Region]:
     return [(sorted(level, key=lambda rule: rule.at), upright) for level, upright in parts]
 
 
-def _meet(level: Rule, upright: Rule) -> bool:
+def _meet(level: RuledLine, upright: RuledLine) -> bool:
     return (
         level.start - NEAR <= upright.at <= level.end + NEAR and upright.start - NEAR <= level.at <= upright.end + NEAR
     )

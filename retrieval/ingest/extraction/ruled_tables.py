@@ -8,7 +8,7 @@ from statistics import median
 
 from retrieval.ingest.extraction.printed import PrintedLine
 from retrieval.ingest.extraction.printed_columns import (
-    Column,
+    PrintedColumn,
     PrintedRow,
     find_columns,
     find_rows,
@@ -16,7 +16,7 @@ from retrieval.ingest.extraction.printed_columns import (
 )
 from retrieval.ingest.extraction.printed_grid import lay_out, read_body, read_header
 from retrieval.ingest.extraction.printed_rows import Cell, FoundTable, Row, join_cells, text_of
-from retrieval.ingest.extraction.printed_rules import NEAR, Rule, distinct
+from retrieval.ingest.extraction.printed_rules import NEAR, RuledLine, distinct
 
 _MOST_COLUMNS = 30
 _MOST_BANDS = 500
@@ -25,7 +25,9 @@ _CROSSED = 0.1
 _FEWEST_ROWS = 3
 
 
-def read_grid(lines: Sequence[PrintedLine], level: Sequence[Rule], upright: Sequence[Rule]) -> FoundTable | None:
+def read_grid(
+    lines: Sequence[PrintedLine], level: Sequence[RuledLine], upright: Sequence[RuledLine]
+) -> FoundTable | None:
     """The table whose cells stand between rules; what is merged over rows stands in each of them."""
     # The outer sides need not be drawn: there the level rules end.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
@@ -63,7 +65,7 @@ def read_grid(lines: Sequence[PrintedLine], level: Sequence[Rule], upright: Sequ
     return FoundTable(taken, *_drop_empty(header, rows)) if taken and rows else None
 
 
-def _is_crossed(lines: Sequence[PrintedLine], upright: Sequence[Rule]) -> bool:
+def _is_crossed(lines: Sequence[PrintedLine], upright: Sequence[RuledLine]) -> bool:
     """Whether rules go through words, as those of a drawing do."""
     crossed = sum(
         any(
@@ -96,7 +98,7 @@ def _middle_place(cell: Cell, sides: Sequence[float]) -> int:
 
 
 def _merge_cells(
-    sides: Sequence[float], heights: Sequence[float], level: Sequence[Rule], upright: Sequence[Rule]
+    sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
     """For each place of the grid the number of its cell: places between which no rule is drawn have the same."""
     width, height = len(sides) - 1, len(heights) - 1
@@ -118,7 +120,7 @@ def _merge_cells(
     return [[root(row * width + column) for column in range(width)] for row in range(height)]
 
 
-def _is_drawn(rules: Sequence[Rule], at: float, start: float, end: float) -> bool:
+def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -> bool:
     covered = sum(max(0.0, min(rule.end, end) - max(rule.start, start)) for rule in rules if abs(rule.at - at) <= NEAR)
     return covered >= _DRAWN * (end - start)
 
@@ -143,7 +145,7 @@ def _drop_empty(header: Row, rows: list[Row]) -> tuple[Row, list[Row]]:
 
 
 def _read_bands(
-    lines: Sequence[PrintedLine], sides: Sequence[float], heights: Sequence[float], upright: Sequence[Rule]
+    lines: Sequence[PrintedLine], sides: Sequence[float], heights: Sequence[float], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
     """A grid most of whose rows no rules part: by the places of their text. None when each band is one row."""
     rows = []
@@ -161,7 +163,7 @@ def _read_bands(
         if found := sorted(filter(None, pieces), key=lambda piece: piece.left):
             rows.append(PrintedRow(found, row.middle, row.size, row.lines))
     first = sum(row.middle < heights[1] for row in rows) if len(heights) > 2 else None
-    columns = [Column(left, right) for left, right in pairwise(sides)]
+    columns = [PrintedColumn(left, right) for left, right in pairwise(sides)]
     # Between some columns there may be nothing but space.
     most = max((len(row.pieces) for row in rows), default=0)
     full = [row for row in rows if 2 * len(row.pieces) > most]
@@ -194,7 +196,7 @@ def _place(value: float, sides: Sequence[float]) -> int:
     return next((at for at, side in enumerate(sides[1:-1]) if value < side), len(sides) - 2)
 
 
-def read_between_rules(lines: Sequence[PrintedLine], level: Sequence[Rule]) -> FoundTable | None:
+def read_between_rules(lines: Sequence[PrintedLine], level: Sequence[RuledLine]) -> FoundTable | None:
     """Rows between level rules of one width. What stands above the second rule is the header."""
     rows = find_rows(lines)
     names = [row for row in rows if row.middle < level[1].at]

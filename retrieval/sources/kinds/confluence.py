@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.sources.http import Client
 from retrieval.sources.kinds.wiki import WikiConnector, as_page
 from retrieval.sources.options import Account, AddressField, Options
-from retrieval.sources.protocol import Fetched, ItemGone, Kind, RemoteItem
+from retrieval.sources.protocol import Fetched, ItemGone, RemoteItem, SourceKind
 
 
 class ConfluenceOptions(Options, Account):
@@ -56,7 +56,7 @@ class ConfluenceConnector(WikiConnector):
         return super()._open()
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="confluence",
     label=_("Confluence"),
     description=_("Pages of a space, in the cloud or on a server of your own; those with a new version are read."),

@@ -19,9 +19,9 @@ from retrieval.sources.protocol import (
     Connector,
     Fetched,
     ItemGone,
-    Kind,
     ListingUnchanged,
     RemoteItem,
+    SourceKind,
     SourceRefused,
     Unchanged,
 )
@@ -99,7 +99,7 @@ def _as_page(title: str, content: str) -> str:
     )
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="feed",
     label=_("RSS or Atom feed"),
     description=_("Entries of a feed. Those that are no longer in it are kept."),

@@ -24,8 +24,8 @@ from retrieval.sources.protocol import (
     ItemFailed,
     ItemGone,
     ItemRejected,
-    Kind,
     RemoteItem,
+    SourceKind,
     SourceRefused,
     SourceUnavailable,
 )
@@ -122,7 +122,7 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="folder",
     label=_("Folder"),
     description=_("A folder of the server, or a share that is mounted there; looked at every minute."),

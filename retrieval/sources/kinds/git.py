@@ -25,9 +25,9 @@ from retrieval.sources.protocol import (
     Fetched,
     ItemGone,
     ItemRejected,
-    Kind,
     ListingUnchanged,
     RemoteItem,
+    SourceKind,
     SourceRefused,
     SourceUnavailable,
 )
@@ -187,7 +187,7 @@ class _Answer:
         """It was read whole."""
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="git",
     label=_("Git repository"),
     description=_("Files of a branch, over https or in a folder of the server; only those that changed are read."),

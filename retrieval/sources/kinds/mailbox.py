@@ -21,8 +21,8 @@ from retrieval.sources.protocol import (
     Fetched,
     ItemGone,
     ItemRejected,
-    Kind,
     RemoteItem,
+    SourceKind,
     SourceRefused,
     SourceUnavailable,
 )
@@ -145,7 +145,7 @@ class MailboxConnector(Connector):
         return answer
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="mailbox",
     label=_("Mailbox"),
     description=_("Messages of a folder, over IMAP; they stay as they are there, unread ones unread."),

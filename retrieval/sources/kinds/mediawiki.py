@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.sources.http import Client
 from retrieval.sources.kinds.wiki import WikiConnector, as_page
 from retrieval.sources.options import Account, AddressField, Options
-from retrieval.sources.protocol import Fetched, ItemFailed, ItemGone, Kind, RemoteItem, SourceRefused
+from retrieval.sources.protocol import Fetched, ItemFailed, ItemGone, RemoteItem, SourceKind, SourceRefused
 
 _JSON = {"format": "json", "formatversion": "2"}
 _NOT_THERE = ("missingtitle", "nosuchpageid", "pagecannotexist")
@@ -80,7 +80,7 @@ class MediaWikiConnector(WikiConnector):
             raise SourceRefused(_t("The wiki refused the user name or the password."))
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="mediawiki",
     label=_("MediaWiki"),
     description=_("Pages of a namespace; those whose revision is new are read."),

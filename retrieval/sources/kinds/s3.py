@@ -12,7 +12,15 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.http import Client, Response, check_item, check_listing
 from retrieval.sources.options import AddressField, Options, SecretField
-from retrieval.sources.protocol import UNCHANGED, Connector, Fetched, Kind, RemoteItem, SourceUnavailable, Unchanged
+from retrieval.sources.protocol import (
+    UNCHANGED,
+    Connector,
+    Fetched,
+    RemoteItem,
+    SourceKind,
+    SourceUnavailable,
+    Unchanged,
+)
 from retrieval.sources.xml import children, parse_xml, text_of
 
 
@@ -92,7 +100,7 @@ class S3Connector(Connector):
         return self._client.get(url, headers=dict(request.headers.items()), redirects=0)
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="s3",
     label=_("S3 bucket"),
     description=_("Objects of a bucket: Amazon S3, MinIO, Ceph and others of its protocol."),

@@ -16,8 +16,8 @@ from retrieval.sources.protocol import (
     UNCHANGED,
     Connector,
     Fetched,
-    Kind,
     RemoteItem,
+    SourceKind,
     SourceUnavailable,
     Unchanged,
 )
@@ -89,7 +89,7 @@ def _path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="webdav",
     label=_("WebDAV"),
     description=_("A folder of Nextcloud, ownCloud or another WebDAV server."),

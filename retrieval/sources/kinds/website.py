@@ -25,8 +25,8 @@ from retrieval.sources.protocol import (
     Fetched,
     ItemFailed,
     ItemGone,
-    Kind,
     RemoteItem,
+    SourceKind,
     SourceRefused,
     SourceUnavailable,
     Unchanged,
@@ -263,7 +263,7 @@ def _unpacked(data: bytes) -> bytes:
     return text
 
 
-KIND = Kind(
+KIND = SourceKind(
     name="website",
     label=_("Website"),
     description=_("Pages of a host, found by following links or in the sitemap."),

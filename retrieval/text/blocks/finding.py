@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 
 from retrieval.text.blocks.joining import join
 from retrieval.text.blocks.lines import read_lines
-from retrieval.text.blocks.scanning import Draft, Scanner
+from retrieval.text.blocks.scanning import BlockDraft, Scanner
 from retrieval.text.blocks.types import Block, BlockKind
 from retrieval.text.sentences import strip_range
 
@@ -74,7 +74,7 @@ def _find_drafts(text: str, headings: Headings, page_starts: Sequence[int]) -> I
             yield _place(draft, begin)
 
 
-def _place(draft: Draft, begin: int) -> _Found:
+def _place(draft: BlockDraft, begin: int) -> _Found:
     lead_in = draft.lead_in and (draft.lead_in[0] + begin, draft.lead_in[1] + begin)
     return draft.start + begin, draft.end + begin, draft.kind, lead_in
 

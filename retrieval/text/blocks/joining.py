@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from retrieval.text.blocks.lines import Line, Title
-from retrieval.text.blocks.scanning import Draft
+from retrieval.text.blocks.scanning import BlockDraft
 from retrieval.text.blocks.types import BlockKind
 from retrieval.text.sentences import split_sentences
 
@@ -39,8 +39,8 @@ _LONGEST_BETWEEN_STEPS = 1_500
 
 
 def join(
-    text: str, lines: Sequence[Line], titles: Sequence[Title], drafts: list[Draft], *, is_paged: bool
-) -> list[Draft]:
+    text: str, lines: Sequence[Line], titles: Sequence[Title], drafts: list[BlockDraft], *, is_paged: bool
+) -> list[BlockDraft]:
     drafts = [draft for draft in drafts if not _is_navigation(lines, draft)]
     drafts = _join_titles(text, lines, drafts)
     drafts = _join_steps(text, drafts)
@@ -48,7 +48,7 @@ def join(
     return _join_questions(text, titles, drafts, is_paged=is_paged)
 
 
-def _is_navigation(lines: Sequence[Line], draft: Draft) -> bool:
+def _is_navigation(lines: Sequence[Line], draft: BlockDraft) -> bool:
     """Whether the draft only links to places of its own page, or to the page before and after."""
     if draft.kind not in (BlockKind.PARAGRAPH, BlockKind.LIST, BlockKind.STEPS):
         return False
@@ -59,24 +59,24 @@ def _is_navigation(lines: Sequence[Line], draft: Draft) -> bool:
     )
 
 
-def _extend(draft: Draft, other: Draft) -> None:
+def _extend(draft: BlockDraft, other: BlockDraft) -> None:
     draft.last, draft.end = other.last, other.end
 
 
-def _first_line(text: str, draft: Draft) -> tuple[int, int]:
+def _first_line(text: str, draft: BlockDraft) -> tuple[int, int]:
     """The range of the draft's first line, or of its first characters."""
     limit = min(draft.end, draft.start + _LONGEST_QUESTION + 100)
     line_end = text.find("\n", draft.start, limit)
     return draft.start, limit if line_end < 0 else line_end
 
 
-def _is_bold_line(text: str, draft: Draft) -> bool:
+def _is_bold_line(text: str, draft: BlockDraft) -> bool:
     return draft.kind == BlockKind.PARAGRAPH and _BOLD_LINE.fullmatch(text, draft.start, draft.end) is not None
 
 
-def _join_titles(text: str, lines: Sequence[Line], drafts: list[Draft]) -> list[Draft]:
+def _join_titles(text: str, lines: Sequence[Line], drafts: list[BlockDraft]) -> list[BlockDraft]:
     """A bold line, or the name of a function, stays with the paragraph below it."""
-    joined: list[Draft] = []
+    joined: list[BlockDraft] = []
     for draft in drafts:
         above = joined[-1] if joined else None
         if (
@@ -94,9 +94,9 @@ def _join_titles(text: str, lines: Sequence[Line], drafts: list[Draft]) -> list[
     return joined
 
 
-def _join_steps(text: str, drafts: list[Draft]) -> list[Draft]:
+def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     """Steps that count on, with what stands between them, as one procedure; what an item announces stays with it."""
-    joined: list[Draft] = []
+    joined: list[BlockDraft] = []
     last_steps = 0
     for draft in drafts:
         above = joined[-1] if joined else None
@@ -119,7 +119,7 @@ def _join_steps(text: str, drafts: list[Draft]) -> list[Draft]:
     return joined
 
 
-def _counts_on(steps: Draft, draft: Draft) -> bool:
+def _counts_on(steps: BlockDraft, draft: BlockDraft) -> bool:
     return (
         steps.kind == draft.kind == BlockKind.STEPS
         and draft.first_number > 1
@@ -129,7 +129,7 @@ def _counts_on(steps: Draft, draft: Draft) -> bool:
     )
 
 
-def _belongs_to_item(text: str, above: Draft, draft: Draft) -> bool:
+def _belongs_to_item(text: str, above: BlockDraft, draft: BlockDraft) -> bool:
     """Whether the last item of the list above goes on in code, a table or bullets that are not indented."""
     if above.kind == BlockKind.STEPS and draft.kind == BlockKind.CODE and above.holds_code:
         return True
@@ -137,13 +137,13 @@ def _belongs_to_item(text: str, above: Draft, draft: Draft) -> bool:
     return above.kind in (BlockKind.STEPS, BlockKind.LIST) and draft.kind in inner and _announces(text, above)
 
 
-def _announces(text: str, draft: Draft) -> bool:
+def _announces(text: str, draft: BlockDraft) -> bool:
     return text[max(draft.start, draft.end - 20) : draft.end].rstrip("*_` ").endswith((":", "："))
 
 
-def _attach_lead_ins(text: str, drafts: list[Draft]) -> list[Draft]:
+def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     """The sentence that introduces a list, a table or code becomes part of it."""
-    attached: list[Draft] = []
+    attached: list[BlockDraft] = []
     for draft in drafts:
         above = attached[-1] if attached else None
         if (
@@ -166,7 +166,7 @@ def _attach_lead_ins(text: str, drafts: list[Draft]) -> list[Draft]:
     return attached
 
 
-def _find_lead_in(text: str, paragraph: Draft, kind: BlockKind) -> tuple[int, int] | None:
+def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[int, int] | None:
     """The paragraph's last sentence, if it introduces what follows."""
     if _is_bold_line(text, paragraph):
         return paragraph.start, paragraph.end
@@ -184,10 +184,12 @@ def _find_lead_in(text: str, paragraph: Draft, kind: BlockKind) -> tuple[int, in
     return (start, end) if asks or _INTRODUCES.search(sentence) else None
 
 
-def _join_questions(text: str, titles: Sequence[Title], drafts: list[Draft], *, is_paged: bool) -> list[Draft]:
+def _join_questions(
+    text: str, titles: Sequence[Title], drafts: list[BlockDraft], *, is_paged: bool
+) -> list[BlockDraft]:
     """A question with the paragraphs right under it: a heading, a line of its own, or a line marked as one."""
-    joined: list[Draft] = []
-    open_question: Draft | None = None
+    joined: list[BlockDraft] = []
+    open_question: BlockDraft | None = None
     previous_section = -1
     for draft in drafts:
         opens_section = draft.section != previous_section
@@ -223,12 +225,12 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[Draft], *, 
     return joined
 
 
-def _answers(question: Draft, draft: Draft) -> bool:
+def _answers(question: BlockDraft, draft: BlockDraft) -> bool:
     is_first = question.kind == BlockKind.PARAGRAPH
     return draft.section == question.section and (is_first or draft.end - question.start <= _LONGEST_ANSWER)
 
 
-def _find_question(text: str, draft: Draft, *, is_paged: bool) -> tuple[int, int] | None:
+def _find_question(text: str, draft: BlockDraft, *, is_paged: bool) -> tuple[int, int] | None:
     """The question that opens the paragraph, on a line of its own."""
     start, end = _first_line(text, draft)
     line = text[start:end].rstrip()

@@ -23,7 +23,7 @@ _MOST_HEADING_LINES = 12
 _RUN_IN_WORDS = 4
 
 
-class Role(IntEnum):
+class LineRole(IntEnum):
     BLANK = 0
     HEADING = 1
     HIDDEN = 2
@@ -42,7 +42,7 @@ class Line:
     indent: int
     body: str
     quoted: int
-    role: Role
+    role: LineRole
     section: int = 0
     tops_page: bool = False
 
@@ -88,10 +88,10 @@ def _read_line(text: str, start: int, end: int) -> Line:
     content = raw[quote.end() :] if quote else raw
     body = content.strip()
     if not body:
-        return Line(start, start, 0, "", 0, Role.BLANK)
+        return Line(start, start, 0, "", 0, LineRole.BLANK)
     lead = content[: len(content) - len(content.lstrip())]
     indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
-    return Line(start, start + len(raw.rstrip()), indent, body, quote[0].count(">") if quote else 0, Role.TEXT)
+    return Line(start, start + len(raw.rstrip()), indent, body, quote[0].count(">") if quote else 0, LineRole.TEXT)
 
 
 def _hide_front_matter(lines: list[Line]) -> None:
@@ -101,7 +101,7 @@ def _hide_front_matter(lines: list[Line]) -> None:
         return
     close = next((at for at, line in enumerate(lines) if at and line.body == mark and not line.indent), 0)
     for line in lines[: close + 1] if close else ():
-        line.role = Role.HIDDEN
+        line.role = LineRole.HIDDEN
 
 
 def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> list[Title]:
@@ -125,7 +125,7 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
     at = first
     # Link targets and an overline stand above a heading of reStructuredText.
     while at + 1 < after and (not lines[at].body or lines[at].body.startswith(".. ") or is_adornment(lines[at].body)):
-        lines[at].role = max(Role.BLANK, Role.HEADING if lines[at].body else Role.BLANK)
+        lines[at].role = max(LineRole.BLANK, LineRole.HEADING if lines[at].body else LineRole.BLANK)
         at += 1
     title_lines = [lines[at]]
     wanted = len(_WORD.findall(title))
@@ -139,9 +139,9 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
             held += len(_WORD.findall(lines[at].body[:1000]))
             title_lines.append(lines[at])
         if at + 1 < after and is_adornment(lines[at + 1].body):
-            lines[at + 1].role = Role.HEADING
+            lines[at + 1].role = LineRole.HEADING
     for line in title_lines:
-        line.role = Role.HEADING
+        line.role = LineRole.HEADING
     return title_lines
 
 
@@ -160,17 +160,17 @@ def _mark_pages(lines: list[Line], page_starts: Sequence[int]) -> None:
             line.tops_page = True
             if previous is not None:
                 edges.append((previous, _shape(previous)))
-            if line.role == Role.TEXT:
+            if line.role == LineRole.TEXT:
                 edges.append((line, _shape(line)))
-        if line.role != Role.BLANK:
+        if line.role != LineRole.BLANK:
             previous = line
     if previous is not None:
         edges.append((previous, _shape(previous)))
     counts = Counter(shape for _, shape in edges)
     for line, shape in edges:
         is_repeated = counts[shape] >= 2 and len(line.body) <= _LONGEST_RUNNING_TITLE
-        if line.role == Role.TEXT and (is_repeated or is_page_number(line.body)):
-            line.role = Role.HIDDEN
+        if line.role == LineRole.TEXT and (is_repeated or is_page_number(line.body)):
+            line.role = LineRole.HIDDEN
 
 
 def _shape(line: Line) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from retrieval.text.blocks import marks
 from retrieval.text.blocks.directives import Directive, read_directive
-from retrieval.text.blocks.lines import Line, Role, is_page_number
+from retrieval.text.blocks.lines import Line, LineRole, is_page_number
 from retrieval.text.blocks.marks import Item
 from retrieval.text.blocks.types import BlockKind
 from retrieval.text.blocks.walking import Walk
@@ -22,7 +22,7 @@ _LONG_ITEMS = 600
 
 
 @dataclass(slots=True)
-class Draft:
+class BlockDraft:
     """Lines ``first`` to ``last`` of a text as what may become a block, at ``start`` to ``end``.
 
     ``first_number`` and ``last_number`` are those of the outermost items of a procedure; ``holds_code`` says that code
@@ -47,18 +47,18 @@ class Draft:
 class Scanner(Walk):
     def __init__(self, lines: list[Line], *, is_paged: bool) -> None:
         super().__init__(lines, is_paged=is_paged)
-        self._drafts: list[Draft] = []
+        self._drafts: list[BlockDraft] = []
 
-    def scan(self) -> list[Draft]:
+    def scan(self) -> list[BlockDraft]:
         at = 0
         while at < len(self._lines):
             line = self._lines[at]
-            if line.role == Role.TEXT:
+            if line.role == LineRole.TEXT:
                 if line.indent < self._container:
                     self._container = 0
                 at = self._read(at)
             else:
-                self._container *= line.role != Role.HEADING
+                self._container *= line.role != LineRole.HEADING
                 at += 1
         return self._drafts
 
@@ -91,14 +91,14 @@ class Scanner(Walk):
         line, last = self._lines[first], self._lines[after - 1]
         is_indented = kind == BlockKind.PARAGRAPH and line.indent and not line.quoted
         start = line.end - len(line.body) if is_indented else line.start
-        self._drafts.append(Draft(kind, first, after - 1, start, last.end, line.section, *numbers))
+        self._drafts.append(BlockDraft(kind, first, after - 1, start, last.end, line.section, *numbers))
         return after
 
     def _opens_code(self, at: int) -> bool:
         line = self._lines[at]
         if self._is_rst or line.indent < self._container + _CODE_INDENT or line.quoted:
             return False
-        if at and self._lines[at - 1].role == Role.TEXT:
+        if at and self._lines[at - 1].role == LineRole.TEXT:
             return False
         # Prose can be indented for its looks.
         words = line.body.split(None, 8)
@@ -169,7 +169,7 @@ class Scanner(Walk):
             line = self._lines[below]
             if line.section != first.section:
                 break
-            if line.role != Role.TEXT or is_page_number(line.body):
+            if line.role != LineRole.TEXT or is_page_number(line.body):
                 below += 1
                 continue
             is_apart = below > end

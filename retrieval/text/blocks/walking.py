@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from retrieval.text.blocks import marks
 from retrieval.text.blocks.directives import read_directive
-from retrieval.text.blocks.lines import Line, Role
+from retrieval.text.blocks.lines import Line, LineRole
 
 _NEAREST_WRAP = 0.85
 _SENTENCE_ENDS = (".", "!", "?", ":", "…")
@@ -22,7 +22,7 @@ class Walk:
         self._container = 0
         self._is_rst = any(line.body.startswith(".. ") and read_directive(line.body) for line in lines)
         # The width at which the lines of a printed page were wrapped.
-        lengths = sorted(line.end - line.start for line in lines if line.role == Role.TEXT) if is_paged else []
+        lengths = sorted(line.end - line.start for line in lines if line.role == LineRole.TEXT) if is_paged else []
         self._wrapped_at = _NEAREST_WRAP * lengths[len(lengths) * 9 // 10] if lengths else 0.0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
         # A section without the end of its table is not searched for it again.
@@ -39,7 +39,7 @@ class Walk:
         if at >= len(self._lines):
             return False
         line = self._lines[at]
-        return line.role == Role.TEXT and line.section == self._lines[above].section
+        return line.role == LineRole.TEXT and line.section == self._lines[above].section
 
     def _skip(self, at: int) -> int:
         """The line after what is no content and begins at ``at``; ``at`` itself where content begins."""
@@ -62,7 +62,7 @@ class Walk:
         return at + 1 if marks.is_hidden(line.body) else at
 
     def _next_text(self, at: int) -> int:
-        while at < len(self._lines) and self._lines[at].role == Role.BLANK:
+        while at < len(self._lines) and self._lines[at].role == LineRole.BLANK:
             at += 1
         return at
 
@@ -71,7 +71,7 @@ class Walk:
         end = at + 1
         while end < len(self._lines):
             line = self._lines[end]
-            if line.section != self._lines[at].section or (line.role == Role.TEXT and line.quoted < quoted):
+            if line.section != self._lines[at].section or (line.role == LineRole.TEXT and line.quoted < quoted):
                 return end
             end += 1
             if marks.closes_fence(line.body, fence):
@@ -85,9 +85,9 @@ class Walk:
         while at < len(self._lines):
             line = self._lines[at]
             at += 1
-            if line.section != section or (line.role == Role.TEXT and line.indent < indent):
+            if line.section != section or (line.role == LineRole.TEXT and line.indent < indent):
                 break
-            if line.role == Role.TEXT:
+            if line.role == LineRole.TEXT:
                 end = at
         return end
 
@@ -140,7 +140,7 @@ class Walk:
         if not self._wrapped_at:
             return None
         above = at - 1
-        while at < len(self._lines) and self._lines[at].role in (Role.BLANK, Role.HIDDEN):
+        while at < len(self._lines) and self._lines[at].role in (LineRole.BLANK, LineRole.HIDDEN):
             at += 1
         if not self._is_text(at, above):
             return None

@@ -22,7 +22,7 @@ from chat.exceptions import SiteBusy
 from chat.models import Answer, Conversation
 from chat.streaming import heartbeat, runs, streams, turns
 from chat.streaming.admission import ADMISSION
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.models import Collection, Document
 from tests.support.faults import counted
 
@@ -40,7 +40,7 @@ class Gated:
         self.gate = asyncio.Event()
         self.asked = 0
 
-    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
         self.asked += 1
         yield "It weighs "
         await self.gate.wait()

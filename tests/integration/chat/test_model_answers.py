@@ -25,7 +25,7 @@ from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import build_turn
 from chat.streaming import runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body
-from chat.types import Source, Verified
+from chat.types import ContextSource, Verified
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document
 from retrieval.types import Turn
@@ -317,7 +317,7 @@ async def test_it_is_said_without_a_model_too_and_does_not_serve_again() -> None
 async def test_an_answer_that_could_not_be_checked_by_meaning_says_so(
     library: Collection, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unmeasured(text: str, sources: Sequence[Source]) -> Verified:
+    def unmeasured(text: str, sources: Sequence[ContextSource]) -> Verified:
         return replace(verification.verify(text, sources), measured=False)
 
     monkeypatch.setattr(answering, "verify", unmeasured)

@@ -22,7 +22,7 @@ from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.runs import RUNS
-from chat.types import Source
+from chat.types import ContextSource
 from ragsite.keys.authentication import KeyAuthentication
 from ragsite.keys.issuing import issue_key
 from retrieval.key_limits import Scope
@@ -284,7 +284,7 @@ class EndlessGenerator:
 
     name = "endless"
 
-    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
         yield f"{SECRET} "
         await asyncio.Event().wait()
         yield "never"

@@ -21,7 +21,7 @@ from chat import asking, conf
 from chat.exceptions import GenerationFailed, InvalidQuestion
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import heartbeat, runs, saving, streams, sweep, writing
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.models import Collection, Document
 from tests.support.remembered import remembered
 
@@ -42,7 +42,7 @@ class SlowGenerator:
         self.words = words
         self.fail_after = fail_after
 
-    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
         type(self).calls += 1
         for number in range(self.words):
             if number == self.fail_after:

@@ -25,7 +25,7 @@ from rest_framework.test import APIClient
 from chat import conf
 from chat.models import Answer, Conversation
 from chat.streaming import streams, sweep, writing
-from chat.types import Source
+from chat.types import ContextSource
 from ragsite import scheduling
 from ragsite.ballast import Ballast
 from ragsite.celery import app as celery_app
@@ -230,7 +230,7 @@ class FillingGenerator:
     def __init__(self, small: SmallDisk) -> None:
         self._small = small
 
-    async def stream(self, question: str, sources: Sequence[Source]) -> AsyncIterator[str]:
+    async def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
         self._small.fill()
         # More than fits into the pages that the tables have already, compressed as it will be.
         yield "The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500))

@@ -22,7 +22,7 @@ from retrieval.dense.loading import AlreadyLoading, is_loading, load_vectors
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.folders import ingest_paths
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
-from retrieval.reconciliation.checks import Kind, check
+from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import reconcile
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
@@ -133,7 +133,7 @@ def test_a_load_that_nobody_goes_on_with_is_found_and_mended(library: Collection
         with pytest.raises(AlreadyLoading), loading.loading():
             pytest.fail("Two processes load at once.")
     assert not is_loading()
-    assert [(each.kind, each.count) for each in check()] == [(Kind.MISSING_VECTORS, 2)]
+    assert [(each.kind, each.count) for each in check()] == [(ProblemKind.MISSING_VECTORS, 2)]
     assert all(each.repaired for each in reconcile(repair=True))
     assert not library.documents.filter(awaits_vectors=True).exists()
     assert check() == []

@@ -22,7 +22,7 @@ from ragsite.probes import Health
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.storage import document_files
 from retrieval.models import Collection, Document
-from retrieval.reconciliation.checks import Kind, orphaned_files
+from retrieval.reconciliation.checks import ProblemKind, orphaned_files
 from retrieval.reconciliation.checks import check as check_indexes
 from tests.support.source_servers import S3Remote
 
@@ -72,7 +72,9 @@ def test_a_document_lives_in_the_bucket(
 
     bucket._s3.put_object(Bucket="shelf", Key="site/documents/left.md", Body=b"")
     bucket._s3.delete_object(Bucket="shelf", Key=f"site/{document.file.name}")
-    assert [(each.kind, each.examples) for each in check_indexes()] == [(Kind.MISSING_FILES, (str(document.pk),))]
+    assert [(each.kind, each.examples) for each in check_indexes()] == [
+        (ProblemKind.MISSING_FILES, (str(document.pk),))
+    ]
     # Another site may use the bucket.
     assert orphaned_files(document_files()) == []
 

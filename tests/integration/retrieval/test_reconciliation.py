@@ -32,7 +32,7 @@ from retrieval.models import (
     Lexeme,
 )
 from retrieval.reconciliation import checks, runs
-from retrieval.reconciliation.checks import Kind, check
+from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import last_counts, reconcile
 from retrieval.search.pipeline import search
 
@@ -155,37 +155,43 @@ def leave_a_file() -> None:
     os.utime(storage.path(name), (old, old))
 
 
-def kinds() -> set[Kind]:
+def kinds() -> set[ProblemKind]:
     return {inconsistency.kind for inconsistency in check()}
 
 
 MENDABLE = [
-    (delete_a_vector, {Kind.MISSING_VECTORS}),
-    (lose_token_vectors, {Kind.MISSING_VECTORS}),
+    (delete_a_vector, {ProblemKind.MISSING_VECTORS}),
+    (lose_token_vectors, {ProblemKind.MISSING_VECTORS}),
     (
         orphan_a_vector,
-        {Kind.ORPHANED_VECTORS, Kind.STATISTICS, Kind.LEXEMES, Kind.CHUNK_COUNTS},
+        {ProblemKind.ORPHANED_VECTORS, ProblemKind.STATISTICS, ProblemKind.LEXEMES, ProblemKind.CHUNK_COUNTS},
     ),
-    (misplace_a_vector, {Kind.MISPLACED_VECTORS}),
-    (misplace_a_vectors_document, {Kind.MISPLACED_VECTORS}),
+    (misplace_a_vector, {ProblemKind.MISPLACED_VECTORS}),
+    (misplace_a_vectors_document, {ProblemKind.MISPLACED_VECTORS}),
     (
         misplace_chunks,
-        {Kind.MISPLACED_CHUNKS, Kind.MISPLACED_VECTORS, Kind.STATISTICS, Kind.LEXEMES, Kind.TERM_WEIGHTS},
+        {
+            ProblemKind.MISPLACED_CHUNKS,
+            ProblemKind.MISPLACED_VECTORS,
+            ProblemKind.STATISTICS,
+            ProblemKind.LEXEMES,
+            ProblemKind.TERM_WEIGHTS,
+        },
     ),
-    (miscount_passages, {Kind.STATISTICS}),
-    (lengthen, {Kind.STATISTICS}),
-    (lose_statistics, {Kind.STATISTICS, Kind.TERM_WEIGHTS}),
-    (lose_a_lexeme, {Kind.LEXEMES}),
-    (invent_a_lexeme, {Kind.LEXEMES}),
-    (miscount_a_lexeme, {Kind.LEXEMES}),
-    (outdate_weights, {Kind.TERM_WEIGHTS}),
-    (lose_a_text, {Kind.STALE_TEXT}),
-    (outdate_a_text, {Kind.STALE_TEXT}),
-    (alter_a_text, {Kind.UNREADABLE_OFFSETS}),
-    (alter_a_passage, {Kind.UNREADABLE_OFFSETS}),
-    (empty_a_document, {Kind.EMPTY_DOCUMENTS, Kind.CHUNK_COUNTS}),
-    (miscount_a_document, {Kind.CHUNK_COUNTS}),
-    (leave_a_file, {Kind.ORPHANED_FILES}),
+    (miscount_passages, {ProblemKind.STATISTICS}),
+    (lengthen, {ProblemKind.STATISTICS}),
+    (lose_statistics, {ProblemKind.STATISTICS, ProblemKind.TERM_WEIGHTS}),
+    (lose_a_lexeme, {ProblemKind.LEXEMES}),
+    (invent_a_lexeme, {ProblemKind.LEXEMES}),
+    (miscount_a_lexeme, {ProblemKind.LEXEMES}),
+    (outdate_weights, {ProblemKind.TERM_WEIGHTS}),
+    (lose_a_text, {ProblemKind.STALE_TEXT}),
+    (outdate_a_text, {ProblemKind.STALE_TEXT}),
+    (alter_a_text, {ProblemKind.UNREADABLE_OFFSETS}),
+    (alter_a_passage, {ProblemKind.UNREADABLE_OFFSETS}),
+    (empty_a_document, {ProblemKind.EMPTY_DOCUMENTS, ProblemKind.CHUNK_COUNTS}),
+    (miscount_a_document, {ProblemKind.CHUNK_COUNTS}),
+    (leave_a_file, {ProblemKind.ORPHANED_FILES}),
 ]
 
 
@@ -209,7 +215,7 @@ def index_content() -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("damage", "found"), MENDABLE, ids=lambda value: getattr(value, "__name__", ""))
-def test_damage_is_found_and_mended(library: Collection, damage: Callable[[], None], found: set[Kind]) -> None:
+def test_damage_is_found_and_mended(library: Collection, damage: Callable[[], None], found: set[ProblemKind]) -> None:
     whole = index_content()
     damage()
     assert kinds() == found
@@ -230,10 +236,10 @@ def test_a_check_changes_nothing(library: Collection) -> None:
     miscount_passages()
     delete_a_vector()
     assert [(one.kind, one.repaired) for one in reconcile()] == [
-        (Kind.MISSING_VECTORS, False),
-        (Kind.STATISTICS, False),
+        (ProblemKind.MISSING_VECTORS, False),
+        (ProblemKind.STATISTICS, False),
     ]
-    assert kinds() == {Kind.MISSING_VECTORS, Kind.STATISTICS}
+    assert kinds() == {ProblemKind.MISSING_VECTORS, ProblemKind.STATISTICS}
 
 
 def test_a_file_that_is_gone_cannot_be_mended_and_its_document_goes_on_serving(library: Collection) -> None:
@@ -241,8 +247,12 @@ def test_a_file_that_is_gone_cannot_be_mended_and_its_document_goes_on_serving(l
     alter_a_passage()
     document = Document.objects.get(source="0.md")
     (offsets, file) = reconcile(repair=True)
-    assert (offsets.kind, offsets.repaired, offsets.examples) == (Kind.UNREADABLE_OFFSETS, False, (str(document.pk),))
-    assert (file.kind, file.repaired) == (Kind.MISSING_FILES, False)
+    assert (offsets.kind, offsets.repaired, offsets.examples) == (
+        ProblemKind.UNREADABLE_OFFSETS,
+        False,
+        (str(document.pk),),
+    )
+    assert (file.kind, file.repaired) == (ProblemKind.MISSING_FILES, False)
     document.refresh_from_db()
     assert document.status == Document.Status.READY
     assert document.chunks.exists()
@@ -255,8 +265,8 @@ def test_a_file_that_was_cut_off_is_found_and_not_read_again(library: Collection
     alter_a_passage()
     found = reconcile(repair=True)
     assert [(one.kind, one.repaired) for one in found] == [
-        (Kind.UNREADABLE_OFFSETS, False),
-        (Kind.DAMAGED_FILES, False),
+        (ProblemKind.UNREADABLE_OFFSETS, False),
+        (ProblemKind.DAMAGED_FILES, False),
     ]
     document.refresh_from_db()
     assert document.status == Document.Status.READY
@@ -272,7 +282,7 @@ def test_what_a_failed_upload_left_is_deleted(
     name = storage.save("documents/left.md", ContentFile(content))
     then = time.time() - age_seconds
     os.utime(storage.path(name), (then, then))
-    assert kinds() == ({Kind.ORPHANED_FILES} if is_left else set())
+    assert kinds() == ({ProblemKind.ORPHANED_FILES} if is_left else set())
     reconcile(repair=True)
     assert storage.exists(name) is not is_left
     storage.delete(name)
@@ -312,7 +322,7 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_mended(
     monkeypatch.setattr(reembedding, "encode_passages", fail)
     with pytest.raises(CommandError, match="does not answer"):
         call_command("reconcile", "--repair")
-    assert kinds() == {Kind.MISSING_VECTORS}
+    assert kinds() == {ProblemKind.MISSING_VECTORS}
 
 
 def test_writers_and_repair_take_turns(library: Collection, ingest: Callable[..., Document]) -> None:
@@ -384,7 +394,7 @@ def test_the_result_is_kept_for_those_who_look(library: Collection) -> None:
     miscount_a_lexeme()
     tasks.reconcile.apply(throw=True)
     counts = last_counts()
-    assert set(counts) == set(Kind)
+    assert set(counts) == set(ProblemKind)
     assert counts["lexemes"] == 1
     assert sum(counts.values()) == 1
     tasks.reconcile.apply(kwargs={"repair": True}, throw=True)

@@ -17,7 +17,7 @@ from retrieval.jobs.sweep import sweep
 from retrieval.models import Collection, Document, SourceItem, SourceRun
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.runs import RunRefused, request_run
-from retrieval.sources.states import State, standing_of
+from retrieval.sources.states import SourceState, standing_of
 from retrieval.sources.syncing import sync
 from tests.support.site import SiteProcess, database_url, wait_until
 from tests.support.sources import make_source, names, numbers, remote_of, run_once
@@ -73,7 +73,7 @@ def test_a_killed_run_is_finished_by_another_process(kind: str, collection: Coll
         run = SourceRun.objects.get()
         items = SourceItem.objects.exclude(outcome=SourceItem.Outcome.PASSED)
         assert (run.status, len(names()), items.count()) == ("running", SAVED, SAVED)
-        assert standing_of(source).state == State.RUNNING
+        assert standing_of(source).state == SourceState.RUNNING
         with pytest.raises(RunRefused):
             request_run(source)
         SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
@@ -88,5 +88,5 @@ def test_a_killed_run_is_finished_by_another_process(kind: str, collection: Coll
         assert len(names()) == items.count() == 6
         texts = {document.file.read() for document in Document.objects.filter(origin=source)}
         assert all(any(f"pump {name} ".encode() in text for text in texts) for name in "abcdef")
-        assert standing_of(source).state == State.IN_SYNC
+        assert standing_of(source).state == SourceState.IN_SYNC
         assert numbers(run_once(source)) == (0, 0, 6, 0, 0)

@@ -13,7 +13,7 @@ import pytest
 
 from retrieval.models import Collection, Document, SourceRun
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.states import State, standing_of
+from retrieval.sources.states import SourceState, standing_of
 from retrieval.sources.syncing import sync
 from tests.support.sources import Remote, make_source, names, numbers, remote_of, run_once
 
@@ -92,4 +92,4 @@ def test_a_server_that_says_nothing_is_left(remote: Remote, collection: Collecti
         assert re.search("in time|timed out", run.error), run.error
         SourceRun.objects.update(attempts=2)
         assert (ended := sync(run.pk)) is not None
-    assert (ended.status, standing_of(source).state) == ("failed", State.FAILED)
+    assert (ended.status, standing_of(source).state) == ("failed", SourceState.FAILED)

@@ -23,7 +23,7 @@ from retrieval.sources import comparison, runs
 from retrieval.sources.addresses import resolve
 from retrieval.sources.kinds.folder import FolderConnector
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
-from retrieval.sources.states import State, standing_of
+from retrieval.sources.states import SourceState, standing_of
 from retrieval.sources.syncing import sync
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
@@ -60,7 +60,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf: FolderRemote, source:
     run = run_once(source)
     assert (run.status, run.removed, run.kept_back, len(names())) == ("done", 0, 3, 10)
     assert run.details["held"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
-    assert standing_of(source).state == State.HELD
+    assert standing_of(source).state == SourceState.HELD
 
     # One came back, and others went that nobody has agreed to.
     shelf.put("a", "The pump a was found again.")
@@ -71,7 +71,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf: FolderRemote, source:
     assert len(names()) == 8
     run = run_once(source, may_remove=True)
     assert (run.removed, run.kept_back) == (3, 0)
-    assert standing_of(source).state == State.IN_SYNC
+    assert standing_of(source).state == SourceState.IN_SYNC
 
 
 def test_an_empty_folder_removes_nothing(shelf: FolderRemote, source: Source) -> None:
@@ -137,7 +137,7 @@ def test_one_bad_file_does_not_stop_the_others(shelf: FolderRemote, source: Sour
     assert (run.status, numbers(run)) == ("done", (10, 0, 0, 0, 2))
     assert [name for name, _why in run.details["failures"]] == ["broken.pdf", "empty.md"]
     assert "is not a PDF" in run.details["failures"][0][1]
-    assert standing_of(source).state == State.INCOMPLETE
+    assert standing_of(source).state == SourceState.INCOMPLETE
     run = run_once(source)
     assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
     # The log holds what happened, and not each minute in which nothing did.

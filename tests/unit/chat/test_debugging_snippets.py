@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.debugging.candidates import Shown, candidate_rows
-from chat.debugging.snippets import FRAGMENT_CHARACTERS, Piece, snippet
+from chat.debugging.snippets import FRAGMENT_CHARACTERS, SnippetPart, snippet
 from chat.debugging.trace import KnownPassage
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace
@@ -22,7 +22,7 @@ def spans_of(text: str, *words: str) -> list[tuple[int, int]]:
     ]  # every place
 
 
-def said(pieces: tuple[Piece, ...]) -> str:
+def said(pieces: tuple[SnippetPart, ...]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
@@ -70,7 +70,7 @@ def test_those_kept_come_first_and_what_is_gone_shows_what_was_saved() -> None:
         candidates=(candidate(3, None, 0.2), candidate(2, None, 0.4), candidate(1, 1, 0.9, support=0.1)),
         passages=dict.fromkeys([1, 2, 3], KnownPassage("Title", "Section", "As it was saved.")),
     )
-    rows = candidate_rows(trace, {1: Shown((Piece("As it is now."),), "/documents/1/")})
+    rows = candidate_rows(trace, {1: Shown((SnippetPart("As it is now."),), "/documents/1/")})
     assert [row.candidate.rank for row in rows] == [1, None, None]
     assert [row.candidate.score for row in rows] == [0.9, 0.4, 0.2]
     assert rows[0].shown.href == "/documents/1/"

@@ -16,19 +16,19 @@ from chat.grounding.citations import cited_statements
 from chat.grounding.units import blocks_of
 from chat.grounding.verification import verify
 from chat.questions.analysis import analyse
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.text.blocks.finding import find_blocks
 from retrieval.text.blocks.procedures import Procedure
 from tests.unit.chat.grounding.test_evidence import letters, source
 
 
-def weighed(question: str, sources: Sequence[Source], probability: float = 1.0) -> Evidence:
+def weighed(question: str, sources: Sequence[ContextSource], probability: float = 1.0) -> Evidence:
     """Of a probability that was chosen: letters say nothing of that."""
     evidence = weigh(question, sources, letters)
     return replace(evidence, answerability=Answerability(probability, {"best_block": 1.0}))
 
 
-def answer(question: str, *sources: Source, probability: float = 1.0) -> str:
+def answer(question: str, *sources: ContextSource, probability: float = 1.0) -> str:
     async def whole() -> str:
         generator = ExtractiveGenerator(lambda *of: weighed(*of, probability))
         return "".join([piece async for piece in generator.stream(question, sources)])

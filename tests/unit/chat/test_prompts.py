@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from chat.generators import prompts
 from chat.generators.prompts import Prompt, compose, estimated_tokens
 from chat.grounding.citations import keep_known_markers
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.types import Turn
 from tests.unit.chat.grounding.test_evidence import source
 
 TODAY = date(2026, 3, 9)
 
 
-def composed(question: str, *sources: Source, budget_tokens: int = 8000, history: tuple[Turn, ...] = ()) -> Prompt:
+def composed(
+    question: str, *sources: ContextSource, budget_tokens: int = 8000, history: tuple[Turn, ...] = ()
+) -> Prompt:
     return compose(question, sources, today=TODAY, budget_tokens=budget_tokens, history=history)
 
 
@@ -29,9 +31,9 @@ def told(prompt: Prompt) -> tuple[str, str]:
     return system, user
 
 
-def ranked(content: str, marker: int, score: float) -> Source:
+def ranked(content: str, marker: int, score: float) -> ContextSource:
     found = source(content, marker=marker)
-    return Source(marker, replace(found.block, score=score))
+    return ContextSource(marker, replace(found.block, score=score))
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chat.types import Source
+from chat.types import ContextSource
 from evaluation.judges.deepeval_adapter import deepeval_case
 from evaluation.judges.deepeval_judge import DeepEvalJudge
-from evaluation.judges.exceptions import BudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
+from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
 from evaluation.judges.judge_model import JudgeModel
 from evaluation.judges.types import Case
 from retrieval.types import ContextBlock, Passage
@@ -20,12 +20,12 @@ from tests.support.judge_server import JudgeServer, judge_server
 TEXT = "The pump weighs 3450 grams."
 
 
-def source(marker: int = 1, content: str = TEXT) -> Source:
+def source(marker: int = 1, content: str = TEXT) -> ContextSource:
     passage = Passage(
         chunk_id=marker, document_id=1, document_title="Pump", document_url="", source="", collection="", ordinal=0,
         start=0, end=len(content), page=None, heading_path=(), content=content, content_hash="", token_count=8,
     )  # fmt: skip
-    return Source(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, 8))
+    return ContextSource(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, 8))
 
 
 CASE = Case("How heavy is the pump?", f"{TEXT[:-1]} [1].", (source(),))
@@ -279,8 +279,8 @@ def test_of_a_refusal_only_what_was_found_is_judged(server: JudgeServer, meter: 
 
 
 def test_a_spent_budget_stops_before_the_request(server: JudgeServer, meter: Meter) -> None:
-    meter.refusal = BudgetSpent("The day's budget is spent.")
-    with pytest.raises(BudgetSpent):
+    meter.refusal = JudgeBudgetSpent("The day's budget is spent.")
+    with pytest.raises(JudgeBudgetSpent):
         judge(server, meter).measure("faithfulness", CASE)
     assert server.requests == []
 

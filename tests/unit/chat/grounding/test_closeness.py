@@ -10,7 +10,7 @@ import pytest
 
 from chat.grounding.closeness import SourceTokens
 from chat.grounding.units import quotable_units
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.dense.token_vectors import PassageTokens, TokenEncoding, Tokens, packed
 from tests.unit.chat.grounding.test_evidence import source
 
@@ -39,7 +39,7 @@ def tokens_of(passage_text: str, above: str = "") -> PassageTokens:
     return PassageTokens(text, len(text) - len(passage_text), [at for at, _ in spans], [to for _, to in spans], signs)
 
 
-def two_passages() -> Source:
+def two_passages() -> ContextSource:
     """The second sentence is cut: its end stands in the second passage."""
     whole = source("Pumps need water. Valves close slowly at night. Pipes leak.")
     first = replace(whole.block.best, content="Pumps need water. Valves close", end=130)

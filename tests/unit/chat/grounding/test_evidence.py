@@ -13,12 +13,12 @@ from chat.grounding.closeness import Closeness, compare_encodings
 from chat.grounding.relevance import ENTRY_BONUS, OTHER_NAME_SHARE, RANK_WEIGHT, codes, identifiers, score_units
 from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, sections_of, text_to_encode, whole_units
 from chat.grounding.words import stems
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.types import ContextBlock, Passage
 
 
-def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), marker: int = 1) -> Source:
+def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), marker: int = 1) -> ContextSource:
     passage = Passage(
         chunk_id=marker,
         document_id=1,
@@ -35,7 +35,7 @@ def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), ma
         content_hash="",
         token_count=10,
     )
-    return Source(marker, ContextBlock(passage, (passage,), content, start, start + len(content), 1.0, 10))
+    return ContextSource(marker, ContextBlock(passage, (passage,), content, start, start + len(content), 1.0, 10))
 
 
 def encode_letters(texts: Sequence[str]) -> list[TokenEncoding]:

@@ -6,11 +6,11 @@ import pytest
 
 from chat.grounding.relevance import COMPOUND_SHARE, related_words, score_units
 from chat.grounding.units import quotable_units
-from chat.types import Source
+from chat.types import ContextSource
 from retrieval.types import ContextBlock, Passage
 
 
-def source(marker: int, content: str) -> Source:
+def source(marker: int, content: str) -> ContextSource:
     passage = Passage(
         chunk_id=marker,
         document_id=marker,
@@ -27,7 +27,7 @@ def source(marker: int, content: str) -> Source:
         content_hash="",
         token_count=10,
     )
-    return Source(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, 10))
+    return ContextSource(marker, ContextBlock(passage, (passage,), content, 0, len(content), 1.0, 10))
 
 
 def coverages(question: str, *texts: str) -> list[float]:

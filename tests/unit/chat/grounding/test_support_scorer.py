@@ -18,9 +18,9 @@ from chat.grounding.support import (
     WITH_TOKENS,
     WORDS_ONLY,
     Features,
-    Reason,
     SentenceSupport,
     Statement,
+    SupportReason,
     SupportScorer,
     estimate_support,
     groundedness,
@@ -78,14 +78,14 @@ def test_a_beginning_of_a_longer_number_is_not_verbatim() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("The pump weighs 3400 grams.", Reason.NUMBER),
-        ("It was designed by Mr. Pieterse.", Reason.NAME),
-        ("The pump must run dry.", Reason.NEGATION),
-        ("The working pressure is not 10 bar.", Reason.NEGATION),
-        ("Aluminium housings corrode quickly near seawater.", Reason.WORDS),
+        ("The pump weighs 3400 grams.", SupportReason.NUMBER),
+        ("It was designed by Mr. Pieterse.", SupportReason.NAME),
+        ("The pump must run dry.", SupportReason.NEGATION),
+        ("The working pressure is not 10 bar.", SupportReason.NEGATION),
+        ("Aluminium housings corrode quickly near seawater.", SupportReason.WORDS),
     ],
 )
-def test_what_speaks_against_a_statement_is_named(text: str, reason: Reason) -> None:
+def test_what_speaks_against_a_statement_is_named(text: str, reason: SupportReason) -> None:
     judgement = judged(text, 1)
     assert not judgement.supported
     assert judgement.reasons[0] is reason
@@ -102,7 +102,7 @@ def test_other_words_for_the_same_are_supported(text: str) -> None:
 def test_a_statement_is_held_against_what_it_cites() -> None:
     judgement = judged("The warranty lasts for two years.", 1)
     assert not judgement.supported
-    assert judgement.reasons[-1] is Reason.ELSEWHERE
+    assert judgement.reasons[-1] is SupportReason.ELSEWHERE
     assert judgement.match is not None
     assert judgement.match.passage.marker == 2
     assert judged("The warranty lasts for two years.", 2).supported
@@ -111,8 +111,8 @@ def test_a_statement_is_held_against_what_it_cites() -> None:
 def test_a_statement_without_a_marker_is_held_against_all_passages() -> None:
     judgement = judged("The warranty lasts for two years.")
     assert judgement.supported
-    assert judgement.reasons == (Reason.UNCITED,)
-    assert judged("The warranty lasts for two years.", 9).reasons == (Reason.UNCITED,)
+    assert judgement.reasons == (SupportReason.UNCITED,)
+    assert judged("The warranty lasts for two years.", 9).reasons == (SupportReason.UNCITED,)
 
 
 def test_both_of_two_cited_passages_bear_a_statement_out() -> None:
