@@ -1,4 +1,5 @@
-"""The process environment, read with a type and a clear error, and what settings derive from it. Only they use it."""
+"""The process environment, `.env` included, read with a type and a clear error, and what settings derive from it. Only
+they use it."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from dotenv import load_dotenv
 from psycopg.conninfo import conninfo_to_dict
 
+BASE_DIR = Path(__file__).resolve().parents[1]
 Number = TypeVar("Number", int, float)
 
 
@@ -116,3 +119,7 @@ def database_parameters(url: str) -> dict[str, Any]:
         "PORT": str(parts.pop("port", "")),
         "OPTIONS": parts,
     }
+
+
+if flag("RAGSITE_DOTENV", True):
+    load_dotenv(BASE_DIR / ".env")

@@ -1,0 +1,130 @@
+"""Settings of the site. Only this package reads the environment; .env.example explains every variable."""
+
+from __future__ import annotations
+
+from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
+
+from ragsite import env
+from ragsite.settings.accounts import *
+from ragsite.settings.accounts import HTTPS, SAML_ENTITY_ID
+from ragsite.settings.answers import *
+from ragsite.settings.api import *
+from ragsite.settings.background import *
+from ragsite.settings.database import *
+from ragsite.settings.documents import *
+from ragsite.settings.paths import *
+from ragsite.settings.paths import BASE_DIR, DATA_DIR
+from ragsite.settings.search import *
+from ragsite.settings.watching import *
+
+SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
+# Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.
+SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
+DEBUG = env.flag("DEBUG", False)
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+ROOT_URLCONF = "ragsite.urls"
+ASGI_APPLICATION = "ragsite.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "ragsite.accounts.apps.AccountsAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "ragsite",
+    "retrieval",
+    "chat",
+    "evaluation",
+]
+if SAML_ENTITY_ID:
+    INSTALLED_APPS.append("allauth.socialaccount.providers.saml")
+if (BASE_DIR / "bench").is_dir():
+    # Development only: its commands measure the product. An installation leaves the folder out.
+    INSTALLED_APPS.append("bench")
+
+MIDDLEWARE = [
+    "ragsite.request_context.number_requests",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "ragsite.sign_in.middleware.SignInMiddleware",
+    "ragsite.middleware.StaticFilesMiddleware",
+    # Behind the static files, which are public and stay cacheable.
+    "ragsite.middleware.private_responses",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "ragsite.audit.origin.remember_request",
+    "ragsite.errors.StorageMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
+# Before the catalogues of other apps, which translate some of the same words for uses of their own.
+LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
+TIME_ZONE = env.text("TIME_ZONE", "UTC")
+USE_TZ = True
+
+# Where to report a weakness, for /.well-known/security.txt: an e-mail address or an https address.
+SECURITY_CONTACT = env.text("SECURITY_CONTACT")
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+# Browsers that were here once then refuse plain HTTP: for so long, for hosts below this one too, and by their own list.
+SECURE_HSTS_SECONDS = env.integer("HSTS_SECONDS", 31536000) if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
+SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS and env.flag("HSTS_PRELOAD", True)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+# htmx builds no code from strings and injects no style, so that the policy above holds.
+DJANGO_HTMX_CONFIG = {"includeIndicatorStyles": False, "allowEval": False}

@@ -1,0 +1,186 @@
+"""Accounts, e-mail, and ways to sign in."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ragsite import env
+
+LOGIN_URL = "account_login"
+# Whoever comes from a page goes back to it; the administration names its own.
+LOGIN_REDIRECT_URL = "chat:home"
+LOGOUT_REDIRECT_URL = "chat:home"
+# Who may make an account: nobody, who was invited, or also who confirms an address of these domains.
+SIGN_UP = env.choice("SIGN_UP", "off", ("off", "invitation", "domain"))
+SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP_DOMAINS")]
+# Superusers keep theirs, so that somebody can sign in when the provider does not answer.
+LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
+STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
+HTTPS = env.flag("HTTPS", False)
+# Browsers offer them to names with HTTPS, and to localhost, and never to a bare address such as 127.0.0.1.
+PASSKEYS = env.flag("PASSKEYS", HTTPS)
+
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_PORT = env.integer("EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL", False)
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", not EMAIL_USE_SSL)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", EMAIL_HOST_USER or "ragsite@localhost")
+EMAIL_SUBJECT_PREFIX = "[Ragsite] "
+MAIL_IS_SENT = bool(EMAIL_HOST)
+if not MAIL_IS_SENT:
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+if SIGN_UP == "domain" and not (MAIL_IS_SENT and SIGN_UP_DOMAINS):
+    raise ImproperlyConfigured("SIGN_UP=domain needs SIGN_UP_DOMAINS, and EMAIL_HOST to confirm addresses.")
+
+ACCOUNT_ADAPTER = "ragsite.accounts.adapters.AccountAdapter"
+ACCOUNT_FORMS = {
+    "login": "ragsite.accounts.forms.SignInForm",
+    "signup": "ragsite.accounts.forms.SignUpForm",
+    "reset_password": "ragsite.accounts.forms.PasswordResetForm",
+    "reset_password_from_key": "ragsite.accounts.forms.NewPasswordForm",
+    "change_password": "ragsite.accounts.forms.PasswordChangeForm",
+}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = EMAIL_SUBJECT_PREFIX
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
+# allauth's own would note an address as not confirmed, and ask its owner for that at the next sign-in.
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
+# Failed attempts are counted by ragsite.sign_in, for every way to sign in. allauth limits the rest.
+ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": None}
+
+MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
+MFA_FORMS = {
+    "authenticate": "ragsite.accounts.forms.CodeForm",
+    "reauthenticate": "ragsite.accounts.forms.CodeAgainForm",
+}
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else [])]
+MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
+MFA_TOTP_ISSUER = "Ragsite"
+# One step of half a minute, for clocks that are not quite right.
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+# Who could not confirm an address could not sign in either; those of a provider may have none.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+
+OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
+OIDC_NAME = env.text("OIDC_NAME", "Single sign-on")
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
+OIDC_GROUPS = {theirs.removeprefix("/"): ours for theirs, ours in env.pairs("OIDC_GROUPS").items()}
+OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
+OIDC_SUPERUSER_GROUP = env.text("OIDC_SUPERUSER_GROUP").removeprefix("/")
+OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
+OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
+OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
+OIDC_CREATES_ACCOUNTS = env.flag("OIDC_CREATES_ACCOUNTS", True)
+# Rights follow the provider at each sign-in, so that a session must not last for weeks.
+OIDC_SESSION_HOURS = env.number("OIDC_SESSION_HOURS", 12.0)
+# API keys of accounts that the provider alone opens are refused when it has not done so for this long; 0: never.
+OIDC_KEY_DAYS = env.number("OIDC_KEY_DAYS", 30.0)
+
+SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
+SOCIALACCOUNT_EMAIL_REQUIRED = False
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+# A form that leads to another site is against the policy below. Nothing but signing in can be begun by a link.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
+if OIDC_SERVER_URL:
+    if not env.text("OIDC_CLIENT_ID"):
+        raise ImproperlyConfigured("OIDC_SERVER_URL needs OIDC_CLIENT_ID.")
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "SCOPE": env.text("OIDC_SCOPES", "openid profile email").split(),
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": OIDC_NAME,
+                "client_id": env.text("OIDC_CLIENT_ID"),
+                "secret": env.text("OIDC_CLIENT_SECRET"),
+                "settings": {"server_url": OIDC_SERVER_URL},
+            }
+        ],
+    }
+
+# SAML, where python3-saml is installed (requirements-saml.txt). Groups and accounts follow the settings above.
+SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
+SAML_EMAIL_ATTRIBUTE = env.text("SAML_EMAIL_ATTRIBUTE", "email")
+SAML_GROUPS_ATTRIBUTE = env.text("SAML_GROUPS_ATTRIBUTE", "groups")
+if SAML_ENTITY_ID:
+    if find_spec("onelogin") is None:
+        raise ImproperlyConfigured("SAML_ENTITY_ID needs python3-saml: pip install -r requirements-saml.txt")
+    SOCIALACCOUNT_PROVIDERS["saml"] = {
+        "APPS": [
+            {
+                "provider_id": "saml",
+                "name": env.text("SAML_NAME", "SAML"),
+                "client_id": "sso",
+                "settings": {
+                    "idp": {
+                        "entity_id": SAML_ENTITY_ID,
+                        "sso_url": env.https_url("SAML_SSO_URL"),
+                        "x509cert": env.text("SAML_CERTIFICATE"),
+                    },
+                    "attribute_mapping": {
+                        "email": SAML_EMAIL_ATTRIBUTE,
+                        "username": ["urn:oid:0.9.2342.19200300.100.1.1", "uid", "username"],
+                        "first_name": ["urn:oid:2.5.4.42", "givenName", "firstName"],
+                        "last_name": ["urn:oid:2.5.4.4", "sn", "lastName"],
+                    },
+                    "advanced": {"want_assertion_signed": True},
+                },
+            }
+        ]
+    }
+
+# LDAP, Active Directory included. Groups and accounts follow the settings of OpenID Connect.
+LDAP_START_TLS = env.flag("LDAP_START_TLS", False)
+LDAP_URL = env.ldap_url("LDAP_URL", is_encrypted_later=LDAP_START_TLS)
+LDAP_NAME = env.text("LDAP_NAME", "LDAP")
+LDAP_CA_FILE = env.text("LDAP_CA_FILE")
+LDAP_BIND_DN = env.text("LDAP_BIND_DN")
+LDAP_BIND_PASSWORD = env.text("LDAP_BIND_PASSWORD")
+LDAP_SEARCH_BASE = env.text("LDAP_SEARCH_BASE")
+LDAP_USER_FILTER = env.text("LDAP_USER_FILTER", "(uid={name})")
+LDAP_NAME_ATTRIBUTE = env.text("LDAP_NAME_ATTRIBUTE", "uid")
+LDAP_EMAIL_ATTRIBUTE = env.text("LDAP_EMAIL_ATTRIBUTE", "mail")
+LDAP_FIRST_NAME_ATTRIBUTE = env.text("LDAP_FIRST_NAME_ATTRIBUTE", "givenName")
+LDAP_LAST_NAME_ATTRIBUTE = env.text("LDAP_LAST_NAME_ATTRIBUTE", "sn")
+# What a person keeps when the name changes, and nobody gets again: the first of them that an entry has.
+LDAP_ID_ATTRIBUTES = env.names("LDAP_ID_ATTRIBUTES", "objectGUID,entryUUID,nsUniqueId")
+LDAP_GROUPS_ATTRIBUTE = env.text("LDAP_GROUPS_ATTRIBUTE", "memberOf")
+# Where a filter is named, groups are searched for with it instead. Below the base alone groups count.
+LDAP_GROUP_FILTER = env.text("LDAP_GROUP_FILTER")
+LDAP_GROUP_BASE = env.text("LDAP_GROUP_BASE", LDAP_SEARCH_BASE if LDAP_GROUP_FILTER else "")
+# For each step: connecting, and each answer. A connection may take three times as long.
+LDAP_TIMEOUT_SECONDS = env.integer("LDAP_TIMEOUT_SECONDS", 5)
+if LDAP_URL:
+    if not LDAP_SEARCH_BASE or "{name}" not in LDAP_USER_FILTER:
+        raise ImproperlyConfigured("LDAP_URL needs LDAP_SEARCH_BASE, and {name} in LDAP_USER_FILTER.")
+    if LDAP_BIND_DN and not LDAP_BIND_PASSWORD:
+        raise ImproperlyConfigured("LDAP_BIND_DN needs LDAP_BIND_PASSWORD.")
+    if LDAP_TIMEOUT_SECONDS < 1:
+        raise ImproperlyConfigured("LDAP_TIMEOUT_SECONDS must be 1 or more.")
+
+if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS or LDAP_URL):
+    raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL, SAML_ENTITY_ID or LDAP_URL.")
+
+# The second keeps the sessions that were begun with it; no password reaches it.
+AUTHENTICATION_BACKENDS = ["ragsite.sign_in.backend.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
+# Wrong passwords for one account from one address, within a quarter of an hour, before more are refused.
+SIGN_IN_FAILURES = env.integer("SIGN_IN_FAILURES", 10)
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]

@@ -1,0 +1,53 @@
+"""Questions and answers, how they are judged, and how long they are kept."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ragsite import env
+from ragsite.cores import available_cores
+from ragsite.settings.search import HAS_MODEL, OPENAI_PRICE_COMPLETION, OPENAI_PRICE_PROMPT
+
+# A whole question, from its turn in the queue to the saved answer; every part that waits takes of these.
+QUESTION_SECONDS = env.number("QUESTION_SECONDS", 120.0)
+# Answers written at once: by one web server, and by those of all machines together (0: no such bound). More wait, up to
+# ANSWERS_WAITING at each server; what is asked then is refused.
+ANSWERS_AT_ONCE = max(1, env.integer("ANSWERS_AT_ONCE", 16 if HAS_MODEL else 8))
+ANSWERS_AT_ONCE_SITE = env.integer("ANSWERS_AT_ONCE_SITE", 0)
+# Of each signed-in person; 0: no limit. Budgets of persons and groups, in the admin, count before it.
+QUESTIONS_A_DAY = env.integer("QUESTIONS_A_DAY", 0)
+# What a language model may take for their answers; then those are quoted from the documents. Cost needs OPENAI_PRICE_*.
+MODEL_TOKENS_A_DAY = env.integer("MODEL_TOKENS_A_DAY", 0)
+MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
+if MODEL_COST_A_DAY and not (OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION):
+    raise ImproperlyConfigured("MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION.")
+ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
+CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
+CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
+METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
+QUESTION_MAX_CHARACTERS = 500
+CHAT_INJECTION_CHECK = env.flag("CHAT_INJECTION_CHECK", True)
+CHAT_MODEL_TOOLS = env.flag("CHAT_MODEL_TOOLS", True)
+ANSWER_CACHE_SECONDS = env.number("ANSWER_CACHE_SECONDS", 7 * 24 * 3600.0)
+
+# Every answer is judged in the background: by rules, which cost nothing, and by a language model if one is named here.
+# It is named on its own, because a model that judges its own answers flatters itself.
+EVALUATE_ANSWERS = env.flag("EVALUATE_ANSWERS", True)
+JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
+JUDGE_API_KEY = env.text("JUDGE_API_KEY")
+JUDGE_MODEL = env.text("JUDGE_MODEL")
+JUDGE_RESPONSE_FORMAT = env.text("JUDGE_RESPONSE_FORMAT", "json_schema")
+JUDGE_TIMEOUT_SECONDS = env.number("JUDGE_TIMEOUT_SECONDS", 60.0)
+JUDGE_MAX_TOKENS = env.integer("JUDGE_MAX_TOKENS", 4096)
+JUDGE_ATTEMPTS = env.integer("JUDGE_ATTEMPTS", 5)
+JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
+JUDGE_DAILY_BUDGET_TOKENS = env.integer("JUDGE_DAILY_BUDGET_TOKENS", 0)
+EVALUATE_WITH_MODEL = env.flag("EVALUATE_WITH_MODEL", bool(JUDGE_BASE_URL and JUDGE_MODEL))
+
+# Days after which conversations and entries of the audit log are deleted; 0 keeps them.
+CONVERSATION_DAYS = env.integer("CONVERSATION_DAYS", 0)
+AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
+
+# Processes that answer requests: more than answers are written at once would have nothing to do, and each keeps up to
+# 6 connections to PostgreSQL, which allows 100 unless told otherwise.
+WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))

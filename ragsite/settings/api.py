@@ -1,0 +1,49 @@
+"""The HTTP API and its description."""
+
+from __future__ import annotations
+
+from ragsite import env
+
+# For all of the API, OpenAI's protocol included.
+API_KEY_AUTHENTICATION = "ragsite.keys.authentication.KeyAuthentication"
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        # First, because the first one decides that a call without credentials is answered with 401.
+        API_KEY_AUTHENTICATION,
+        "rest_framework.authentication.SessionAuthentication",
+        "rest_framework.authentication.BasicAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "retrieval.api.schema.SchemaWithProblems",
+    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
+    "PAGE_SIZE": 50,
+    # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
+    "NUM_PROXIES": env.integer("NUM_PROXIES", 0),
+    "DEFAULT_THROTTLE_CLASSES": [
+        "retrieval.api.throttling.ScopedRates",
+        "ragsite.keys.throttling.KeyRateThrottle",
+    ],
+    "DEFAULT_THROTTLE_RATES": {"search": env.text("SEARCH_RATE", "120/min"), "ask": env.text("ASK_RATE", "60/min")},
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Ragsite API",
+    "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    # The schema is the same for everybody: credentials are not looked at.
+    "SERVE_AUTHENTICATION": [],
+    # What PATCH demands is demanded.
+    "COMPONENT_SPLIT_PATCH": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "DocumentStatusEnum": "retrieval.models.Document.Status",
+        "SourceRunStatusEnum": "retrieval.models.SourceRun.Status",
+        "SourceStateEnum": "retrieval.sources.states.SourceState",
+        "AnswerStatusEnum": "chat.models.Answer.Status",
+        "ShareAudienceEnum": "chat.models.Conversation.ShareAudience",
+        "ShareScopeEnum": "chat.models.Conversation.ShareScope",
+        "MethodEnum": "retrieval.api.serializers.METHODS",
+    },
+}

@@ -1,0 +1,43 @@
+"""PostgreSQL and caches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragsite import env
+from ragsite.embedded_postgres import EmbeddedPostgres
+from ragsite.settings.paths import DATA_DIR
+
+DATABASE_URL = env.text("DATABASE_URL")
+EMBEDDED_POSTGRES = None if DATABASE_URL else EmbeddedPostgres(DATA_DIR)
+database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
+DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 0)
+DATABASE_PREPARES_STATEMENTS = env.flag("DATABASE_PREPARES_STATEMENTS", True)
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql" if DATABASE_URL else "ragsite.postgres_backend",
+        **env.database_parameters(database_url),
+        "CONN_HEALTH_CHECKS": True,
+    }
+}
+if DATABASE_POOL_SIZE:
+    # Streams give their connection back while they wait for a model; a pool makes taking it again cheap.
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = None
+
+CACHE_URL = env.text("CACHE_URL")
+CACHES: dict[str, dict[str, Any]] = {
+    # Shared by all processes: the limits of allauth are counted here.
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
+    if CACHE_URL
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "ragsite_cache",
+        # Nobody shall be able to push the counts of others out.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
+    # For what any process may work out for itself.
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}

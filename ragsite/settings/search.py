@@ -1,0 +1,93 @@
+"""Embedders, models, rerankers, and what searches use without a published profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragsite import env
+from ragsite.settings.paths import DATA_DIR
+
+
+def _backend(path: str, **options: Any) -> dict[str, Any]:
+    """The class that does a part of the work, and its arguments."""
+    return {"BACKEND": path, "OPTIONS": options}
+
+
+EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
+if EMBEDDING_BASE_URL:
+    EMBEDDER = _backend(
+        "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+        base_url=EMBEDDING_BASE_URL,
+        api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
+        model=env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
+        dimension=env.integer("EMBEDDING_DIMENSION", 1536),
+        query_timeout_seconds=env.number("EMBEDDING_QUERY_TIMEOUT_SECONDS", 2.5),
+    )
+else:
+    _IN_THIS_PROCESS = {
+        "cache_dir": DATA_DIR / "models",
+        "precision": env.text("EMBEDDING_PRECISION", "int8"),
+        "threads": env.integer("EMBEDDING_THREADS", 2),
+    }
+    EMBEDDER = _backend("retrieval.dense.built_in.OnnxMiniLM", **_IN_THIS_PROCESS)
+    if EMBEDDING_MODEL := env.text("EMBEDDING_MODEL"):
+        EMBEDDER = _backend(
+            "retrieval.dense.local_embedder.LocalEmbedder",
+            model=EMBEDDING_MODEL,
+            query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
+            document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,
+            **_IN_THIS_PROCESS,
+        )
+# A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
+OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
+OPENAI_API_KEY = env.text("OPENAI_API_KEY")
+OPENAI_MODEL = env.text("OPENAI_MODEL")
+OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
+OPENAI_TOTAL_SECONDS = env.number("OPENAI_TOTAL_SECONDS", 300.0)
+OPENAI_MAX_TOKENS = env.integer("OPENAI_MAX_TOKENS", 1000)
+OPENAI_CONTEXT_TOKENS = env.integer("OPENAI_CONTEXT_TOKENS", 16000)
+OPENAI_PRICE_PROMPT = env.number("OPENAI_PRICE_PROMPT", 0.0)
+OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
+_MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
+HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
+QUERY_REFORMULATOR = _backend("retrieval.reformulation.rules.RuleBasedReformulator")
+if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
+    QUERY_REFORMULATOR = _backend(
+        "retrieval.reformulation.llm.ModelReformulator",
+        **_MODEL,
+        timeout_seconds=env.number("REFORMULATE_TIMEOUT_SECONDS", 4.0),
+    )
+QUESTION_GENERATOR = _backend("retrieval.ingest.questions.RuleBasedQuestions")
+# Off unless asked for: each passage of every document costs a call.
+if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
+    QUESTION_GENERATOR = _backend("retrieval.ingest.llm_questions.ModelQuestions", **_MODEL)
+
+# By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
+RERANKERS = {"maxsim": _backend("retrieval.rerank.maxsim.MaxSim")}
+if CROSS_ENCODER_MODEL := env.text("CROSS_ENCODER_MODEL"):
+    RERANKERS["cross_encoder"] = _backend(
+        "retrieval.rerank.cross_encoder.CrossEncoder",
+        model=CROSS_ENCODER_MODEL,
+        cache_dir=DATA_DIR / "models",
+        precision=env.text("CROSS_ENCODER_PRECISION", "int8"),
+        threads=env.integer("CROSS_ENCODER_THREADS", 2),
+    )
+if RERANK_URL := env.text("RERANK_URL"):
+    RERANKERS["http"] = _backend(
+        "retrieval.rerank.http.HttpReranker",
+        url=RERANK_URL,
+        api_key=env.text("RERANK_API_KEY"),
+        model=env.text("RERANK_MODEL"),
+        api=env.text("RERANK_API", "auto"),
+    )
+# What searches without a published profile use.
+RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "contrast")
+RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
+RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
+RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL else "maxsim")
+# The one switch back to vectors alone, whatever profile is published.
+RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
+RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)
+BM25_K1 = env.number("BM25_K1", 1.2)
+BM25_B = env.number("BM25_B", 0.75)
+CONTEXT_BUDGET_TOKENS = env.integer("CONTEXT_BUDGET_TOKENS", 4000)
