@@ -13,12 +13,11 @@ from django.utils.translation import gettext as _
 from chat.conversations.rights import is_closed_to, may_read_all
 from chat.debugging.candidates import CandidateRow, Shown, candidate_rows, used_weights
 from chat.debugging.context import context_in_words
-from chat.debugging.diagram import Diagram, Step, narrow, wide
 from chat.debugging.labels import stage_label
 from chat.debugging.reach import filters_of_both
 from chat.debugging.sentences import Sentence, sentences_of
 from chat.debugging.snippets import snippet
-from chat.debugging.steps import steps_of
+from chat.debugging.steps import Step, steps_of
 from chat.debugging.trace import AnswerTrace, PromptTrace, read_trace
 from chat.debugging.waterfall import Bar, answer_bars, search_bars
 from chat.models import Answer
@@ -42,7 +41,6 @@ class Panel:
     answer: Answer
     trace: AnswerTrace
     steps: tuple[Step, ...]
-    diagrams: tuple[Diagram, ...]
     search_bars: tuple[tuple[str, Bar], ...]
     answer_bars: tuple[tuple[str, Bar], ...]
     weights: Mapping[str, float]
@@ -77,12 +75,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
     matches, not_counted = _lexical_matches(answer, trace, viewer)
     sentences = sentences_of(answer)
-    steps = steps_of(answer, trace, sentences, matches)
     return Panel(
         answer=answer,
         trace=trace,
-        steps=steps,
-        diagrams=(wide(steps), narrow(steps)),
+        steps=steps_of(answer, trace, sentences, matches),
         search_bars=_labelled(search_bars(trace.timings_ms)),
         answer_bars=_labelled(answer_bars(answer.timings_ms, trace.timings_ms.get("total"))),
         weights=used_weights(trace),

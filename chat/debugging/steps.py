@@ -1,21 +1,43 @@
-"""The stages of one answer, in words, for the picture of the pipeline."""
+"""The stages of one answer, in words, for the picture of the pipeline, whose places are in debug.css."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.debugging.candidates import used_weights
-from chat.debugging.diagram import RETRIEVERS, Step, StepState
 from chat.debugging.labels import grouped, numbered
 from chat.debugging.sentences import Sentence, supported_count
 from chat.debugging.trace import AnswerTrace
 from chat.models import Answer
 from retrieval.search.trace import StageStatus
 from retrieval.types import Retriever
+
+
+class StepState(StrEnum):
+    """How a step went. `idle`: it ran and changed nothing."""
+
+    OK = "ok"
+    IDLE = "idle"
+    OFF = "off"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stage, for people. ``badge`` is what stands in its corner: milliseconds, or a word for its state."""
+
+    name: str
+    title: str
+    details: tuple[str, ...]
+    state: StepState = StepState.OK
+    badge: str = ""
+
 
 _STATES = {
     StageStatus.OK: StepState.OK,
@@ -28,7 +50,7 @@ _STATES = {
 def steps_of(
     answer: Answer, trace: AnswerTrace, sentences: Sequence[Sentence], lexical_matches: int | None = None
 ) -> tuple[Step, ...]:
-    """A step for each stage that :data:`chat.debugging.diagram.ROWS` names, whether it ran or not."""
+    """A step for each stage, whether it ran or not, in the order of the work."""
     timings = trace.timings_ms
     return (
         Step("question", _("Question"), (answer.question,), badge=_total(answer)),
@@ -64,7 +86,7 @@ def _by(name: str) -> str:
 def _classification(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     weights = used_weights(trace)
     shares = _("vector %(vector)s · lexical %(lexical)s") % {
-        retriever: number_format(round(weights.get(retriever, 0.0), 2)) for retriever in RETRIEVERS
+        retriever.value: number_format(round(weights.get(retriever, 0.0), 2)) for retriever in Retriever
     }
     details = (_("class: %s") % trace.query_class, shares, trace.rule)
     return Step("classification", _("Class and weights"), details, badge=_ms(timings.get("classify")))

@@ -1,4 +1,4 @@
-"""What the debug panel draws: the pipeline and its boxes, the waterfalls, and texts beside each other."""
+"""What the debug panel draws: the waterfalls, and texts beside each other."""
 
 from __future__ import annotations
 
@@ -6,68 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.diagram import ROWS, Diagram, Step, StepState, narrow, wide, wrapped
 from chat.debugging.differences import differing
 from chat.debugging.waterfall import answer_bars, search_bars
 
-NAMES = [name for row in ROWS for slot in row for name in ([slot] if isinstance(slot, str) else slot)]
 TIMINGS = {
     "reformulate": 2.0, "classify": 1.0, "legs": 20.0, "lexical": 8.0, "vector": 19.0, "scores": 2.0, "fuse": 1.0,
     "rerank": 10.0, "load": 4.0, "total": 40.0,
 }  # fmt: skip
-
-
-def steps(detail: str = "a few words of detail") -> list[Step]:
-    return [Step(name, name.title(), (detail, detail), StepState.OK, "3 ms") for name in NAMES]
-
-
-@pytest.mark.parametrize("draw", [wide, narrow])
-@given(detail=st.text(max_size=200))
-def test_boxes_stay_inside_and_apart(draw: type[Diagram], detail: str) -> None:
-    diagram = draw(steps(detail))  # type: ignore[arg-type, call-arg]
-    assert [box.step.name for box in diagram.boxes] == NAMES
-    for number, box in enumerate(diagram.boxes):
-        assert box.x >= 0
-        assert box.y >= 0
-        assert box.x + box.width <= diagram.width
-        assert box.y + box.height <= diagram.height
-        assert all(line.y < box.y + box.height for line in box.lines)
-        for other in diagram.boxes[:number]:
-            apart_across = box.x >= other.x + other.width or other.x >= box.x + box.width
-            assert apart_across or box.y >= other.y + other.height or other.y >= box.y + box.height
-
-
-@pytest.mark.parametrize("draw", [wide, narrow])
-def test_every_step_is_reached_by_an_arrow(draw: type[Diagram]) -> None:
-    diagram = draw(steps())  # type: ignore[arg-type, call-arg]
-    tips = [tuple(map(int, arrow.head.split()[0].split(","))) for arrow in diagram.arrows]
-    for box in diagram.boxes[1:]:
-        assert any(tip in {(box.x, box.middle), (box.centre, box.y)} for tip in tips), box.step.name
-    # Both retrievers lead to fusion: one arrow more than there are boxes to reach, and one more.
-    assert len(tips) == len(diagram.boxes)
-
-
-def test_each_detail_has_a_line_before_one_has_two() -> None:
-    long = "a very long question that would fill all the lines of its box and then some more of them"
-    question = Step("question", "Question", (long, "second", "third"))
-    box = next(box for box in wide([question, *steps()[1:]]).boxes if box.step is question)
-    assert [line.text for line in box.lines][1:] == ["second", "third"]
-    assert box.lines[0].text.endswith("…")
-
-
-@pytest.mark.parametrize(
-    ("text", "rows"),
-    [
-        ("", ()),
-        ("short", ("short",)),
-        ("two words here", ("two words", "here")),
-        ("one two three four five six", ("one two", "three fou…")),
-        ("abcdefghijklmnopqrstuvwxyz", ("abcdefghij", "klmnopqrs…")),
-        ("東京都庁舎の住所", ("東京都庁舎", "の住所")),
-    ],
-)
-def test_text_is_wrapped(text: str, rows: tuple[str, ...]) -> None:
-    assert wrapped(text, 10, 2) == rows
 
 
 def test_stages_follow_each_other_and_the_legs_begin_together() -> None:
