@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -14,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 import django
 import pytest
 
+from tests.support import made_once
+
 _DATA_DIR = Path(tempfile.mkdtemp(prefix="ragsite-tests-"))
+made_once.share(_DATA_DIR)
 for _name in list(os.environ):
     # A developer's .env or shell must not decide what is tested.
     if _name.startswith(
@@ -52,6 +56,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 os.environ["DATA_DIR"] = str(_DATA_DIR)
 os.environ["RAGSITE_DOTENV"] = "false"
+# The embedder's graph takes seconds to write.
+(made_once.folder() / "models").mkdir(exist_ok=True)
+if made_once.folder() != _DATA_DIR:
+    (_DATA_DIR / "models").symlink_to(made_once.folder() / "models")
 # Here and not in pyproject.toml: from there the settings would be read before this file.
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
 django.setup()
@@ -67,6 +75,12 @@ def pytest_xdist_setupnodes() -> None:
     """Lets each process of a parallel run come through the lines above, to a folder and a server of its own, before the
     settings are read."""
     del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what stays to the end: a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:
@@ -85,14 +99,41 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """The test database, on a server that does not wait for the disk: what it holds goes with it."""
+def django_db_setup(request: pytest.FixtureRequest, django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
+    """The test database, and one like it named ``migrated`` to make others of, on a server that does not wait for the
+    disk: what it holds goes with it. In a parallel run, all processes have copies of one such server's files."""
+    from django.conf import settings
     from django.db import connection
 
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
-        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
-            cursor.execute(f"ALTER SYSTEM SET {setting} = off")
-        cursor.execute("SELECT pg_reload_conf()")
+    from tests.support.databases import create_database
+
+    def set_up() -> None:
+        request.getfixturevalue("django_db_setup")
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
+                cursor.execute(f"ALTER SYSTEM SET {setting} = off")
+            # Emptied tables are looked for in all of it.
+            cursor.execute("ALTER SYSTEM SET shared_buffers = '128MB'")
+            cursor.execute("SELECT pg_reload_conf()")
+        connection.close()
+        create_database("migrated", connection.settings_dict["NAME"])
+
+    server = settings.EMBEDDED_POSTGRES
+    if made_once.folder() == _DATA_DIR or server.cluster.exists():
+        set_up()
+    else:
+
+        def set_up_and_copy(path: Path) -> None:
+            set_up()
+            server.stop()
+            made_once.copy_files(server.cluster, path)
+            server.ensure_running()
+
+        cluster, is_mine = made_once.made_once("cluster", set_up_and_copy)
+        if not is_mine:
+            made_once.copy_files(cluster, server.cluster)
+            name = f"test_{connection.settings_dict['NAME']}"
+            settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
 
 
 # What `migrate` wrote: no test changes it, and to write it again after each takes longer than most tests.
@@ -151,7 +192,7 @@ def _quick_flush() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the embedder's graph is kept, made once for the whole run."""
-    return _DATA_DIR / "models"
+    return made_once.folder() / "models"
 
 
 @pytest.fixture(scope="session")

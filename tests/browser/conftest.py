@@ -27,6 +27,7 @@ from playwright.sync_api import (
 )
 
 from tests.support.databases import create_database, database, url_of
+from tests.support.demo import make_demo_database
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import WebServer
 
@@ -38,7 +39,6 @@ FLAGS = (
 )
 # However slow the machine is: nobody waits so long for what is there.
 TIMEOUT_MILLISECONDS = 40_000
-PASSWORD = "a long enough one"
 
 WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
 PHONE: dict[str, Any] = {
@@ -176,39 +176,32 @@ class Site:
         return database(self.database)
 
     def sign_in(self, page: Page, name: str = "admin") -> None:
-        page.goto(f"{self.url}/admin/login/?next=/")
-        page.fill("#id_username", name)
-        page.fill("#id_password", PASSWORD)
-        page.click("[type=submit]")
-        page.wait_for_url(f"{self.url}/")
+        """Go to the first page as somebody who has signed in."""
+        from django.conf import settings
+        from django.contrib.auth.models import User
+        from django.test import Client
+
+        client = Client()
+        with self.data():
+            client.force_login(User.objects.get(username=name))
+        page.context.add_cookies(
+            [
+                {
+                    "name": settings.SESSION_COOKIE_NAME,
+                    "value": client.cookies[settings.SESSION_COOKIE_NAME].value,
+                    "url": self.url,
+                }
+            ]
+        )
+        page.goto(self.url)
 
 
 @pytest.fixture(scope="session")
-def demo_database(django_db_blocker: Any) -> Iterator[str]:
+def demo_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
     """The name of a database with the demo documents and an administrator. Nobody connects to it: it is copied."""
-    from django.conf import global_settings, settings
-    from django.contrib.auth import get_user_model
-    from django.core.management import call_command
-    from django.core.management.base import OutputWrapper
-    from django.test import override_settings
-
-    from ragsite.demo import load_demo
-
     name = "browser_demo"
-    create_database(name)
     with django_db_blocker.unblock():
-        with database(name):
-            call_command("migrate", verbosity=0, interactive=False)
-            with Path("/dev/null").open("w") as nowhere:
-                counts = load_demo(
-                    settings.BASE_DIR / "demo", settings.DATA_DIR / "browser-demo-loaded", OutputWrapper(nowhere)
-                )
-            assert counts is not None
-            assert counts.added > 20
-            assert counts.failures == ()
-            # Hashed as the servers do, which are processes of their own.
-            with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
-                get_user_model().objects.create_superuser("admin", password=PASSWORD)
+        make_demo_database(name)
         yield name
 
 

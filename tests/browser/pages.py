@@ -30,6 +30,8 @@ def at_rest(page: Page, look: Callable[[], T]) -> T:
 
 def violations(page: Page, context: Any = None, options: dict[str, Any] | None = None) -> list[str]:
     """The serious and critical ones that axe finds, each with the first element it is about."""
+    # What passes is not told one by one.
+    options = {"resultTypes": ["violations"], **(options or {})}
     found = at_rest(page, lambda: Axe().run(page, context=context, options=options).response["violations"])
     return [
         f"{page.url}: {one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}: {one['nodes'][0]['failureSummary']}"

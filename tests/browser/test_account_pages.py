@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LOOK_NAMES, LOOKS, PASSWORD, Site
+from tests.browser.conftest import LOOK_NAMES, LOOKS, Site
 from tests.browser.pages import is_too_wide, violations
 
 
@@ -68,15 +68,9 @@ def test_a_person_erases_their_account(own_site: Site, page: Page) -> None:
     from django.contrib.auth.models import User
 
     with own_site.data():
-        from django.conf import global_settings
-        from django.test import override_settings
-
-        with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
-            User.objects.create_user("reader", password=PASSWORD)
-    page.goto(f"{own_site.url}/accounts/login/?next=/account/data/")
-    page.fill("#id_username", "reader")
-    page.fill("#id_password", PASSWORD)
-    page.click("[type=submit]")
+        User.objects.create_user("reader")
+    own_site.sign_in(page, "reader")
+    page.goto(f"{own_site.url}/account/data/")
     page.get_by_label("Your account's name").fill("reader")
     page.get_by_role("button", name="Erase my account").click()
     expect(page.get_by_role("heading", name="Your account is erased")).to_be_visible()

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LOOK_NAMES, LOOKS, PASSWORD, PHONE, Complaints, Site
+from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, Complaints, Site
 from tests.browser.pages import ask, is_too_wide, violations
+from tests.support.demo import PASSWORD
 from tests.support.oidc_provider import Provider, oidc_provider
 
 NAME = "Example SSO"

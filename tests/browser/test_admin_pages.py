@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from retrieval.models import Collection
-from tests.browser.conftest import PASSWORD, Complaints, Site
+from tests.browser.conftest import Complaints, Site
 from tests.browser.pages import ask
+from tests.support.demo import PASSWORD
 from tests.support.sources import WebServer
 
 PLATYPUS = b"# Platypus\n\nA platypus lays between one and three eggs.\n\n## Venom\n\nThe male has a venomous spur.\n"

@@ -11,7 +11,7 @@ import pytest
 from django.urls import resolve
 from playwright.sync_api import Error, Page
 
-from tests.browser.conftest import PASSWORD, Complaints, Site
+from tests.browser.conftest import Complaints, Site
 from tests.browser.pages import ask
 
 # Of one kind, and of all.
@@ -53,7 +53,7 @@ def test_no_page_that_a_link_leads_to_tells_a_word_of_documents_that_are_closed(
         _fill()
     ada, ben = visitor(), visitor()
     for page, name, slug in ((ada, "ada", "harbour"), (ben, "ben", "orchard")):
-        _sign_in(own_site, page, name)
+        own_site.sign_in(page, name)
         page.select_option("#scope select", slug)
         ask(page, QUESTION)
     harbour, orchard = (canary for canary, _reader in CANARIES.values())
@@ -72,16 +72,13 @@ def test_no_page_that_a_link_leads_to_tells_a_word_of_documents_that_are_closed(
 
 
 def _fill() -> None:
-    from django.conf import global_settings
     from django.contrib.auth.models import Group, User
-    from django.test import override_settings
 
     from retrieval.ingest import pipeline, submission
     from retrieval.models import Collection, CollectionGrant
 
-    with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
-        ada = User.objects.create_user("ada", password=PASSWORD, is_staff=True)
-        User.objects.create_user("ben", password=PASSWORD)
+    ada = User.objects.create_user("ada", is_staff=True)
+    User.objects.create_user("ben")
     ada.groups.add(Group.objects.get(name="Curators"))
     for slug, (canary, reader) in CANARIES.items():
         collection = Collection.objects.create(slug=slug, name=f"Shelf {canary}", visibility="granted")
@@ -101,14 +98,6 @@ def _swap() -> None:
     for grant in CollectionGrant.objects.filter(collection__slug__in=CANARIES):
         grant.user = users["ben" if grant.user == users["ada"] else "ada"]
         grant.save()
-
-
-def _sign_in(site: Site, page: Page, name: str) -> None:
-    page.goto(f"{site.url}/accounts/login/?next=/")
-    page.fill("#id_username", name)
-    page.fill("#id_password", PASSWORD)
-    page.click("[type=submit]")
-    page.wait_for_url(f"{site.url}/")
 
 
 def _walk(site: Site, page: Page, addresses: list[str] | None = None) -> Walk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from chat import answering
 from chat.types import Completed, Failed, Searched
 from ragsite.demo import COLLECTIONS, load_demo
 from retrieval.access import everything
-from retrieval.dense.encoding import PassageEncoding, encode_passages
-from retrieval.ingest import pipeline
 from retrieval.models import Collection, Document
+from tests.support.databases import database
+from tests.support.demo import make_demo_database
 
 DEMO = settings.BASE_DIR / "demo"
 QUESTIONS: dict[str, Any] = json.loads((DEMO / "questions.json").read_text())
@@ -29,21 +29,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(scope="module")
-def encodings() -> dict[str, PassageEncoding]:
-    return {}
+def demo_database(django_db_setup: None, django_db_blocker: Any) -> str:
+    with django_db_blocker.unblock():
+        make_demo_database("demo")
+    return "demo"
 
 
 @pytest.fixture
-def demo(tmp_path: Path, encodings: dict[str, PassageEncoding], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo, loaded anew; its passages are embedded for the first of these tests alone."""
-
-    def remembered(texts: Sequence[str]) -> list[PassageEncoding]:
-        new = [text for text in texts if text not in encodings]
-        encodings.update(zip(new, encode_passages(new), strict=True))
-        return [encodings[text] for text in texts]
-
-    monkeypatch.setattr(pipeline, "encode_passages", remembered)
-    load_demo(DEMO, tmp_path / "loaded", OutputWrapper(io.StringIO()))
+def demo(demo_database: str, transactional_db: None) -> Iterator[None]:
+    """The demo as it was loaded; these tests only ask."""
+    with database(demo_database):
+        yield
 
 
 async def ask_all(questions: list[str]) -> list[tuple[Searched, Completed]]:
@@ -115,14 +111,17 @@ def test_plain_questions_find_their_document_and_strange_ones_none(demo: None) -
 
 def test_an_interrupted_first_run_goes_on_and_a_second_does_nothing(tmp_path: Path) -> None:
     marker, output = tmp_path / "loaded", OutputWrapper(io.StringIO())
+    for slug in COLLECTIONS:
+        (tmp_path / slug).mkdir()
+        (tmp_path / slug / "pump.md").write_text(f"# {slug}\n\nThe pump weighs 3450 grams.")
     Collection.objects.create(slug="handbook", name="Handbook")
-    counts = load_demo(DEMO, marker, output)
+    counts = load_demo(tmp_path, marker, output)
     assert counts is not None
     assert counts.failed == 0
-    assert counts.added == Document.objects.count() >= 30
+    assert counts.added == Document.objects.count() == len(COLLECTIONS)
     assert Collection.objects.count() == len(COLLECTIONS)
     Document.objects.filter(collection__slug="parts").delete()
-    assert load_demo(DEMO, marker, output) is None
+    assert load_demo(tmp_path, marker, output) is None
     assert not Document.objects.filter(collection__slug="parts").exists()
 
 

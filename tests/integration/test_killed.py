@@ -21,32 +21,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, StreamedEvent
 from chat.streaming.sweep import close_interrupted
-from ragsite.celery import app
 from retrieval.drafts import lifecycle
 from retrieval.ingest import submission
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from tests.support.model_server import ModelServer, model_server
-from tests.support.site import SiteProcess, WebServer, database_url, start_worker, wait_until
+from tests.support.site import WebServer, Workers, database_url, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
-
-
-@pytest.fixture
-def queue() -> Iterator[None]:
-    """The real queue, in the test database, empty."""
-
-    previous = app.conf.broker_transport_options
-    conninfo = make_conninfo(**conninfo_to_dict(database_url()))
-    app.conf.broker_transport_options = {**previous, "conn_string": conninfo}
-    app._pool = app.amqp._producer_pool = None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
-        if cursor.fetchone()[0]:
-            cursor.execute("SELECT pgmq.purge_queue('celery')")
-    yield
-    app.conf.broker_transport_options = previous
-    app._pool = app.amqp._producer_pool = None
 
 
 @pytest.fixture
@@ -84,65 +66,45 @@ def assert_whole(collection: Collection) -> None:
     assert statistics.chunks == Chunk.objects.count() == ChunkEmbedding.objects.count()
 
 
-def test_a_worker_reads_what_is_uploaded(collection: Collection, queue: None, tmp_path: Path) -> None:
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.")
-        wait_until(lambda: Document.objects.get().status == Document.Status.READY, 30, "the document")
-        assert_whole(collection)
-    finally:
-        worker.stop()
+def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:
+    for seed in range(3):
+        submission.submit(collection, f"{seed}.txt", long_text(seed))
+    worker = workers.running()
+    wait_until(
+        lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
+    )
+    worker.kill()
+    interrupted = Document.objects.get(status="processing")
+    assert not interrupted.chunks.exists()
+    # Time passes, before another worker's heart beats: the schedule finds the document whose worker is silent.
+    Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
+    assert sweep(Document) >= 1
+    workers.running()
+    wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
+    assert_whole(collection)
 
 
-def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue: None, tmp_path: Path) -> None:
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        for seed in range(3):
-            submission.submit(collection, f"{seed}.txt", long_text(seed))
-        wait_until(
-            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(),
-            60,
-            "a half-read file",
+def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:
+    workers.running()
+    submission.submit(collection, "long.txt", long_text(1))
+    wait_until(
+        lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
+    )
+    connection.close()
+    psutil.Process(settings.EMBEDDED_POSTGRES._postmaster_pid()).kill()
+    wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 60)
+    settings.EMBEDDED_POSTGRES.ensure_running()
+
+    def is_ready() -> bool:
+        Document.objects.filter(status="processing", heartbeat_at__lt=timezone.now() - timedelta(seconds=8)).update(
+            heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER
         )
-        worker.kill()
-        interrupted = Document.objects.get(status="processing")
-        assert not interrupted.chunks.exists()
-        # Time passes, before another worker's heart beats: the schedule finds the document whose worker is silent.
-        Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
-        assert sweep(Document) >= 1
-        worker = start_worker(tmp_path / "worker2.log")
-        wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
-        assert_whole(collection)
-    finally:
-        worker.stop()
+        Document.objects.filter(status="pending").update(retry_at=timezone.now() - timedelta(seconds=1))
+        sweep(Document)
+        return Document.objects.get().status == Document.Status.READY
 
-
-def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, tmp_path: Path) -> None:
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        submission.submit(collection, "long.txt", long_text(1))
-        wait_until(
-            lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(),
-            60,
-            "a half-read file",
-        )
-        connection.close()
-        psutil.Process(settings.EMBEDDED_POSTGRES._postmaster_pid()).kill()
-        wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 60)
-        settings.EMBEDDED_POSTGRES.ensure_running()
-
-        def is_ready() -> bool:
-            Document.objects.filter(status="processing", heartbeat_at__lt=timezone.now() - timedelta(seconds=8)).update(
-                heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER
-            )
-            Document.objects.filter(status="pending").update(retry_at=timezone.now() - timedelta(seconds=1))
-            sweep(Document)
-            return Document.objects.get().status == Document.Status.READY
-
-        wait_until(is_ready, 90, f"the document\n{worker.log.read_text()[-3000:]}")
-        assert_whole(collection)
-    finally:
-        worker.stop()
+    wait_until(is_ready, 90, f"the document\n{workers.log()}")
+    assert_whole(collection)
 
 
 @contextmanager
@@ -163,36 +125,31 @@ def held_lexeme(collection: Collection, lexeme: str) -> Iterator[Callable[[], bo
 
 
 def test_a_worker_killed_amid_a_publication_publishes_nothing(
-    collection: Collection, ingest: Callable[..., Document], queue: None, tmp_path: Path
+    collection: Collection, ingest: Callable[..., Document], queue: None, workers: Workers
 ) -> None:
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.")
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        draft = lifecycle.begin(collection)
-        wait_until(lambda: Draft.objects.get().status == Draft.Status.OPEN, 30, "the working copy")
-        working_copy = Collection.objects.get(draft=draft)
-        working_copy.documents.get(source="valve.md").delete()
-        submission.submit(working_copy, "fan.md", b"# Fan\n\nThe fan cools the pump.")
-        wait_until(lambda: not working_copy.documents.exclude(status="ready").exists(), 30, "the new document")
-        with held_lexeme(collection, "pump") as somebody_waits:
-            lifecycle.publish(draft)
-            wait_until(somebody_waits, 30, "a publication under way")
-            worker.kill()
-        assert Draft.objects.get().status == Draft.Status.PUBLISHING
-        assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "valve.md"}
-        worker = start_worker(tmp_path / "worker2.log")
-
-        def is_done() -> bool:
-            sweep(Draft)
-            return not Collection.objects.filter(draft=draft).exists()
-
-        wait_until(is_done, 60, f"the publication\n{worker.log.read_text()[-3000:]}")
-        assert Draft.objects.get().status == Draft.Status.PUBLISHED
-        assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "fan.md"}
-        assert_whole(collection)
-    finally:
-        worker.stop()
+    worker = workers.running()
+    draft = lifecycle.begin(collection)
+    wait_until(lambda: Draft.objects.get().status == Draft.Status.OPEN, 30, "the working copy")
+    working_copy = Collection.objects.get(draft=draft)
+    working_copy.documents.get(source="valve.md").delete()
+    submission.submit(working_copy, "fan.md", b"# Fan\n\nThe fan cools the pump.")
+    wait_until(lambda: not working_copy.documents.exclude(status="ready").exists(), 30, "the new document")
+    with held_lexeme(collection, "pump") as somebody_waits:
+        lifecycle.publish(draft)
+        wait_until(somebody_waits, 30, "a publication under way")
+        worker.kill()
+    assert Draft.objects.get().status == Draft.Status.PUBLISHING
+    assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "valve.md"}
+    assert sweep(Draft) == 0, "its heart beat a moment ago"
+    Draft.objects.update(heartbeat_at=timezone.now() - 2 * Draft.SILENT_AFTER)
+    assert sweep(Draft) == 1
+    workers.running()
+    wait_until(lambda: not Collection.objects.filter(draft=draft).exists(), 60, f"the publication\n{workers.log()}")
+    assert Draft.objects.get().status == Draft.Status.PUBLISHED
+    assert set(collection.documents.values_list("source", flat=True)) == {"pump.md", "fan.md"}
+    assert_whole(collection)
 
 
 def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, object]]]:
@@ -215,16 +172,21 @@ def read_and_kill(server: WebServer, asked: dict[str, object], *, after: int) ->
                 server.kill()
 
 
-def test_an_answer_survives_its_web_server(
+def test_what_one_web_server_began_another_goes_on_with_and_outlives_it(
     collection: Collection, ingest: Callable[..., Document], model: ModelServer, servers: tuple[WebServer, WebServer]
 ) -> None:
     ingest(collection, "pump.md", "# Pump\n\nIt weighs 3450 grams.")
-    model.pieces = [f"word{n} " for n in range(40)] + ["[1]"]
+    model.pieces = [f"word{n} " for n in range(30)] + ["[1]"]
     model.delay_seconds = 0.1
     first, second = servers
-    asked = {"question": "How heavy is the pump?", "stream": True}
+    _a_reader_goes_on_at_another(first, second)
+    assert len(model.requests) == 1
+    Answer.objects.all().delete()
+
+    asked = {"question": "How heavy is the pump, in grams?", "stream": True}
     with pytest.raises(httpx2.HTTPError):
         read_and_kill(first, asked, after=8)
+    assert not first.answers()
     answer = Answer.objects.get()
     assert answer.status == Answer.Status.GENERATING
     assert StreamedEvent.objects.filter(answer=answer).exists()
@@ -236,18 +198,12 @@ def test_an_answer_survives_its_web_server(
     answer.refresh_from_db()
     assert answer.status == Answer.Status.FAILED
     assert "ask again" in answer.error
-    again = session.post("/api/v1/ask/", json={"question": "How heavy is the pump?"}).json()
+    again = session.post("/api/v1/ask/", json={"question": asked["question"]}).json()
     assert again["answer"].startswith("word0")
     assert Counter(Answer.objects.values_list("status", flat=True)) == {"failed": 1, "completed": 1}
 
 
-def test_a_reader_goes_on_at_another_web_server(
-    collection: Collection, ingest: Callable[..., Document], model: ModelServer, servers: tuple[WebServer, WebServer]
-) -> None:
-    ingest(collection, "pump.md", "# Pump\n\nIt weighs 3450 grams.")
-    model.pieces = [f"word{n} " for n in range(30)] + ["[1]"]
-    model.delay_seconds = 0.1
-    first, second = servers
+def _a_reader_goes_on_at_another(first: WebServer, second: WebServer) -> None:
     client = httpx2.Client()
     page = client.get(first.url)
     token = page.cookies["csrftoken"]
@@ -269,13 +225,5 @@ def test_a_reader_goes_on_at_another_web_server(
         ids += [line[4:] for line in response.iter_lines() if line.startswith("id: ")]
     numbers = [int(event_id.split("-")[1]) for event_id in ids]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert len(model.requests) == 1
     answer.refresh_from_db()
     assert answer.status == Answer.Status.COMPLETED
-
-
-def test_the_processes_are_real(tmp_path: Path) -> None:
-    server = WebServer(tmp_path / "web.log")
-    assert isinstance(server, SiteProcess)
-    server.kill()
-    assert not server.answers()

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 from django.conf import settings
 from django.db import connection, connections
 from psycopg import sql
 
+from ragsite.embedded_postgres import binaries
 
-def create_database(name: str, template: str = "template1") -> None:
-    """A new database, with all that ``template`` holds; nobody may be connected to that one."""
+
+def create_database(name: str, template: str = "migrated") -> None:
+    """A new database, with all that ``template`` holds; nobody may be connected to that one.
+
+    ``migrated`` has the tables of the site, ``template1`` nothing.
+    """
     settings.EMBEDDED_POSTGRES.acquire()
     with psycopg.connect(f"{_server()}&dbname=postgres", autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
@@ -40,3 +47,17 @@ def database(name: str) -> Iterator[None]:
 
 def _server() -> str:
     return f"postgresql://postgres@/?host={settings.EMBEDDED_POSTGRES.socket_dir}"
+
+
+def dump(name: str, file: Path) -> None:
+    _run("pg_dump", "--format=custom", "--compress=0", f"--file={file}", f"{_server()}&dbname={name}")
+
+
+def restore(name: str, file: Path) -> None:
+    """The dumped database, as a new one with this name."""
+    create_database(name, "template1")
+    _run("pg_restore", "--no-owner", f"--dbname={_server()}&dbname={name}", str(file))
+
+
+def _run(program: str, *arguments: str) -> None:
+    subprocess.run([binaries() / program, *arguments], check=True, capture_output=True)

@@ -86,6 +86,29 @@ def start_worker(log: Path, concurrency: int = 1, **environment: str) -> SitePro
     return worker
 
 
+class Workers:
+    """A worker that the tests of a module share. One that was killed is followed by another when it is asked for."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._started: list[SiteProcess] = []
+
+    def running(self) -> SiteProcess:
+        if not self._started or self._started[-1].popen.poll() is not None:
+            log = self._folder / f"worker{len(self._started)}.log"
+            self._started.append(start_worker(log, **self._environment))
+        return self._started[-1]
+
+    def log(self) -> str:
+        """The end of what the last one wrote."""
+        return self._started[-1].log.read_text()[-3000:]
+
+    def stop(self) -> None:
+        for worker in self._started:
+            worker.stop()
+
+
 @contextmanager
 def real_queue() -> Iterator[None]:
     """The queue that a worker reads, in the test database, empty."""

@@ -11,7 +11,6 @@ from typing import Any
 import openai
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from openai import AsyncOpenAI, OpenAI
 
 from chat.models import Answer, Conversation
@@ -35,7 +34,6 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
     """A database with documents, and the keys of a reader, of another one and of an editor."""
     create_database(NAME)
     with django_db_blocker.unblock(), database(NAME):
-        call_command("migrate", verbosity=0, interactive=False)
         for slug, is_public in (("library", True), ("secret", False)):
             Collection.objects.create(slug=slug, name=slug.title(), is_public=is_public)
         for source, text in DOCUMENTS.items():

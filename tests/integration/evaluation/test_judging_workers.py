@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import fields
 
 import pytest
-from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
 from evaluation.judgements import judgement_queue
 from evaluation.models import Judgement, JudgeUsage, Score
-from ragsite.celery import app
 from retrieval.jobs.sweep import BEGUN_WITHIN, sweep
 from tests.support.judge_server import JudgeServer, judge_server
 from tests.support.judged_answers import completed_answer
-from tests.support.site import database_url, start_worker, wait_until
+from tests.support.site import Workers, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
@@ -30,33 +27,35 @@ ALL = {
 }
 
 
-@pytest.fixture
-def queue() -> Iterator[None]:
-    """The real queue, in the test database, empty."""
-    previous = app.conf.broker_transport_options
-    conninfo = make_conninfo(**conninfo_to_dict(database_url()))
-    app.conf.broker_transport_options = {**previous, "conn_string": conninfo}
-    app._pool = app.amqp._producer_pool = None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
-        if cursor.fetchone()[0]:
-            cursor.execute("SELECT pgmq.purge_queue('celery')")
-    yield
-    app.conf.broker_transport_options = previous
-    app._pool = app.amqp._producer_pool = None
-
-
-@pytest.fixture
-def server(settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
-    """The judge of this process and of the workers it starts."""
+@pytest.fixture(scope="module")
+def _judge() -> Iterator[JudgeServer]:
     with judge_server() as state:
-        settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
-        monkeypatch.setenv("JUDGE_BASE_URL", state.url)
-        monkeypatch.setenv("JUDGE_MODEL", "tiny-judge")
-        monkeypatch.setenv("JUDGE_TIMEOUT_SECONDS", "20")
-        # Whatever the environment says, a worker's DeepEval is mute.
-        monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "0")
         yield state
+
+
+@pytest.fixture(scope="module")
+def workers(django_db_setup: None, _judge: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    started = Workers(
+        tmp_path_factory.mktemp("workers"),
+        JUDGE_BASE_URL=_judge.url,
+        JUDGE_MODEL="tiny-judge",
+        JUDGE_TIMEOUT_SECONDS="20",
+        # Whatever the environment says, a worker's DeepEval is mute.
+        DEEPEVAL_TELEMETRY_OPT_OUT="0",
+    )
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def server(settings, _judge: JudgeServer) -> JudgeServer:
+    """The judge of this process and of the workers, as new."""
+    settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = _judge.url, "tiny-judge", True
+    fresh = JudgeServer()
+    for one in fields(fresh):
+        if one.name not in ("url", "is_open"):
+            setattr(_judge, one.name, getattr(fresh, one.name))
+    return _judge
 
 
 def is_done() -> bool:
@@ -75,16 +74,15 @@ def time_passes() -> None:
     Judgement.objects.update(created_at=long_ago)
 
 
-def test_scores_arrive_on_the_page_by_themselves(queue, server, tmp_path: Path, admin_client) -> None:
+def test_scores_arrive_on_the_page_by_themselves(queue, server, workers: Workers, admin_client) -> None:
     answer = completed_answer()
     page = reverse("chat:debug_scores", args=[answer.pk])
+    server.wait_seconds = 0.5
     answer_completed.send(Answer, answer=answer)
     assert "pending" in admin_client.get(page).content.decode()
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        wait_until(is_done, 60, f"the judgements\n{worker.log.read_text()[-3000:]}")
-    finally:
-        worker.stop()
+    server.wait_seconds = 0.0
+    workers.running()
+    wait_until(is_done, 60, f"the judgements\n{workers.log()}")
     assert {judge: metrics_of(judge) for judge in ALL} == ALL
     shown = admin_client.get(page).content.decode()
     assert "pending" not in shown
@@ -94,27 +92,24 @@ def test_scores_arrive_on_the_page_by_themselves(queue, server, tmp_path: Path, 
     assert Counter(server.forms)["Claims"] == 1
 
 
-def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, tmp_path: Path) -> None:
+def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, workers: Workers) -> None:
+    server.wait_seconds = 0.3
     answer = completed_answer()
     judgement_queue.request(answer, judges=["model"])
-    server.wait_seconds = 0.3
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        wait_until(lambda: "Statements" in server.forms, 60, f"the second metric\n{worker.log.read_text()[-3000:]}")
-        worker.kill()
-        interrupted = Judgement.objects.get()
-        assert interrupted.status == Judgement.Status.RUNNING
-        kept = interrupted.scores.get()
-        assert kept.metric == "faithfulness"
-        asked = len(server.forms)
-        server.wait_seconds = 0.0
-        assert sweep(Judgement) == 0, "its heart beat a moment ago"
-        time_passes()
-        assert sweep(Judgement) == 1
-        worker = start_worker(tmp_path / "worker2.log")
-        wait_until(is_done, 60, f"the judgement\n{worker.log.read_text()[-3000:]}")
-    finally:
-        worker.stop()
+    worker = workers.running()
+    wait_until(lambda: "Statements" in server.forms, 60, f"the second metric\n{workers.log()}")
+    worker.kill()
+    interrupted = Judgement.objects.get()
+    assert interrupted.status == Judgement.Status.RUNNING
+    kept = interrupted.scores.get()
+    assert kept.metric == "faithfulness"
+    asked = len(server.forms)
+    server.wait_seconds = 0.0
+    assert sweep(Judgement) == 0, "its heart beat a moment ago"
+    time_passes()
+    assert sweep(Judgement) == 1
+    workers.running()
+    wait_until(is_done, 60, f"the judgement\n{workers.log()}")
     judgement = Judgement.objects.get()
     assert (judgement.attempts, judgement.error, metrics_of("model")) == (2, "", ALL["model"])
     assert Score.objects.get(metric="faithfulness").created_at == kept.created_at
@@ -124,23 +119,22 @@ def test_a_killed_worker_judges_nothing_twice_and_loses_nothing(queue, server, t
     assert JudgeUsage.objects.get().prompt_tokens == judgement.prompt_tokens
 
 
-def test_many_answers_through_a_kill_are_each_judged_once(queue, server, tmp_path: Path) -> None:
+def test_many_answers_through_a_kill_are_each_judged_once(queue, server, workers: Workers) -> None:
+    server.wait_seconds = 0.1
     answers = [completed_answer() for _ in range(5)]
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        for answer in answers:
-            answer_completed.send(Answer, answer=answer)
-        wait_until(lambda: Judgement.objects.filter(status="done").count() >= 4, 60, "a few judgements")
-        worker.kill()
-        # Before another worker begins, whose heart beats; a message that the killed one had taken, and not begun with,
-        # is sent again once it has waited long enough.
-        time_passes()
-        Judgement.objects.filter(lease=None).update(enqueued_at=timezone.now() - 2 * BEGUN_WITHIN)
-        sweep(Judgement)
-        worker = start_worker(tmp_path / "worker2.log")
-        wait_until(is_done, 90, f"all judgements\n{worker.log.read_text()[-3000:]}")
-    finally:
-        worker.stop()
+    worker = workers.running()
+    for answer in answers:
+        answer_completed.send(Answer, answer=answer)
+    wait_until(lambda: Judgement.objects.filter(status="done").count() >= 4, 60, "a few judgements")
+    worker.kill()
+    server.wait_seconds = 0.0
+    # Before another worker begins, whose heart beats; a message that the killed one had taken, and not begun with,
+    # is sent again once it has waited long enough.
+    time_passes()
+    Judgement.objects.filter(lease=None).update(enqueued_at=timezone.now() - 2 * BEGUN_WITHIN)
+    sweep(Judgement)
+    workers.running()
+    wait_until(is_done, 90, f"all judgements\n{workers.log()}")
     assert Judgement.objects.count() == 10
     counted = Counter(Score.objects.values_list("judgement__judge", "metric"))
     assert counted == {(judge, metric): 5 for judge, metrics in ALL.items() for metric in metrics}
@@ -151,25 +145,22 @@ def test_many_answers_through_a_kill_are_each_judged_once(queue, server, tmp_pat
 
 
 def test_a_judge_that_is_down_is_shown_as_an_error_until_it_is_back(
-    queue, server, tmp_path: Path, admin_client
+    queue, server, workers: Workers, admin_client
 ) -> None:
     server.status = 503
     answer = completed_answer()
     judgement_queue.request(answer, judges=["model"])
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        wait_until(lambda: Judgement.objects.exclude(error="").exists(), 60, "the error")
-        judgement = Judgement.objects.get()
-        assert "HTTP 503" in judgement.error
-        assert metrics_of("model") == []
-        shown = admin_client.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
-        assert "HTTP 503" in shown
-        assert "pending" in shown
-        server.status = 200
-        time_passes()
-        sweep(Judgement)
-        wait_until(is_done, 60, f"the judgement\n{worker.log.read_text()[-3000:]}")
-    finally:
-        worker.stop()
+    workers.running()
+    wait_until(lambda: Judgement.objects.exclude(error="").exists(), 60, "the error")
+    judgement = Judgement.objects.get()
+    assert "HTTP 503" in judgement.error
+    assert metrics_of("model") == []
+    shown = admin_client.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
+    assert "HTTP 503" in shown
+    assert "pending" in shown
+    server.status = 200
+    time_passes()
+    sweep(Judgement)
+    wait_until(is_done, 60, f"the judgement\n{workers.log()}")
     assert metrics_of("model") == ALL["model"]
     assert not Score.objects.exclude(error="").exists()

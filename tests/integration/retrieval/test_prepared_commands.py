@@ -16,9 +16,9 @@ from tests.support.databases import create_database, database, url_of
 
 
 @pytest.fixture
-def empty_database(django_db_blocker: object) -> Iterator[None]:
+def empty_database(django_db_setup: None, django_db_blocker: object) -> Iterator[None]:
     """An embedded database without a table, as before the first `make run`."""
-    create_database("before_the_first_run")
+    create_database("before_the_first_run", "template1")
     try:
         with django_db_blocker.unblock(), database("before_the_first_run"):  # type: ignore[attr-defined]
             yield

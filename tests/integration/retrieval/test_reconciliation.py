@@ -35,19 +35,36 @@ from retrieval.reconciliation import checks, runs
 from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import last_counts, reconcile
 from retrieval.search.pipeline import search
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def text_of(number: int) -> str:
+    filler = " ".join(f"Sentence {place} is about the pump and its {number} valves." for place in range(60))
+    return f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
+
+
 @pytest.fixture
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+@remembered
+def rows(collection: Collection, ingest: Callable[..., Document]) -> Collection:
     for number in range(3):
-        filler = " ".join(f"Sentence {place} is about the pump and its {number} valves." for place in range(60))
-        text = f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
-        ingest(collection, f"{number}.md", text)
+        ingest(collection, f"{number}.md", text_of(number))
     assert collection.chunks.count() > 6
-    assert check() == []
     return collection
+
+
+@pytest.fixture
+def library(rows: Collection) -> Collection:
+    """Three documents, and their files as they were, whatever an earlier test did to them."""
+    for number in range(3):
+        document = rows.documents.get(source=f"{number}.md")
+        document.file.storage.delete(document.file.name)
+        assert (
+            document.file.storage.save(document.file.name, ContentFile(text_of(number).encode())) == document.file.name
+        )
+    assert check() == []
+    return rows
 
 
 def sql(statement: str) -> None:

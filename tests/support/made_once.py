@@ -1,0 +1,39 @@
+"""What the processes of a parallel run share: the first that needs it makes it, the others copy it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+_FOLDER = "RAGSITE_TESTS_SHARED"
+
+
+def share(folder: Path) -> None:
+    """Make ``folder`` that of the run, unless a process that started this one has."""
+    os.environ.setdefault(_FOLDER, str(folder))
+
+
+def folder() -> Path:
+    return Path(os.environ[_FOLDER])
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
+    """The file or folder ``name``, and whether it was this call that made it; others wait meanwhile."""
+    path = folder() / name
+    with (folder() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return path, False
+        unfinished = path.with_name(f"{name}.unfinished")
+        make(unfinished)
+        unfinished.rename(path)
+        return path, True
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """Copy a folder with the owners of its files, into ``target`` if there is one."""
+    target.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", f"{source}/.", target], check=True)
