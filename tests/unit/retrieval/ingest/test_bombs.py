@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -61,6 +62,19 @@ SMALLER = {
 }
 
 
+# What is said of those that must be rejected.
+SENTENCES = {
+    "pdf_nested_forms": "took longer than 1.5 s to be read|needed more than 256 MiB of memory",
+    "pdf_endless": "took longer than 1.5 s to be read",
+    "pdf_many_pages": "has more than 500 pages",
+    "docx_zip_bomb": "unpacks to far more than a document holds",
+    "zip_huge_directory": "is an archive of more than 20,000 files: save it again in its program",
+    "html_attributes": "has a tag with more than 20,000 attributes",
+    "html_deep": "is nested more deeply than HTML can be read",
+    "csv_columns": "holds more than 2,000,000 characters of text",
+}
+
+
 def made(function: Callable[..., bytes]) -> bytes:
     size = SMALLER.get(function)
     return function() if size is None else partial(function, size)()
@@ -90,7 +104,9 @@ def test_a_bomb_is_read_or_rejected_within_its_limits(species: str) -> None:
         assert rejected.startswith(name)
         assert rejected.endswith(".")
         assert len(rejected) < 300
+        assert re.search(SENTENCES.get(species, ""), rejected)
         return
+    assert species not in SENTENCES
     # What the worker itself does with the text is linear: a hundredth of what anything quadratic would take.
     started = time.process_time()
     chunks = chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
@@ -99,25 +115,6 @@ def test_a_bomb_is_read_or_rejected_within_its_limits(species: str) -> None:
     for chunk in chunks:
         questions.generate(chunk.text, chunk.heading_path, language or "en")
     assert time.process_time() - started < 15
-
-
-@pytest.mark.parametrize(
-    ("species", "sentence"),
-    [
-        ("pdf_nested_forms", "took longer than 1.5 s to be read|needed more than 256 MiB of memory"),
-        ("pdf_endless", "took longer than 1.5 s to be read"),
-        ("pdf_many_pages", "has more than 500 pages"),
-        ("docx_zip_bomb", "unpacks to far more than a document holds"),
-        ("zip_huge_directory", "is an archive of more than 20,000 files: save it again in its program"),
-        ("html_attributes", "has a tag with more than 20,000 attributes"),
-        ("html_deep", "is nested more deeply than HTML can be read"),
-        ("csv_columns", "holds more than 2,000,000 characters of text"),
-    ],
-)
-def test_the_sentence_names_the_limit(species: str, sentence: str) -> None:
-    name, function = bombs.BOMBS[species]
-    with pytest.raises(DocumentRejected, match=sentence):
-        extract_in_sandbox(made(function), name, limits=LIMITS, within=WITHIN)
 
 
 def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory() -> None:
