@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from retrieval import conf
 from retrieval.dense.token_vectors import TokenEncoding, packed
 from retrieval.metrics import QUERY_ENCODINGS
-from retrieval.protocols import TokenEmbedder
+from retrieval.protocols import TextEmbedder, TokenEmbedder
 from retrieval.recent import Recent
 
 if TYPE_CHECKING:
@@ -46,22 +48,44 @@ def encode_passages(texts: Sequence[str]) -> list[PassageEncoding]:
 def encode_query(text: str) -> QueryEncoding:
     """The question's encoding by the configured embedder, from memory when it was asked a short while ago.
 
-    Raises: EmbeddingFailed.
+    One that is being encoded, for this search or for another, is waited for. Raises: EmbeddingFailed.
     """
     embedder = conf.embedder()
     key = (embedder.name, text)
     known = _queries.get(key)
-    QUERY_ENCODINGS.labels(source="memory" if known else "embedder").inc()
     if known is not None:
+        QUERY_ENCODINGS.labels(source="memory").inc()
         return known
+    running = _running.get(key)
+    return _encode(embedder, text) if running is None else running.result()
+
+
+def encode_ahead(text: str) -> None:
+    """Begin to encode what is about to be searched, while its words are looked up.
+
+    Only by an embedder of this process: a server would be asked, and paid, for a question that may be reworded yet.
+    """
+    embedder = conf.embedder()
+    key = (embedder.name, text)
+    if key in _running or _queries.get(key) is not None or not isinstance(embedder, TokenEmbedder):
+        return
+    _running[key] = running = _threads.submit(_encode, embedder, text)
+    running.add_done_callback(lambda _: _running.pop(key, None))
+
+
+def _encode(embedder: TextEmbedder, text: str) -> QueryEncoding:
+    QUERY_ENCODINGS.labels(source="embedder").inc()
     if isinstance(embedder, TokenEmbedder):
         tokens = embedder.encode_query(text)
         fresh = QueryEncoding(tokens.vector, tokens)
     else:
         fresh = QueryEncoding(embedder.embed_query(text))
-    _queries.put(key, fresh)
+    _queries.put((embedder.name, text), fresh)
     return fresh
 
 
 _queries: Recent[tuple[str, str], QueryEncoding] = Recent(QUERIES_KEPT)
+# By embedder and text. Not the retrievers' threads: these wait for an encoding, and would wait for themselves.
+_running: dict[tuple[str, str], Future[QueryEncoding]] = {}
+_threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="question")
 forget_queries = _queries.clear

@@ -109,6 +109,11 @@ def unpacked(signs: bytes, dimension: int) -> Vectors:
     return signed / np.float32(np.sqrt(dimension))
 
 
+# The eight bits of each byte, as numbers to multiply with; and tokens whose numbers fit into the processor's cache.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
+_AT_ONCE = 256
+
+
 def best_matches(query: Vectors, passages: Sequence[bytes]) -> Vectors:
     """For each passage, the similarity of each query token to the nearest of its tokens; shape (passages, tokens).
 
@@ -120,9 +125,14 @@ def best_matches(query: Vectors, passages: Sequence[bytes]) -> Vectors:
     filled = np.flatnonzero(lengths)
     if len(filled):
         # The product with a token's vector of signs is twice that with its bits, less the sum of the query's own.
-        bits = np.unpackbits(np.frombuffer(b"".join(passages), np.uint8)).reshape(-1, dimension).astype(np.float32)
+        signs = np.frombuffer(b"".join(passages), np.uint8).reshape(-1, dimension // 8)
+        across = np.ascontiguousarray(query.T)
+        products = np.empty((len(signs), len(query)), np.float32)
+        for start in range(0, len(signs), _AT_ONCE):
+            bits = _BITS.take(signs[start : start + _AT_ONCE], axis=0).reshape(-1, dimension)
+            np.matmul(bits, across, out=products[start : start + _AT_ONCE])
         starts = np.concatenate([[0], np.cumsum(lengths[filled])[:-1]])
-        nearest = np.maximum.reduceat(bits @ query.T, starts, axis=0)
+        nearest = np.maximum.reduceat(products, starts, axis=0)
         best[filled] = (2 * nearest - query.sum(axis=1)) / np.float32(np.sqrt(dimension))
     return best
 

@@ -15,8 +15,10 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
+from retrieval import conf
 from retrieval.access import some_await_vectors
 from retrieval.dense.active import lags
+from retrieval.dense.encoding import encode_ahead
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
@@ -30,7 +32,7 @@ from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import look_up, run_retrievers
-from retrieval.search.rewording import reworded
+from retrieval.search.rewording import spelt
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
 from retrieval.tracing import annotate, span
 from retrieval.types import Candidate, Retriever, SearchFilters, SearchMethod, Turn
@@ -91,10 +93,11 @@ def search(
     tuned = used.settings if method is None else used.settings.as_published(method)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
-    _learn(searched, filters)
-    reformulation = None
-    if tuned.reformulate:
-        reformulation = reworded(searched, history, filters, corrects_spelling=tuned.fuzzy)
+    reformulation = conf.reformulator().reformulate(searched, history) if tuned.reformulate else None
+    _prepare(searched if reformulation is None else reformulation.query, filters, tuned)
+    if reformulation is not None:
+        if tuned.fuzzy:
+            reformulation = spelt(reformulation, filters)
         searched = reformulation.query
         watch.lap("reformulate")
     wording = parse(searched).text
@@ -172,7 +175,10 @@ def search(
     return SearchResult(hits, trace)
 
 
-def _learn(question: str, filters: SearchFilters) -> None:
+def _prepare(question: str, filters: SearchFilters, tuned: ProfileSettings) -> None:
+    """Have the words of the question looked up while it is encoded."""
+    if tuned.method is not SearchMethod.LEXICAL:
+        encode_ahead(parse(question).text)
     try:
         learn(question, filters.collections)
     except DatabaseError as error:

@@ -1,28 +1,21 @@
-"""What is searched in place of a question: completed from the conversation, and its spelling put right."""
+"""The spelling of a question, put right by the words of what is searched."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 from django.db import DatabaseError
 
-from retrieval import conf
 from retrieval.lexical.vocabulary import CollectionVocabulary
 from retrieval.reformulation.spelling import correct
-from retrieval.types import Reformulation, SearchFilters, Turn
+from retrieval.types import Reformulation, SearchFilters
 
 logger = logging.getLogger(__name__)
 
 
-def reworded(
-    question: str, history: Sequence[Turn], filters: SearchFilters, *, corrects_spelling: bool = True
-) -> Reformulation:
-    """The question as it is searched with these filters; ``history`` is the earlier turns, oldest first."""
-    reformulation = conf.reformulator().reformulate(question, history)
-    if not corrects_spelling:
-        return reformulation
+def spelt(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
+    """The same with what is certainly misspelt put right, by the words of what these filters let through."""
     try:
         correction = correct(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
