@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -17,6 +18,7 @@ from retrieval.dense.passage_tokens import forget_passages
 from retrieval.dense.token_vectors import TokenEncoding
 from retrieval.models import ChunkEmbedding, Collection, Document
 from retrieval.protocols import TokenEmbedder
+from retrieval.search import pipeline
 from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,6 +77,25 @@ def test_besides_the_question_a_few_sentences_are_encoded_and_no_passage(
     # What is asked is plainly answered: only the sentences that may come first are read alone.
     assert 0 < len(sentences) <= relevance.MOST_NEARLY_AS_GOOD
     assert max(map(len, encoded)) < 80
+
+
+def test_a_question_is_encoded_once_while_its_words_are_looked_up(
+    manual: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = conf.embedder()
+    assert isinstance(embedder, TokenEmbedder)
+    encode, begun, asked, waited = embedder.encode_query, threading.Event(), [], []
+
+    def encode_query(text: str) -> TokenEncoding:
+        asked.append(text)
+        begun.set()
+        return encode(text)
+
+    monkeypatch.setattr(embedder, "encode_query", encode_query)
+    monkeypatch.setattr(pipeline, "learn", lambda *_: waited.append(begun.wait(20)))
+    forget_queries()
+    hits = pipeline.search(QUESTION, SearchFilters(collections=(manual.pk,))).hits
+    assert (hits[0].passage.document_title, waited, len(asked)) == ("Manual", [True], 1)
 
 
 def test_passages_without_token_vectors_are_encoded_and_it_is_said(
