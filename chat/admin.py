@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db import connection
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import floatformat
 from django.urls import reverse
@@ -15,16 +15,12 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
-from chat.debugging.trace import read_trace
 from chat.follow_up import documents_to_mend, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
 from chat.pages.cards import near_cards
-from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.admin.base import ConditionFilter, ReadOnlyAdmin, badge
 from retrieval.admin.rights import CollectionFilter
 from retrieval.record import tell
-from retrieval.types import Retriever
-
-MOST_CANDIDATES = 20
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -84,17 +80,10 @@ class FeedbackInline(ReadOnlyInline):
     readonly_fields = ["updated_at"]
 
 
-class DegradedFilter(admin.SimpleListFilter):
+class DegradedFilter(ConditionFilter):
     title = _("search")
     parameter_name = "degraded"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("yes", _("degraded")), ("no", _("whole"))]
-
-    def queryset(self, request: HttpRequest, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-        if self.value() == "yes":
-            return answers.exclude(degraded=[])
-        return answers.filter(degraded=[]) if self.value() == "no" else answers
+    conditions = {"yes": (_("degraded"), ~Q(degraded=[])), "no": (_("whole"), Q(degraded=[]))}
 
 
 class IndexedValuesFilter(admin.AllValuesFieldListFilter):
@@ -153,9 +142,8 @@ class AnswerAdmin(ChatAdmin):
         (_("Mend it"), {"fields": ["trace_link", "documents"]}),
         (
             _("How it came about"),
-            {"fields": ["conversation", "generator", "search", "legs", "timings", "created_at", "completed_at"]},
+            {"fields": ["conversation", "generator", "created_at", "completed_at"]},
         ),
-        (_("Candidates"), {"fields": ["candidates"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
@@ -165,11 +153,6 @@ class AnswerAdmin(ChatAdmin):
             # A page of explanations would be megabytes.
             return answers.defer("trace", "sources", "text", "near", "choices")
         return answers
-
-    def get_fieldsets(self, request: HttpRequest, obj: Answer | None = None) -> list[Any]:
-        """Without the candidates where some may be closed to the user."""
-        *others, candidates = super().get_fieldsets(request, obj)
-        return [*others, candidates] if rights.is_closed_to(request.user) is None else others
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, answer: Answer) -> SafeString:
@@ -213,58 +196,6 @@ class AnswerAdmin(ChatAdmin):
         )
         return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a> ({})', rows) or "-"
 
-    @admin.display(description=_("search"))
-    def search(self, answer: Answer) -> str:
-        trace = read_trace(answer.trace)
-        if trace is None:
-            return "-"
-        return (
-            f"{trace.search_method}, {trace.query_class} ({trace.rule}); "
-            f"vector {floatformat(trace.weights.vector, -3)}, lexical {floatformat(trace.weights.lexical, -3)}; "
-            f"depth {trace.depth}, top_k {trace.top_k}"
-        )
-
-    @admin.display(description=_("legs"))
-    def legs(self, answer: Answer) -> str:
-        trace = read_trace(answer.trace)
-        return _table(
-            ["leg", "status", "returned", "ms", "error"],
-            [
-                [each.retriever, each.status, each.returned, floatformat(each.milliseconds, 1), each.error]
-                for each in (trace.retrievers if trace else ())
-            ],
-        )
-
-    @admin.display(description=_("milliseconds"))
-    def timings(self, answer: Answer) -> str:
-        trace = read_trace(answer.trace)
-        stages = {**(trace.timings_ms if trace else {}), **{f"answer: {k}": v for k, v in answer.timings_ms.items()}}
-        return _table(
-            ["stage", "ms"], [[stage, floatformat(milliseconds, 1)] for stage, milliseconds in stages.items()]
-        )
-
-    @admin.display(description=_("candidates"))
-    def candidates(self, answer: Answer) -> str:
-        trace = read_trace(answer.trace)
-        if trace is None:
-            return "-"
-        rows: list[list[object]] = []
-        for candidate in trace.candidates[:MOST_CANDIDATES]:
-            passage = trace.passages.get(candidate.chunk_id)
-            rows.append(
-                [
-                    passage.title if passage else f"#{candidate.chunk_id}",
-                    candidate.rank or "-",
-                    floatformat(candidate.score, 4),
-                    *(
-                        f"{floatformat(score.contribution, 4)} ({score.rank or '-'})"
-                        for score in (candidate.retrievers[retriever] for retriever in Retriever)
-                    ),
-                    candidate.dropped,
-                ]
-            )
-        return _table(["passage", "rank", "score", "lexical (rank)", "vector (rank)", "dropped"], rows)
-
 
 class AnswerInline(ReadOnlyInline):
     model = Answer
@@ -306,16 +237,3 @@ class ConversationAdmin(ChatAdmin):
     @admin.display(description=_("questions"), ordering="answers_total")
     def questions(self, conversation: Conversation) -> int:
         return int(getattr(conversation, "answers_total", 0))
-
-
-def _table(head: list[str], rows: list[list[object]]) -> str:
-    """A small table; every cell is escaped. A dash when there are no rows."""
-    if not rows:
-        return "-"
-    heads = format_html_join("", "<th>{}</th>", ((name,) for name in head))
-    body = format_html_join(
-        "", "<tr>{}</tr>", ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
-    )
-    return format_html(
-        '<table class="ragsite-numbers"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', heads, body
-    )

@@ -15,7 +15,6 @@ from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from evaluation.admin.base import PageAdmin
 from evaluation.admin.dashboard_figures import (
     answer_rows,
     day_charts,
@@ -39,7 +38,7 @@ from evaluation.dashboard.lists import (
 )
 from evaluation.dashboard.scope import PERIODS, DashboardScope, scope_of
 from evaluation.models import Dashboard
-from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.dense.calibration.current import uncalibrated_embedder
 from retrieval.models import Collection
 from retrieval.record import tell

@@ -16,12 +16,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.admin.base import PageAdmin
 from evaluation.admin.experiment_page import draft_page, started_page
 from evaluation.experiments import lifecycle
 from evaluation.experiments.lifecycle import ExperimentRefused
 from evaluation.models import Experiment
-from retrieval.admin.base import badge
+from retrieval.admin.base import PageAdmin, badge
 from retrieval.gates import PublicationRefused
 from retrieval.models import SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile

@@ -19,13 +19,13 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from evaluation import gates
-from evaluation.admin.base import PageAdmin, link
+from evaluation.admin.base import link
 from evaluation.admin.run_presentation import STYLES, comparison_context, interval_text, run_badge
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import CorpusAlert, GatePolicy
 from evaluation.statistics.intervals import Interval
-from retrieval.admin.base import ReadOnlyAdmin, badge
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, badge
 from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 from retrieval.models import Draft, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation.admin.base import ConditionFilter, PageAdmin, link
+from evaluation.admin.base import link
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, ExpectedPassage
 from evaluation.models.sets import asked
@@ -25,7 +25,7 @@ from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.expectations import clean_lines
 from evaluation.sets.resolution import resolve
-from retrieval.admin.base import badge
+from retrieval.admin.base import ConditionFilter, PageAdmin, badge
 from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk

@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from evaluation.admin.base import ConditionFilter, PageAdmin
 from evaluation.admin.run_presentation import (
     STYLES,
     comparison_context,
@@ -33,7 +32,7 @@ from evaluation.models import EvaluationRun, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import MEASURES
 from evaluation.runs.results import compare
-from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.base import ConditionFilter, PageAdmin, ReadOnlyAdmin
 from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 
 RESULTS_PER_PAGE = 50

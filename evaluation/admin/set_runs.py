@@ -12,12 +12,12 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.admin.base import PageAdmin
 from evaluation.admin.run_presentation import documents_badge, result_text, run_badge, trend_chart
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
+from retrieval.admin.base import PageAdmin
 from retrieval.admin.playground import PUBLISHED, ProfileChoice
 from retrieval.admin.rights import WholeCollectionAdmin
 from retrieval.models import Draft

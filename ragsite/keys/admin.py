@@ -6,7 +6,6 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -14,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from ragsite.keys.issuing import give_secret
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
-from retrieval.admin.base import badge
+from retrieval.admin.base import PageAdmin, badge
 from retrieval.models import Collection
 
 
@@ -35,7 +34,7 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # as above
+class ApiKeyAdmin(PageAdmin):
     """Keys of everybody. Only superusers make or widen keys of others: they act with the rights of those."""
 
     form = ApiKeyForm
@@ -79,14 +78,8 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # as above
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         # Shown in this response alone: a message would keep the key in a cookie.
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _t("The key is made"),
-            "opts": self.opts,
-            "key": obj,
-            "secret": request.new_secret,  # type: ignore[attr-defined]
-        }
-        return TemplateResponse(request, "admin/ragsite/apikey/made.html", context)
+        page = {"key": obj, "secret": request.new_secret}  # type: ignore[attr-defined]
+        return self.render_page(request, "apikey/made", _t("The key is made"), page)
 
     @admin.action(description=_("Revoke the chosen keys"), permissions=["change"])
     def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:

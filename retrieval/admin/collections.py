@@ -8,7 +8,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from retrieval.access import entrust
-from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
 from retrieval.admin.forms import UPLOADING_SCRIPT, uploading
@@ -40,7 +40,7 @@ class InServiceChangeList(ChangeList):
 
 
 @admin.register(Collection)
-class CollectionAdmin(CuratedAdmin):
+class CollectionAdmin(PageAdmin, CuratedAdmin):
     collection_path = "pk"
     list_display = ["name", "slug", "text_search_configuration", "visibility", "documents", "passages"]
     list_filter = ["visibility", "text_search_configuration"]
@@ -93,25 +93,15 @@ class CollectionAdmin(CuratedAdmin):
         """Without the grants of a working copy, which has those of its collection."""
         return [] if obj is not None and draft_of(obj) is not None else list(self.inlines)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        collection = self.get_object(request, object_id) if object_id else None
-        context: dict[str, Any] = {}
-        if collection is not None and self.has_view_permission(request, collection):
-            context = {
-                "draft_it_is_of": draft_of(collection),
-                "open_draft": collection.drafts.open().first(),
-                "is_guarded": documents_are_guarded(collection),
-                "may_begin": may_begin(request),
-                "has_drafts": request.user.has_perm("retrieval.view_draft"),
-                **uploading(request.user, collection),
-            }
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, Any]:
+        return {
+            "draft_it_is_of": draft_of(obj),
+            "open_draft": obj.drafts.open().first(),
+            "is_guarded": documents_are_guarded(obj),
+            "may_begin": may_begin(request),
+            "has_drafts": request.user.has_perm("retrieval.view_draft"),
+            **uploading(request.user, obj),
+        }
 
     @admin.display(description=_("documents"))
     def documents(self, collection: Collection) -> SafeString:

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404
@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from retrieval.admin.base import ConditionFilter
 from retrieval.admin.forms import UPLOADING_SCRIPT, DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.rights import CollectionFilter, OpenRowsFilter
@@ -35,20 +36,10 @@ ERROR_EXCERPT = 160
 MOST_IDS = 500
 
 
-class HoldsInstructionsFilter(admin.SimpleListFilter):
+class HoldsInstructionsFilter(ConditionFilter):
     title = _("instructions to a model")
     parameter_name = "instructions"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("yes", _("Yes")), ("no", _("No"))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
-        match self.value():
-            case "yes":
-                return queryset.filter(instruction_count__gt=0)
-            case "no":
-                return queryset.filter(instruction_count=0)
-        return queryset
+    conditions = {"yes": (_("Yes"), Q(instruction_count__gt=0)), "no": (_("No"), Q(instruction_count=0))}
 
 
 @admin.register(Document)

@@ -8,19 +8,17 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import ReadOnlyAdmin
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, read_override
 from retrieval.admin.draft_page import draft_page, find_changes, render_badge, summarise
 from retrieval.admin.rights import CollectionFilter, WholeCollectionAdmin
 from retrieval.drafts import lifecycle
@@ -31,7 +29,7 @@ from retrieval.models.collection import CollectionQuerySet
 
 
 @admin.register(Draft)
-class DraftAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
+class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     list_display = ["name", "collection", "state", "copied", "changed", "begun", "published"]
     list_filter = ["status", ("collection", CollectionFilter)]
     list_select_related = ["collection", "working_copy", "created_by", "published_by"]
@@ -62,42 +60,28 @@ class DraftAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
     def published(self, draft: Draft) -> str:
         return _describe_event(draft.published_at, draft.published_by)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        draft = self.get_object(request, object_id) if object_id else None
-        context: dict[str, Any] = {}
-        if draft is not None and self.has_view_permission(request, draft):
-            context = {
-                "title": str(draft),
-                "subtitle": None,
-                "draft": draft,
-                "page": draft_page(draft),
-                "may_publish": _may_publish(request),
-                "may_add_documents": request.user.has_perm("retrieval.add_document"),
-            }
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def page_context(self, request: HttpRequest, obj: Draft) -> dict[str, Any]:
+        return {
+            "title": str(obj),
+            "subtitle": None,
+            "draft": obj,
+            "page": draft_page(obj),
+            "may_publish": request.user.has_perm("retrieval.change_draft"),
+            "may_add_documents": request.user.has_perm("retrieval.add_document"),
+        }
 
     # Begin, publish, discard -----------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
+        change = "retrieval.change_draft"
         return [
-            path("begin/<int:collection_id>/", guard(self.begin_view), name="retrieval_draft_begin"),
-            path("<int:pk>/publish/", guard(self.publish_view), name="retrieval_draft_publish"),
-            path("<int:pk>/discard/", guard(self.discard_view), name="retrieval_draft_discard"),
+            self.button_path("begin/<int:collection_id>/", self.begin_view, "draft_begin", "retrieval.add_draft"),
+            self.button_path("<int:pk>/publish/", self.publish_view, "draft_publish", change),
+            self.button_path("<int:pk>/discard/", self.discard_view, "draft_discard", change),
             *super().get_urls(),
         ]
 
     def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
-        if not may_begin(request):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
         try:
             draft = lifecycle.begin(collection, request.user)
@@ -111,27 +95,21 @@ class DraftAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
         return HttpResponseRedirect(reverse("admin:retrieval_collection_change", args=[collection.pk]))
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = self._get_posted_draft(request, pk)
-        if isinstance(draft, HttpResponse):
-            return draft
-        may_override = request.user.has_perm("retrieval.override_gate")
-        override = request.POST.get("override", "") if may_override else ""
+        draft = self._draft(request, pk)
         try:
-            draft = lifecycle.publish(draft, request.user, override=override)
+            draft = lifecycle.publish(draft, request.user, override=read_override(request))
         except DraftRefused as error:
             self.message_user(request, _t("Not published: %s") % error, messages.ERROR)
         except PublicationRefused as refusal:
-            context = {
-                **self.admin_site.each_context(request),
-                "title": _t("Not published: %s") % draft,
-                "opts": self.opts,
-                "media": self.media,
-                "draft": draft,
-                "objections": refusal.objections,
-                "may_override": may_override,
-                "has_no_reason": "override" in request.POST,
-            }
-            return TemplateResponse(request, "admin/retrieval/draft/refused.html", context, status=409)
+            return self.render_refusal(
+                request,
+                refusal,
+                subject=draft,
+                page=reverse("admin:retrieval_draft_change", args=[draft.pk]),
+                page_title=draft,
+                action=request.path,
+                kept=_t("It is kept with your name and the objections, and shown on the draft's page."),
+            )
         else:
             message = _t("Published.")
             if draft.override:
@@ -141,9 +119,7 @@ class DraftAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
         return _redirect_to_page(draft)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = self._get_posted_draft(request, pk)
-        if isinstance(draft, HttpResponse):
-            return draft
+        draft = self._draft(request, pk)
         try:
             draft = lifecycle.discard(draft)
         except DraftRefused as error:
@@ -156,12 +132,8 @@ class DraftAdmin(ReadOnlyAdmin, WholeCollectionAdmin):
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)
 
-    def _get_posted_draft(self, request: HttpRequest, pk: int) -> Draft | HttpResponseNotAllowed:
-        """The draft that a button was pressed for. Raises: PermissionDenied, Http404."""
-        if not _may_publish(request):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
+    def _draft(self, request: HttpRequest, pk: int) -> Draft:
+        """Raises: Http404."""
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
         return get_object_or_404(drafts, pk=pk)
 
@@ -175,10 +147,6 @@ def _describe_event(moment: datetime | None, user: AbstractBaseUser | None) -> s
         return "–"
     message = date_format(localtime(moment), "SHORT_DATETIME_FORMAT")
     return f"{message}, {user}" if user is not None else message
-
-
-def _may_publish(request: HttpRequest) -> bool:
-    return request.user.has_perm("retrieval.change_draft")
 
 
 def _redirect_to_page(draft: Draft) -> HttpResponseRedirect:

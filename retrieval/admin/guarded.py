@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.admin.base import PageAdmin
 from retrieval.admin.rights import CuratedAdmin
 from retrieval.drafts.editing import changing, draft_of, reason_not_to_change
 from retrieval.exceptions import DocumentRejected
@@ -35,7 +36,7 @@ class ChangeRights:
     counterpart: str = ""
 
 
-class GuardedAdmin(CuratedAdmin):
+class GuardedAdmin(PageAdmin, CuratedAdmin):
     """Documents, or what is made of them."""
 
     def may_change(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
@@ -55,15 +56,20 @@ class GuardedAdmin(CuratedAdmin):
         found = self.get_object(request, object_id) if object_id else None
         if found is None or not self.has_view_permission(request, found):
             return super().changeform_view(request, object_id, form_url, extra_context)
-        standing = find_change_rights(request, found)
-        if request.method == "POST" and standing.reason and self.may_change(request, found):
-            return self._refused(request, standing.reason)
-        context = {"standing": standing, "has_drafts": request.user.has_perm("retrieval.view_draft")}
+        reason = find_change_rights(request, found).reason
+        if request.method == "POST" and reason and self.may_change(request, found):
+            return self._refused(request, reason)
         try:
-            return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+            return super().changeform_view(request, object_id, form_url, extra_context)
         except DocumentRejected as error:
             # A draft was begun, or published, after the look above.
             return self._refused(request, str(error))
+
+    def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
+        return {
+            "standing": find_change_rights(request, obj),
+            "has_drafts": request.user.has_perm("retrieval.view_draft"),
+        }
 
     def _refused(self, request: HttpRequest, reason: str) -> HttpResponse:
         self.message_user(request, reason, messages.ERROR)

@@ -6,11 +6,9 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.http import HttpRequest
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.cache import never_cache
 
 from retrieval.access import filters_for
 from retrieval.admin.profile_form import differences
@@ -84,23 +82,19 @@ class PlaygroundForm(forms.Form):
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 
 
-@never_cache
-def playground(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    """The page; with a question in the address, both results."""
+def search_twice(request: HttpRequest) -> dict[str, Any]:
+    """What the page shows: the form and, with a question in the address, both results."""
     asked = "question" in request.GET
-    defaults = {"a": PUBLISHED, "b": _newest() or BUILT_IN}
-    if asked:
-        form = PlaygroundForm({**defaults, **request.GET.dict()}, user=request.user)
-    else:
-        form = PlaygroundForm(initial={**defaults, **request.GET.dict()}, user=request.user)
-    page = {**context, "title": _t("Playground"), "form": form, "asked": asked, "has_view_permission": True}
+    given = {"a": PUBLISHED, "b": _newest() or BUILT_IN, **request.GET.dict()}
+    form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
+    page = {"form": form, "asked": asked, "has_view_permission": True}
     if asked and form.is_valid():
         wanted = form.cleaned_data
         collection = wanted["collection"].slug if wanted["collection"] else ""
         both = (wanted["a"], wanted["b"])
         page["comparison"] = compare(wanted["question"], filters_for(request.user, collection), both, wanted["top_k"])
         page["differences"] = differences(both[0].settings, both[1].settings)
-    return TemplateResponse(request, "admin/retrieval/searchprofile/playground.html", page)
+    return page
 
 
 def _newest() -> str:

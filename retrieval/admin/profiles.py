@@ -10,17 +10,16 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import badge
-from retrieval.admin.playground import playground
+from retrieval.admin.base import PageAdmin, badge, read_override
+from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
 from retrieval.gates import PublicationRefused
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
@@ -39,7 +38,7 @@ class VersionRow:
 
 
 @admin.register(SearchProfile)
-class SearchProfileAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class SearchProfileAdmin(PageAdmin):
     form = SearchProfileForm
     list_display = ["name", "slug", "state", "newest", "description"]
     search_fields = ["name", "slug", "description"]
@@ -134,76 +133,58 @@ class SearchProfileAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
     def response_change(self, request: HttpRequest, obj: SearchProfile) -> HttpResponse:
         return _to_profile(obj)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        profile = self.get_object(request, object_id) if object_id else None
-        context = {
+        profile = kwargs.get("obj")
+        page = {
             **_in_force(),
             "versions": _version_rows(profile) if profile else [],
             "overrides": _overrides(profile) if profile else [],
             "started_from": _wanted_version(request, profile) if profile else None,
             "may_change": self.has_change_permission(request, profile),
         }
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+        return super().render_change_form(request, {**context, **page}, *args, **kwargs)
 
     # Versions --------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
+        playground = self.admin_site.admin_view(self.playground_view)
+        change = "retrieval.change_searchprofile"
+        publish = self.button_path(
+            "versions/<int:version_id>/publish/", self.publish_view, "searchprofile_publish", change
+        )
         return [
-            path("playground/", guard(self.playground_view), name="retrieval_searchprofile_playground"),
-            path("withdraw/", guard(self.withdraw_view), name="retrieval_searchprofile_withdraw"),
-            path(
-                "versions/<int:version_id>/publish/",
-                guard(self.publish_view),
-                name="retrieval_searchprofile_publish",
-            ),
+            path("playground/", playground, name="retrieval_searchprofile_playground"),
+            self.button_path("withdraw/", self.withdraw_view, "searchprofile_withdraw", change),
+            publish,
             *super().get_urls(),
         ]
 
     def playground_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = {
-            **self.admin_site.each_context(request),
-            **_in_force(),
-            "opts": self.opts,
-            "media": self.media,
-            "may_change": self.has_change_permission(request),
-        }
-        return playground(request, context)
+        page = {**_in_force(), **search_twice(request), "may_change": self.has_change_permission(request)}
+        return self.render_page(request, "searchprofile/playground", _t("Playground"), page)
 
     def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
-        if not self.has_change_permission(request, version.profile):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        may_override = request.user.has_perm("retrieval.override_gate")
-        override = request.POST.get("override", "") if may_override else ""
         try:
-            publication = profiles.publish(version, request.user, override=override)
+            publication = profiles.publish(version, request.user, override=read_override(request))
         except ImproperProfile as error:
             told = _t("Not published: %(version)s. %(error)s") % {"version": version, "error": error}
             self.message_user(request, told, messages.ERROR)
         except PublicationRefused as refusal:
-            context = {
-                **self.admin_site.each_context(request),
-                "title": _t("Not published: %s") % version,
-                "opts": self.opts,
-                "media": self.media,
-                "version": version,
-                "objections": refusal.objections,
-                "may_override": may_override,
-                "has_no_reason": "override" in request.POST,
-                "next": request.POST.get("next", ""),
-            }
-            return TemplateResponse(request, "admin/retrieval/searchprofile/refused.html", context, status=409)
+            return self.render_refusal(
+                request,
+                refusal,
+                subject=version,
+                page=reverse("admin:retrieval_searchprofile_change", args=[version.profile_id]),
+                page_title=version.profile,
+                action=request.path,
+                kept=_t("It is kept with your name and the objections, and shown in the profile's history."),
+                next=request.POST.get("next", ""),
+            )
         else:
             told = _t("Published version %d.") % version.number
             if publication.override:
@@ -216,10 +197,6 @@ class SearchProfileAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic
         return _back(request, version.profile)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         withdrawn = profiles.withdraw()
         if withdrawn is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)

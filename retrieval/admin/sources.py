@@ -9,10 +9,9 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -21,7 +20,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import badge
+from retrieval.admin.base import PageAdmin, badge
 from retrieval.admin.rights import CollectionFilter, CuratedAdmin
 from retrieval.admin.source_form import form_of, option_names
 from retrieval.exceptions import DocumentRejected
@@ -55,7 +54,7 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 
 
 @admin.register(Source)
-class SourceAdmin(CuratedAdmin):
+class SourceAdmin(PageAdmin, CuratedAdmin):
     list_display = ["name", "collection", "kind_label", "state", "last_run", "next_run", "documents"]
     list_filter = [("collection", CollectionFilter), "kind", "is_paused"]
     list_select_related = ["collection"]
@@ -133,41 +132,24 @@ class SourceAdmin(CuratedAdmin):
             return super().add_view(
                 request, form_url, {"title": _t("Add a source: %s") % kind.label, **(extra_context or {})}
             )
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _t("Add a source"),
-            "opts": self.opts,
-            "media": self.media,
-            "kinds": list(KINDS.values()),
-        }
-        return TemplateResponse(request, "admin/retrieval/source/kinds.html", context)
+        return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": list(KINDS.values())})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
         # What was changed is tried at once.
         obj.next_run_at = None
         save_source(obj)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        source = self.get_object(request, object_id) if object_id else None
-        context: dict[str, Any] = {}
-        if source is not None and self.has_view_permission(request, source):
-            standing = standing_of(source)
-            context = {
-                "source": source,
-                "standing": standing,
-                "state": badge(COLOURS[standing.state], standing.state.label),
-                "document_count": source.own_documents.count(),
-                "runs": list(source.runs.all()[:RUNS_SHOWN]),
-                "may_act": self.has_change_permission(request, source),
-                "next_run": self.next_run(source),
-            }
-        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def page_context(self, request: HttpRequest, obj: Source) -> dict[str, Any]:
+        standing = standing_of(obj)
+        return {
+            "source": obj,
+            "standing": standing,
+            "state": badge(COLOURS[standing.state], standing.state.label),
+            "document_count": obj.own_documents.count(),
+            "runs": list(obj.runs.all()[:RUNS_SHOWN]),
+            "may_act": self.has_change_permission(request, obj),
+            "next_run": self.next_run(obj),
+        }
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -181,15 +163,8 @@ class SourceAdmin(CuratedAdmin):
         wanted = request.POST.get("documents", "") if request.method == "POST" else ""
         if wanted in ("keep", "remove"):
             return self._delete(request, source, with_documents=wanted == "remove")
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _t("Delete the source %s") % source,
-            "opts": self.opts,
-            "media": self.media,
-            "source": source,
-            "document_count": source.own_documents.count(),
-        }
-        return TemplateResponse(request, "admin/retrieval/source/delete.html", context)
+        context = {"source": source, "document_count": source.own_documents.count()}
+        return self.render_page(request, "source/delete", _t("Delete the source %s") % source, context)
 
     def _delete(self, request: HttpRequest, source: Source, *, with_documents: bool) -> HttpResponse:
         name = str(source)
@@ -208,15 +183,12 @@ class SourceAdmin(CuratedAdmin):
     # Buttons --------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        guard = self.admin_site.admin_view
-        act = path("<int:pk>/act/<slug:action>/", guard(self.act_view), name="retrieval_source_act")
+        act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")
         return [act, *super().get_urls()]
 
     def act_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        if request.method != "POST" or action not in ACTIONS:
-            return HttpResponseNotAllowed(["POST"])
+        if action not in ACTIONS:
+            raise Http404
         rows: QuerySet[Source] = self.get_queryset(request)
         source = get_object_or_404(rows, pk=pk)
         do, message = ACTIONS[action]

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from retrieval.admin.base import PageAdmin
 from retrieval.admin.forms import UploadForm
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import DocumentRejected
@@ -38,7 +38,7 @@ class _Outcome:
     sentence: str
 
 
-class UploadingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class UploadingAdmin(PageAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -59,9 +59,6 @@ class UploadingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
         else:
             form = UploadForm(initial={"collection": request.GET.get("collection")}, user=request.user)
         context = {
-            **self.admin_site.each_context(request),
-            "title": _("Add documents"),
-            "opts": self.opts,
             "adminform": helpers.AdminForm(form, [(None, {"fields": list(form.fields)})], {}),  # type: ignore[arg-type]  # any form does
             "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
             "media": self.media + form.media,
@@ -69,7 +66,7 @@ class UploadingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/retrieval/document/upload.html", context)
+        return self.render_page(request, "document/upload", _("Add documents"), context)
 
     def _submit(self, request: HttpRequest, form: UploadForm) -> list[_Outcome]:
         files: list[tuple[str, UploadedFile[Any]]] = [(file.name or "", file) for file in form.cleaned_data["file"]]
