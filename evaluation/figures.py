@@ -16,7 +16,7 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
 
     It is rounded, where Django's number_format cuts digits off. What is rounded to zero has no minus.
     """
-    return _written(value, f"{abs(value):.{digits}f}", signed=signed)
+    return _write(value, f"{abs(value):.{digits}f}", signed=signed)
 
 
 def whole(value: float) -> str:
@@ -39,7 +39,7 @@ def significant(value: float, digits: int, *, signed: bool = False) -> str:
     rounded = f"{abs(value):.{digits - 1}e}"
     power = int(rounded.partition("e")[2])
     text = f"{float(rounded):.{max(0, digits - 1 - power)}f}"
-    return _written(value, text.rstrip("0").rstrip(".") if "." in text else text, signed=signed)
+    return _write(value, text.rstrip("0").rstrip(".") if "." in text else text, signed=signed)
 
 
 def day_and_month(day: date) -> str:
@@ -49,7 +49,7 @@ def day_and_month(day: date) -> str:
     return date_format(day, "j M" if has_capital else "j b")
 
 
-def _written(value: float, magnitude: str, *, signed: bool) -> str:
+def _write(value: float, magnitude: str, *, signed: bool) -> str:
     """``magnitude``, the digits of the number's absolute value, in the reader's language behind the number's sign."""
     is_negative = value < 0 and float(magnitude) != 0
     # The sign is put here, because number_format takes a plus for a digit of the thousands.

@@ -55,10 +55,10 @@ def create_roles(**_options: Any) -> None:
     for name, rights in ROLES.items():
         group, is_new = Group.objects.get_or_create(name=name)
         if is_new:
-            group.permissions.set(Permission.objects.filter(_named(rights)))
+            group.permissions.set(Permission.objects.filter(_find(rights)))
 
 
-def _named(rights: dict[str, tuple[str, ...]]) -> Q:
+def _find(rights: dict[str, tuple[str, ...]]) -> Q:
     named = Q(pk__in=[])
     for model, actions in rights.items():
         for action in actions:

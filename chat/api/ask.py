@@ -64,10 +64,10 @@ class AskView(ApiView):
             raise Throttled(error.retry_after_seconds, str(error)) from error
         if asked["stream"]:
             return event_stream(answer, request)
-        return Response(answer_as_json(finished(answer, request.user)))
+        return Response(answer_as_json(finish_answer(answer, request.user)))
 
 
-def finished(answer: Answer, user: Any) -> Answer:
+def finish_answer(answer: Answer, user: Any) -> Answer:
     """The answer, written to its end and saved.
 
     When the caller hangs up, Django cancels the request, asgiref what runs for it, and with that the writing.

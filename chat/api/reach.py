@@ -48,7 +48,7 @@ def conversation_within_reach(request: Request, conversation_id: uuid.UUID) -> C
 
 def answer_within_reach(request: Request, answer_id: uuid.UUID) -> Answer:
     """Raises: NotFound when there is none, or it is somebody else's: which of the two is not told."""
-    answer = _found(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
+    answer = _find(asking.answers_readable_by(request.user, visitor_behind(request)) | _of_nobody(), answer_id)
     conversation = answer.conversation
     if conversation.subject and not own_conversations(request).filter(pk=conversation.pk).exists():
         rights.tell_of_look(conversation)
@@ -66,14 +66,14 @@ def own_answer(request: Request, answer_id: uuid.UUID, *, or_permitted: bool = F
         answers = answers | _of_nobody()
     elif or_permitted and rights.may_act_on_all(request.user):
         answers = Answer.objects.all()
-    return _found(answers, answer_id)
+    return _find(answers, answer_id)
 
 
 def _of_nobody() -> QuerySet[Answer]:
     return Answer.objects.filter(conversation__owner=None, conversation__visitor="")
 
 
-def _found(answers: QuerySet[Answer], answer_id: uuid.UUID) -> Answer:
+def _find(answers: QuerySet[Answer], answer_id: uuid.UUID) -> Answer:
     found = answers.select_related("feedback", "repeats").filter(pk=answer_id).first()
     if found is None:
         raise NotFound("This answer does not exist, or is not yours.")

@@ -29,7 +29,7 @@ class Listing:
     wanted: str = ""
 
 
-def listing(conversations: ConversationQuerySet, user: Any, wanted: str = "", limit: int = PAGE) -> Listing:
+def list_newest(conversations: ConversationQuerySet, user: Any, wanted: str = "", limit: int = PAGE) -> Listing:
     """The newest ``limit`` of those that mention all the words of ``wanted``, as far as ``user`` may read them."""
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.debugging.labels import grouped, numbered
+from chat.debugging.labels import fill_in_number, group_digits
 
 
 def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
@@ -34,12 +34,12 @@ def context_in_words(counted: Mapping[str, int]) -> tuple[str, ...]:
         ),
     )
     return (
-        numbered(ngettext("%(number)s hit", "%(number)s hits", hits), hits),
-        *(numbered(text, number) for text, number in happened if number),
+        fill_in_number(ngettext("%(number)s hit", "%(number)s hits", hits), hits),
+        *(fill_in_number(text, number) for text, number in happened if number),
         _("%(blocks)s from %(documents)s")
         % {
-            "blocks": numbered(ngettext("%(number)s block", "%(number)s blocks", blocks), blocks),
-            "documents": numbered(ngettext("%(number)s document", "%(number)s documents", documents), documents),
+            "blocks": fill_in_number(ngettext("%(number)s block", "%(number)s blocks", blocks), blocks),
+            "documents": fill_in_number(ngettext("%(number)s document", "%(number)s documents", documents), documents),
         },
-        _("%(tokens)s of %(budget)s tokens") % {"tokens": grouped(tokens), "budget": grouped(budget)},
+        _("%(tokens)s of %(budget)s tokens") % {"tokens": group_digits(tokens), "budget": group_digits(budget)},
     )

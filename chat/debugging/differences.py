@@ -18,7 +18,7 @@ class Change:
     changed: bool = False
 
 
-def differing(before: str, after: str) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+def compare_words(before: str, after: str) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Both texts in stretches that are the other's too or its own; joined, the stretches of one are that text."""
     first, second = _WORDS.findall(before), _WORDS.findall(after)
     matcher = SequenceMatcher(None, [word.strip() for word in first], [word.strip() for word in second], autojunk=False)

@@ -47,11 +47,11 @@ def reason_label(name: str) -> str:
     return str(REASONS.get(name, name))
 
 
-def grouped(number: int) -> str:
+def group_digits(number: int) -> str:
     """A count with its thousands set apart, as the reader's language does it."""
     return str(number_format(number, force_grouping=True))
 
 
-def numbered(text: str, number: int) -> str:
+def fill_in_number(text: str, number: int) -> str:
     """A text with its count in place of ``%(number)s``."""
-    return text % {"number": grouped(number)}
+    return text % {"number": group_digits(number)}

@@ -69,7 +69,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     saved = read_trace(answer.trace)
     if saved is None:
         return None
-    shown = _shown(saved, viewer)
+    shown = _load_shown(saved, viewer)
     trace = with_word_matches(saved if may_read_all(viewer) else saved.without_errors())
     trace = _open_part(trace, shown)
     trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
@@ -79,8 +79,8 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         answer=answer,
         trace=trace,
         steps=steps_of(answer, trace, sentences, matches),
-        search_bars=_labelled(search_bars(trace.timings_ms)),
-        answer_bars=_labelled(answer_bars(answer.timings_ms, trace.timings_ms.get("total"))),
+        search_bars=_label(search_bars(trace.timings_ms)),
+        answer_bars=_label(answer_bars(answer.timings_ms, trace.timings_ms.get("total"))),
         weights=used_weights(trace),
         context=context_in_words(trace.assembly),
         sentences=sentences,
@@ -91,7 +91,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     )
 
 
-def _labelled(bars: tuple[Bar, ...]) -> tuple[tuple[str, Bar], ...]:
+def _label(bars: tuple[Bar, ...]) -> tuple[tuple[str, Bar], ...]:
     return tuple((stage_label(bar.name), bar) for bar in bars)
 
 
@@ -109,7 +109,7 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
         return None, str(error) if may_read_all(viewer) else ""
 
 
-def _shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
+def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, Shown]:
     """The candidates' passages around what matched in them; closed those of collections that the viewer may not read.
 
     One that is gone is missing, or closed, where the viewer may not read everything: nobody knows where it was.

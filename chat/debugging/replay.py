@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.conversations.history import turns_before
-from chat.debugging.differences import Change, differing
+from chat.debugging.differences import Change, compare_words
 from chat.debugging.trace import read_trace
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.models import Answer
@@ -201,14 +201,14 @@ def _texts(
 ) -> tuple[Written, Written]:
     """What the writer makes of both contexts; the saved text for the first, where it wrote that one."""
     before, after = comparison.sides
-    second = _written(writer, _question(answer, after, follows=follows), _sources(after))
+    second = _write_text(writer, _question(answer, after, follows=follows), _sources(after))
     if answer.generator == writer.name and answer.text and not answer.notice:
         first = Written((Change(answer.text),), saved=True)
     else:
-        first = _written(writer, _question(answer, before, follows=follows), _sources(before))
+        first = _write_text(writer, _question(answer, before, follows=follows), _sources(before))
     if first.error or second.error:
         return first, second
-    left, right = differing(*("".join(change.text for change in one.changes) for one in (first, second)))
+    left, right = compare_words(*("".join(change.text for change in one.changes) for one in (first, second)))
     return replace(first, changes=left), replace(second, changes=right)
 
 
@@ -225,7 +225,7 @@ def _sources(side: ProfileResult) -> tuple[ContextSource, ...]:
     return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))
 
 
-def _written(writer: AnswerGenerator, question: str, sources: Sequence[ContextSource]) -> Written:
+def _write_text(writer: AnswerGenerator, question: str, sources: Sequence[ContextSource]) -> Written:
     if not sources:
         return Written(error=_("There is nothing to answer from."))
     try:

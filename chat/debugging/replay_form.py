@@ -80,14 +80,14 @@ class ReplayForm(forms.Form):
             raise ValidationError(_t("Change one setting at a time, to see what it does. Changed: %s.") % labels)
         name = changed[0]
         try:
-            self.changed_settings = self._changed(name, cleaned[name])
+            self.changed_settings = self._change_setting(name, cleaned[name])
         except ImproperProfile as error:
             raise ValidationError("; ".join(f"This {message}." for message in error.errors.values())) from error
         before, after = self.initial[name], cleaned[name]
         self.change = (str(self.fields[name].label), _in_words(before), _in_words(after))
         return cleaned
 
-    def _changed(self, name: str, value: Any) -> ProfileSettings:
+    def _change_setting(self, name: str, value: Any) -> ProfileSettings:
         was = self._baseline
         if name == "method":
             return replace(was, method=SearchMethod(value))

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.debugging.candidates import used_weights
-from chat.debugging.labels import grouped, numbered
+from chat.debugging.labels import fill_in_number, group_digits
 from chat.debugging.sentences import Sentence, supported_count
 from chat.debugging.trace import AnswerTrace
 from chat.models import Answer
@@ -100,9 +100,11 @@ def _retriever(trace: AnswerTrace, name: Retriever, matches: int | None) -> Step
         return Step(name, title, (_("not asked by this method"),), StepState.OFF, _("off"))
     if state is StepState.FAILED:
         return Step(name, title, (_("did not answer"),), state, _status(asked.status))
-    details = [numbered(ngettext("%(number)s returned", "%(number)s returned", asked.returned), asked.returned)]
+    details = [fill_in_number(ngettext("%(number)s returned", "%(number)s returned", asked.returned), asked.returned)]
     if matches is not None:
-        details.append(numbered(ngettext("%(number)s passage matches", "%(number)s passages match", matches), matches))
+        details.append(
+            fill_in_number(ngettext("%(number)s passage matches", "%(number)s passages match", matches), matches)
+        )
     details += [f"{typed} → {', '.join(meant)}" for typed, meant in asked.expansions.items()]
     if asked.error:
         details.append(_("its scores are incomplete"))
@@ -111,7 +113,7 @@ def _retriever(trace: AnswerTrace, name: Retriever, matches: int | None) -> Step
 
 def _fusion(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     number = len(trace.candidates)
-    candidates = numbered(ngettext("%(number)s candidate", "%(number)s candidates", number), number)
+    candidates = fill_in_number(ngettext("%(number)s candidate", "%(number)s candidates", number), number)
     details = [_("method: %s") % trace.search_method, candidates]
     if any(candidate.boosts for candidate in trace.candidates):
         details.append(_("with boosts"))
@@ -129,7 +131,7 @@ def _rerank(trace: AnswerTrace) -> Step:
     state = _STATES[done.status]
     if state is not StepState.OK:
         return Step("rerank", title, (done.reranker, _("the fused order stands")), state, _status(done.status))
-    judged = numbered(ngettext("%(number)s judged", "%(number)s judged", done.judged), done.judged)
+    judged = fill_in_number(ngettext("%(number)s judged", "%(number)s judged", done.judged), done.judged)
     decides = _("decides alone") if done.weight is None else _("weight %s") % number_format(done.weight)
     return Step("rerank", title, (done.reranker, f"{judged} · {decides}"), state, _ms(done.milliseconds))
 
@@ -139,7 +141,7 @@ def _support(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     if "support" not in timings:
         return Step("support", title, (_("nothing added"),), StepState.OFF, _("off"))
     lifted = sum(bool(candidate.support) for candidate in trace.candidates)
-    told = numbered(ngettext("%(number)s score moved", "%(number)s scores moved", lifted), lifted)
+    told = fill_in_number(ngettext("%(number)s score moved", "%(number)s scores moved", lifted), lifted)
     return Step("support", title, (told,), StepState.OK if lifted else StepState.IDLE, _ms(timings["support"]))
 
 
@@ -147,13 +149,13 @@ def _context(trace: AnswerTrace) -> Step:
     title = _("Context")
     counted = trace.assembly
     kept = sum(candidate.rank is not None for candidate in trace.candidates)
-    returned = numbered(ngettext("%(number)s passage kept", "%(number)s passages kept", kept), kept)
+    returned = fill_in_number(ngettext("%(number)s passage kept", "%(number)s passages kept", kept), kept)
     if not counted.get("blocks"):
         return Step("context", title, (returned,), StepState.OFF, _("empty"))
-    blocks = numbered(ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]), counted["blocks"])
+    blocks = fill_in_number(ngettext("%(number)s block", "%(number)s blocks", counted["blocks"]), counted["blocks"])
     tokens = _("%(tokens)s of %(budget)s tokens") % {
-        "tokens": grouped(counted["tokens"]),
-        "budget": grouped(counted["budget_tokens"]),
+        "tokens": group_digits(counted["tokens"]),
+        "budget": group_digits(counted["budget_tokens"]),
     }
     return Step("context", title, (returned, blocks, tokens))
 
@@ -168,7 +170,7 @@ def _generator(answer: Answer) -> Step:
     details = [answer.generator or _("nobody")]
     if answer.usage:
         tokens = answer.usage["prompt_tokens"] + answer.usage["completion_tokens"]
-        details.append(numbered(ngettext("%(number)s token", "%(number)s tokens", tokens), tokens))
+        details.append(fill_in_number(ngettext("%(number)s token", "%(number)s tokens", tokens), tokens))
     if answer.repeats_id:
         details.append(_("repeated from an earlier answer"))
     if answer.refused:

@@ -18,7 +18,7 @@ import httpx2
 from chat.exceptions import GenerationFailed
 from chat.generators.completion_stream import Delta
 from chat.generators.completion_stream import deltas as read_deltas
-from chat.generators.refused import Refused, beginning
+from chat.generators.refused import Refused, read_beginning
 from chat.generators.tool_calls import ASK_TABLES
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience.breaker import Breaker, BreakerState, Open
@@ -68,7 +68,7 @@ class CompletionClient:
         has_begun = False
         try:
             with span("model", is_current=False, model=self._model):
-                async with aclosing(self._attempted(request)) as received:
+                async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
                             # Its first sign lets the others in; a trial may be as long as an answer.
@@ -86,7 +86,7 @@ class CompletionClient:
             raise
         breaker.succeeded()
 
-    async def _attempted(self, request: Request) -> AsyncGenerator[Delta, None]:
+    async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """The completion. A failure before the first word is retried; after it, it is the end.
 
         Time that runs out after the first word is the end as well, and reported as a length that was reached.
@@ -96,7 +96,7 @@ class CompletionClient:
             has_begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
-                async with aclosing(self._asked(request)) as received:
+                async with aclosing(self._ask(request)) as received:
                     async for delta in received:
                         has_begun = has_begun or bool(delta.text or delta.calls)
                         yield delta
@@ -120,13 +120,13 @@ class CompletionClient:
                 raise GenerationFailed(f"The model was not there within {seconds:.3g} s.")
             await asyncio.sleep(pause_seconds)
 
-    async def _asked(self, request: Request) -> AsyncGenerator[Delta, None]:
+    async def _ask(self, request: Request) -> AsyncGenerator[Delta, None]:
         """One attempt, repeated at once without what the server turns out not to know."""
         refused = self.refused
         while True:
             body = self._body(request, refused)
             try:
-                async with aclosing(self._posted(body)) as received:
+                async with aclosing(self._post(body)) as received:
                     while True:
                         delta = await self._next(received, request.ends_at)
                         if delta is None:
@@ -157,12 +157,12 @@ class CompletionClient:
                 raise _OutOfTime("The model was not done within its time.") from error
             raise GenerationFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
 
-    async def _posted(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
+    async def _post(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
         timeout = httpx2.Timeout(None, connect=min(10.0, self._silence_seconds))
         async with httpx2.AsyncClient(timeout=timeout, verify=_certificates()) as client:
             async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
                 if response.status_code != httpx2.codes.OK:
-                    raise Refused(response, await beginning(response), self._endpoint, body)
+                    raise Refused(response, await read_beginning(response), self._endpoint, body)
                 try:
                     async with aclosing(read_deltas(response)) as received:
                         async for delta in received:

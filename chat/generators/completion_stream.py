@@ -36,7 +36,7 @@ async def deltas(response: httpx2.Response) -> AsyncGenerator[Delta, None]:
     """The completion as it comes. Raises: GenerationFailed for anything else, and for one that breaks off."""
     lines = _lines(response)
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
-        yield _delta(_parsed(b"\n".join([line async for line in lines])), "message")
+        yield _delta(_parse(b"\n".join([line async for line in lines])), "message")
         return
     ended = False
     async for line in lines:
@@ -45,7 +45,7 @@ async def deltas(response: httpx2.Response) -> AsyncGenerator[Delta, None]:
         payload = line[len(b"data:") :].strip()
         if payload == b"[DONE]":
             return
-        delta = _delta(_parsed(payload), "delta")
+        delta = _delta(_parse(payload), "delta")
         ended = ended or bool(delta.finish_reason)
         yield delta
     if not ended:
@@ -69,7 +69,7 @@ async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         yield bytes(held)
 
 
-def _parsed(payload: bytes) -> dict[str, Any]:
+def _parse(payload: bytes) -> dict[str, Any]:
     try:
         chunk = json.loads(payload)
     except (ValueError, RecursionError) as error:

@@ -85,7 +85,7 @@ class Prompt:
             cut = result.encode()[:largest_bytes].decode(errors="ignore")
             result = f"{cut.rpartition(chr(10))[0] or cut}\n{_LEFT_OUT}"
         rows = f"; its rows are SOURCES {''.join(f'[{marker}]' for marker in markers)}" if markers else ""
-        return _computed(result, f"{_FENCE}{self.nonce}", self.mark, rows)
+        return _tell_computed(result, f"{_FENCE}{self.nonce}", self.mark, rows)
 
 
 def compose(
@@ -115,15 +115,15 @@ def compose(
         language=f"{language}, the language of the question" if language else "the language of the question",
     )
     before = _conversation(history, fence, mark)
-    result = _computed(computed, fence, mark)
-    named = _named(tables, fence, mark)
+    result = _tell_computed(computed, fence, mark)
+    named = _name(tables, fence, mark)
     asked = f"Question: {question}"
     left = budget_tokens - sum(map(estimated_tokens, (system, before, result, named, asked)))
     quotations: dict[int, str] = {}
     for source in sorted(sources, key=lambda source: (-source.block.score, source.marker)):
-        text = _quoted(source, fence, mark)
+        text = _quote(source, fence, mark)
         if not quotations and estimated_tokens(text) > left:
-            text = _quoted(source, fence, mark, largest_bytes=max(0, int(left * BYTES_PER_TOKEN)))
+            text = _quote(source, fence, mark, largest_bytes=max(0, int(left * BYTES_PER_TOKEN)))
         elif estimated_tokens(text) > left:
             continue
         quotations[source.marker] = text
@@ -169,7 +169,7 @@ def _conversation(history: Sequence[Turn], fence: str, mark: str) -> str:
     return "\n".join([*lines, f"{fence} END OF CONVERSATION"])
 
 
-def _computed(result: str, fence: str, mark: str, rows: str = "") -> str:
+def _tell_computed(result: str, fence: str, mark: str, rows: str = "") -> str:
     if not result:
         return ""
     told = mark_sentences(without_instructions(result, _LEFT_OUT), mark)
@@ -179,7 +179,7 @@ def _computed(result: str, fence: str, mark: str, rows: str = "") -> str:
     return f"{head}\n{told}\n{fence} END OF COMPUTED"
 
 
-def _named(tables: Sequence[str], fence: str, mark: str) -> str:
+def _name(tables: Sequence[str], fence: str, mark: str) -> str:
     """Names of tables are documents' text as well: they stand here, and not in the description of the function."""
     if not tables:
         return ""
@@ -188,7 +188,7 @@ def _named(tables: Sequence[str], fence: str, mark: str) -> str:
     return "\n".join([head, *told, f"{fence} END OF TABLES"])
 
 
-def _quoted(source: ContextSource, fence: str, mark: str, largest_bytes: int | None = None) -> str:
+def _quote(source: ContextSource, fence: str, mark: str, largest_bytes: int | None = None) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
     head = f"{fence} SOURCE [{source.marker}]\nFrom: {quoted(_one_line(place))}\n\n"

@@ -46,7 +46,7 @@ class Refused(Exception):
         return next((name for name in ("tools", "stream_options") if name in body), "")
 
 
-async def beginning(response: httpx2.Response) -> bytes:
+async def read_beginning(response: httpx2.Response) -> bytes:
     """The first bytes of what the server says of its refusal."""
     received = b""
     async for piece in response.aiter_bytes():

@@ -32,7 +32,7 @@ class ChatCompletion:
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The completion with the answer (in the form of chat.payloads.completed)."""
-        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cited(answer)}
+        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cite(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return {
             **self._envelope("chat.completion", [choice]),
@@ -46,7 +46,7 @@ class ChatCompletion:
 
     def last_chunk(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The end, and all that is known of the answer then."""
-        choice = _choice(self._cited(answer), finish_reason="stop")
+        choice = _choice(self._cite(answer), finish_reason="stop")
         return {**self._envelope("chat.completion.chunk", [choice]), **self._beside(answer, sources)}
 
     def usage_chunk(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class ChatCompletion:
         own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
         return {**known, **own}
 
-    def _cited(self, answer: Payload) -> dict[str, Any]:
+    def _cite(self, answer: Payload) -> dict[str, Any]:
         citations = answer["citations"]
         return {"annotations": _annotations(citations, self.site), "citations": citations}
 

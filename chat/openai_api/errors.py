@@ -38,10 +38,10 @@ class OpenAIView(ApiView):
     content_negotiation_class = WhateverIsAccepted
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
-        return refused
+        return respond_to
 
 
-def refused(exception: Exception, context: Any) -> Response:
+def respond_to(exception: Exception, context: Any) -> Response:
     response = exception_handler(exception, context)
     if response is None:
         logger.error("A request for a completion broke.", exc_info=exception)

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat import asking, payloads
-from chat.api.ask import finished
+from chat.api.ask import finish_answer
 from chat.api.events import unbuffered
 from chat.models import Answer, Conversation
 from chat.openai_api.completions import ChatCompletion
@@ -72,7 +72,7 @@ class CompletionsView(OpenAIView):
             return unbuffered(
                 chunks(answer.pk, request.user, completion, include_usage=bool(options.get("include_usage")))
             )
-        answer = finished(answer, request.user)
+        answer = finish_answer(answer, request.user)
         return Response(completion.whole(payloads.completed(answer, list(answer.citations.all())), answer.sources))
 
 

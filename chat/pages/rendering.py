@@ -67,7 +67,7 @@ def answer_html(
     env = {
         "markers": {cited.marker for cited in citations},
         "link": link,
-        "addresses": _permitted(addresses),
+        "addresses": _permit(addresses),
         "is_beginning": True,
     }
     html = markdown_marks.render(_MARKDOWN, text, marks, env)
@@ -116,14 +116,14 @@ def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], befo
         marker = int(match.group(1))
         if marker not in markers:
             continue
-        words = _without_signs(whole[position : match.start()]).rstrip(" ")
+        words = _remove_signs(whole[position : match.start()]).rstrip(" ")
         html += [escape(words), _source_link(answer_id, marker, markers)]
         position = match.end()
-    html.append(escape(_without_signs(whole[position:])))
+    html.append(escape(_remove_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
 
 
-def _without_signs(text: str) -> str:
+def _remove_signs(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
@@ -250,7 +250,7 @@ def _name_lone_markers(state: StateCore) -> None:
             children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
 
 
-def _permitted(addresses: Collection[str]) -> dict[str, str]:
+def _permit(addresses: Collection[str]) -> dict[str, str]:
     """The addresses as they are linked, by the form in which they are compared."""
     linked = (_MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := canonical(address))}

@@ -39,7 +39,7 @@ def split_parts(asking: Sequence[str], told: Sequence[str]) -> tuple[str, ...]:
     for clause in clauses:
         completed.append(_complete(clause, subject) if subject else f"{clause}?")
         subject = subject or _subject(clause)
-    return tuple(_capitalised(part) for part in completed)
+    return tuple(_capitalise(part) for part in completed)
 
 
 def split_subject(part: str) -> tuple[str, str]:
@@ -91,5 +91,5 @@ def _complete(clause: str, subject: str) -> str:
     return f"{clause} ({subject})?"
 
 
-def _capitalised(part: str) -> str:
+def _capitalise(part: str) -> str:
     return part[:1].upper() + part[1:]

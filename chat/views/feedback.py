@@ -25,7 +25,7 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = own_answer(request, answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
-        return _refused(request, answer, form)
+        return _refuse(request, answer, form)
     said = _keep(answer, form)
     settled = form.cleaned_data["has_details"]
     unfolded = form.cleaned_data["helpful"] is False and not settled
@@ -36,7 +36,7 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
 
 
-def _refused(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
+def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
     """The form with what was sent and what is wrong with it: for htmx alone, for other browsers in the whole page."""
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
     reason = form.cleaned_data.get("reason", "")

@@ -14,13 +14,13 @@ from django.views.decorators.http import require_GET
 
 from chat.budgets import budget_of
 from chat.conversations import rights
-from chat.conversations.listing import listing
+from chat.conversations.listing import list_newest
 from chat.models import Answer, Conversation
 from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
-from retrieval.admin.forms import uploading
+from retrieval.admin.forms import upload_context
 from retrieval.models import Collection
 
 
@@ -67,7 +67,7 @@ def page(
         "renaming": renaming,
         "wanted_collection": request.POST.get("collection") or request.GET.get("collection", ""),
         **sidebar(request, shown=request.path),
-        **({} if conversation else uploading(request.user)),
+        **({} if conversation else upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)
 
@@ -81,7 +81,7 @@ def sidebar(request: HttpRequest, shown: str = "") -> dict[str, Any]:
     asked_for = request.GET.get("show", "")
     return {
         "collections": list(Collection.objects.readable_by(request.user)),
-        "listing": listing(
+        "listing": list_newest(
             Conversation.objects.of(request.user, known_visitor(request)),
             request.user,
             (request.GET.get("q") or request.POST.get("q") or "").strip(),

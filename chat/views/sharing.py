@@ -30,7 +30,7 @@ def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
         return HttpResponse(_("Choose what is shared, and with whom."), status=422, content_type="text/plain")
     chosen = form.cleaned_data
     sharing.share(conversation, chosen["scope"], chosen["audience"], chosen["answer"])
-    return _shown(request, conversation, _("Shared. Copy the link."))
+    return _show(request, conversation, _("Shared. Copy the link."))
 
 
 @require_POST
@@ -38,10 +38,10 @@ def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = own_conversation(request, conversation_id)
     sharing.stop_sharing(conversation)
-    return _shown(request, conversation, _("The conversation is not shared any more."))
+    return _show(request, conversation, _("The conversation is not shared any more."))
 
 
-def _shown(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
+def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:conversation", conversation.pk)
     response = render(request, "chat/_share.html", {"conversation": conversation, "unfolded": True})

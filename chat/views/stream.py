@@ -102,7 +102,7 @@ class _StreamedTurn:
         with translation.override(self._language):
             match name:
                 case "searched":
-                    return self._searched(payload, event_id)
+                    return self._describe_search(payload, event_id)
                 case "token":
                     return self._token(payload["text"], event_id)
                 case "reset":
@@ -117,7 +117,7 @@ class _StreamedTurn:
         with translation.override(self._language):
             return self._frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
-    def _searched(self, payload: dict[str, Any], event_id: str) -> bytes:
+    def _describe_search(self, payload: dict[str, Any], event_id: str) -> bytes:
         sources = source_cards(payload["sources"])
         self._titles.update((source.marker, source.title) for source in sources)
         context = {

@@ -16,12 +16,12 @@ from evaluation.charts.figure import (
     Caption,
     Markup,
     Number,
+    add_link,
     colour,
     element,
     figure,
     label_axis,
     linear,
-    linked,
     plain_number,
     same_lengths,
     spread,
@@ -95,7 +95,7 @@ def stacked_bars(
                 )
             )
         if column:
-            shapes.append(linked(element("g", *column), links[index] if links is not None else None))
+            shapes.append(add_link(element("g", *column), links[index] if links is not None else None))
     shapes += label_axis(labels, [LEFT + (index + 0.5) * slot for index in range(len(labels))])
     rows = [
         [label, *(UNKNOWN if (value := one.values[index]) is None else number(value) for one in series)]
@@ -132,7 +132,7 @@ def interval_bars(
         shapes.append(element("text", number(value), x=at, y=bottom + 20, class_="chart-label", text_anchor=anchor))
     for order, bar in enumerate(bars):
         top = 4 + ROW * order
-        shapes.append(element("text", _shortened(bar.name), x=10, y=top + 15, class_="chart-name"))
+        shapes.append(element("text", _shorten(bar.name), x=10, y=top + 15, class_="chart-name"))
         text = value_text(bar.value, bar.bounds, number)
         shapes.append(element("text", text, x=WIDTH - 16, y=top + 15, class_="chart-value", text_anchor="end"))
         if bar.value is None:
@@ -163,7 +163,7 @@ def interval_bars(
     return figure(caption, svg(caption, shapes, bottom + 30), [caption.axis, heading], rows)
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= MOST_NAME_CHARACTERS else f"{name[: MOST_NAME_CHARACTERS - 1]}…"
 
 
@@ -211,7 +211,7 @@ def histogram(
                 height=scale(0) - scale(count),
                 class_="chart-bar chart-low" if low else f"chart-bar {colour(0)}",
             )
-            shapes.append(linked(bar, links[index] if links is not None else None))
+            shapes.append(add_link(bar, links[index] if links is not None else None))
         edge_texts = [number(edge) for edge in edges]
         for index in spread(edge_texts):
             anchor = "end" if index == len(edges) - 1 else "middle"

@@ -45,8 +45,8 @@ def linear(
     for a share. Without values it reaches from 0 to 1. Raises: ValueError for a value that is not finite or larger
     than 10^12.
     """
-    finite_values = [checked(value) for value in values]
-    low, high = min([0.0, *finite_values]), max([0.0, *finite_values, checked(most or 0.0)])
+    finite_values = [check_number(value) for value in values]
+    low, high = min([0.0, *finite_values]), max([0.0, *finite_values, check_number(most or 0.0)])
     if high - low < _SMALLEST_SPAN * max(1.0, abs(low), abs(high)):
         high = low + 1.0
     step = _step((high - low) / 4, whole=whole)
@@ -63,7 +63,7 @@ def spread(labels: Sequence[str], most: int = 6) -> tuple[int, ...]:
     return tuple(range(0, len(labels), math.ceil(len(labels) / most)))
 
 
-def checked(value: float) -> float:
+def check_number(value: float) -> float:
     """``value``. Raises: ValueError when it cannot be drawn."""
     if not math.isfinite(value) or abs(value) > LARGEST:
         raise ValueError(f"{value} cannot be drawn.")
@@ -118,7 +118,7 @@ def element(tag: str, *children: str, **attributes: object) -> Markup:
     out.
     """
     written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{html.escape(_written(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{html.escape(_write(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -135,7 +135,7 @@ def svg(caption: Caption, shapes: Sequence[Markup], height: float = HEIGHT) -> M
             element("desc", caption.description, id=description),
             *shapes,
             class_="chart-drawing",
-            viewBox=f"0 0 {WIDTH} {_written(height)}",
+            viewBox=f"0 0 {WIDTH} {_write(height)}",
             # Not "img": what is linked inside has to stay within reach.
             role="group" if any("<a " in shape for shape in shapes) else "img",
             aria_labelledby=title,
@@ -171,7 +171,7 @@ def colour(number: int) -> str:
     return f"chart-series-{number % COLOURS + 1}"
 
 
-def linked(shape: Markup, link: str | None) -> Markup:
+def add_link(shape: Markup, link: str | None) -> Markup:
     """``shape``, leading to ``link`` where there is one. Raises: ValueError for a link that leaves the site."""
     if link is None:
         return shape
@@ -222,7 +222,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
     return element("table", element("thead", heads), element("tbody", *body))
 
 
-def _written(value: object) -> str:
+def _write(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 

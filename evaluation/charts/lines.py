@@ -14,12 +14,12 @@ from evaluation.charts.figure import (
     Caption,
     Markup,
     Number,
+    add_link,
     colour,
     element,
     figure,
     label_axis,
     linear,
-    linked,
     plain_number,
     same_lengths,
     svg,
@@ -82,7 +82,7 @@ def line_chart(
             title = element("title", f"{labels[index]}: {value_text(value, one.bounds(index), number)} ({one.name})")
             kind = f"chart-dot {colour(order)}"
             dot = element("circle", title, cx=places[index], cy=scale(value), r=2.5, class_=kind)
-            shapes.append(linked(dot, links[index] if links is not None else None))
+            shapes.append(add_link(dot, links[index] if links is not None else None))
     rows = [
         [label, *(value_text(one.values[index], one.bounds(index), number) for one in series)]
         for index, label in enumerate(labels)

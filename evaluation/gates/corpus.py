@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from evaluation.gates.verdicts import GateSubject, being_read, current_run, is_worse, kind_of, runs_of
+from evaluation.gates.verdicts import GateSubject, current_run, documents_being_read, is_worse, kind_of, runs_of
 from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
 from evaluation.runs.queue import UNFINISHED, request_run
 from evaluation.runs.results import compare
@@ -37,7 +37,7 @@ def watch() -> int:
         runs = runs_of(policy, in_force)
         if (
             not questions
-            or being_read(evaluation_set.collection_id)
+            or documents_being_read(evaluation_set.collection_id)
             or runs.filter(status__in=UNFINISHED).exists()
             or runs.filter(
                 status=EvaluationRun.Status.FAILED, finished_at__gt=timezone.now() - TRIED_AGAIN_AFTER

@@ -78,16 +78,16 @@ def check(policy: GatePolicy, subject: SearchProfileVersion | Draft) -> GateChec
     if isinstance(subject, Draft):
         candidate = GateSubject(str(subject.working_copy or subject), now, subject)
         in_force = GateSubject(str(subject.collection), now)
-        if being_read(subject.working_copy_id):
+        if documents_being_read(subject.working_copy_id):
             return GateCheck(policy, candidate, in_force, Verdict.BEING_READ)
     else:
         candidate, in_force = GateSubject(str(subject), named(subject)), GateSubject(str(now), now)
         if to_json(candidate.profile.settings) == to_json(now.settings):
             return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
-    return _compared(policy, candidate, in_force)
+    return _compare(policy, candidate, in_force)
 
 
-def _compared(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) -> GateCheck:
+def _compare(policy: GatePolicy, candidate: GateSubject, in_force: GateSubject) -> GateCheck:
     kind = kind_of(policy)
     questions = measured_questions(policy.evaluation_set, kind)
     if not questions:
@@ -147,7 +147,7 @@ def is_worse(policy: GatePolicy, comparison: RunComparison) -> bool:
     return comparison.difference is not None and is_loss(comparison.difference, changed, policy.largest_loss)
 
 
-def being_read(collection_id: int | None) -> bool:
+def documents_being_read(collection_id: int | None) -> bool:
     """Whether documents of the collection wait to be read, or are."""
     unread = (Document.Status.PENDING, Document.Status.PROCESSING)
     return Document.objects.filter(collection=collection_id, status__in=unread).exists()

@@ -31,7 +31,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: s
     ``judges`` are by default those that the settings ask for. With an expected answer as ``reference``, the passages
     are judged against it as well.
     """
-    wanted = planned(answer) if judges is None else judges
+    wanted = planned_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create(
         (Judgement(answer=answer, judge=judge, reference=reference) for judge in wanted), ignore_conflicts=True
     )
@@ -41,7 +41,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None, reference: s
     return judgements
 
 
-def planned(answer: Answer) -> list[str]:
+def planned_judges(answer: Answer) -> list[str]:
     """The judges that an answer gets unasked. The model judges a sample, and no answer that only repeats another."""
     judges = []
     if settings.EVALUATE_ANSWERS:
@@ -75,5 +75,5 @@ def request_forgotten() -> int:
         completed_at__range=(now - FORGOTTEN_UP_TO, now - FORGOTTEN_AFTER),
     ).only("pk", "repeats")
     # What no judge is planned for stays without a judgement, and must not stand before the others for ever.
-    wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned(answer))
+    wanted = (answer for answer in forgotten.order_by("completed_at").iterator() if planned_judges(answer))
     return sum(bool(request(answer)) for answer in islice(wanted, MOST_AT_ONCE))

@@ -80,7 +80,7 @@ class JudgeModel(ChatModel):
             raise UnusableJudgement(f"The judge's answer was cut off after {self._max_tokens} tokens.")
         if finish_reason != "stop":
             raise UnusableJudgement(f"The judge did not finish its answer (finish_reason {finish_reason!r}).")
-        return _parsed(str(content), form)
+        return _parse(str(content), form)
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _without_thoughts(content: str) -> str:
+def _remove_thoughts(content: str) -> str:
     kept = []
     at = 0
     while (start := content.find("<think>", at)) >= 0 and (end := content.find("</think>", start)) >= 0:
@@ -108,8 +108,8 @@ def _without_thoughts(content: str) -> str:
     return "".join([*kept, content[at:]])
 
 
-def _parsed(content: str, form: type[Form]) -> Form:
-    content = _without_thoughts(content)
+def _parse(content: str, form: type[Form]) -> Form:
+    content = _remove_thoughts(content)
     start, end = content.find("{"), content.rfind("}")
     try:
         parsed = form.model_validate_json(content[start : end + 1])

@@ -54,11 +54,11 @@ class OfflineMetric(BaseMetric):  # type: ignore[no-untyped-call]
         self.details: list[Mapping[str, Any]] = []
 
     @abstractmethod
-    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
         """Score and reason; fills ``details``. Raises: JudgeError."""
 
     def measure(self, test_case: LLMTestCase, *_args: Any, **_kwargs: Any) -> float:
-        score, self.reason = self.judged(test_case)
+        score, self.reason = self.judge(test_case)
         self.score = score
         self.success = self.is_successful()
         return score
@@ -82,15 +82,15 @@ class Groundedness(OfflineMetric):
         super().__init__(case, 0.5)
         self.verified = verified
 
-    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
-        statements = _measured(self.verified)
+    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
+        statements = _measure(self.verified)
         self.details = [_statement(self.case.answer, statement) for statement in self.verified.statements]
         score = groundedness(statement.support for statement in statements if statement.support is not None)
         unsupported = [statement for statement in statements if not statement.supported]
         if not unsupported:
             return score, f"The passages support each of {len(statements)} sentences."
         quoted = " ".join(
-            f"“{_shortened(self.case.answer[one.start : one.end])}” ({', '.join(one.reasons)})."
+            f"“{_shorten(self.case.answer[one.start : one.end])}” ({', '.join(one.reasons)})."
             for one in unsupported[:MOST_QUOTED]
         )
         return score, f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
@@ -106,8 +106,8 @@ class CitationSupport(OfflineMetric):
         super().__init__(case, 0.8)
         self.verified = verified
 
-    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
-        statements = _measured(self.verified)
+    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
+        statements = _measure(self.verified)
         # Not by its markers: an item of a list may be cited at the end of the list.
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
@@ -130,14 +130,14 @@ class AnswerRelevancy(OfflineMetric):
         super().__init__(case, RELEVANCY_THRESHOLD)
         self.embed, self.scale = embed, scale
 
-    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
         (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed, self.scale)
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that could be held against the question.")
         self.details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
         return best.score, (
             f"Closest to the question, with similarity {best.similarity:.2f} and {best.coverage:.0%} of its words: "
-            f"“{_shortened(best.sentence)}”"
+            f"“{_shorten(best.sentence)}”"
         )
 
 
@@ -151,7 +151,7 @@ class ContextualRelevancy(OfflineMetric):
         super().__init__(case, RELEVANCY_THRESHOLD)
         self.embed, self.scale = embed, scale
 
-    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
         sources = self.case.sources
         if not sources:
             raise NotMeasurable("There are no passages that could be held against the question.")
@@ -161,7 +161,7 @@ class ContextualRelevancy(OfflineMetric):
         ]
         found = relevancies(test_case.input, headed, self.embed, self.scale)
         self.details = [
-            {"marker": source.marker, "sentence": _shortened(one.sentence), "score": one.score}
+            {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
             for source, one in zip(sources, found, strict=True)
         ]
         relevant = sum(one.score >= RELEVANCY_THRESHOLD for one in found)
@@ -180,13 +180,13 @@ class Refusal(OfflineMetric):
     def __init__(self, case: Case) -> None:
         super().__init__(case, None)
 
-    def judged(self, test_case: LLMTestCase) -> tuple[float, str]:
+    def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
         if self.case.refused:
             return 1.0, "The answer says that the documents do not answer the question."
         return 0.0, "The question was answered."
 
 
-def _measured(verified: Verified) -> Sequence[CheckedStatement]:
+def _measure(verified: Verified) -> Sequence[CheckedStatement]:
     """The statements whose support could be measured. Raises: NotMeasurable when there are none."""
     statements = [statement for statement in verified.statements if statement.support is not None]
     if not statements:
@@ -196,7 +196,7 @@ def _measured(verified: Verified) -> Sequence[CheckedStatement]:
 
 def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
     return {
-        "sentence": _shortened(answer[statement.start : statement.end]),
+        "sentence": _shorten(answer[statement.start : statement.end]),
         "markers": list(statement.markers),
         "support": statement.support,
         "supported": statement.supported,
@@ -205,7 +205,7 @@ def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
     }
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"
 

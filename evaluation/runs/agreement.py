@@ -109,9 +109,9 @@ def holds_answer(text: str, answers: Iterable[str]) -> bool:
     Source: the normalization of Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
     of Text", EMNLP 2016, without its removal of punctuation inside words.
     """
-    words = f" {_normalized(text)} "
-    return any(answer and f" {answer} " in words for answer in map(_normalized, answers))
+    words = f" {_normalize(text)} "
+    return any(answer and f" {answer} " in words for answer in map(_normalize, answers))
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(word for word in _TOKEN.findall(text.casefold()) if word not in _ARTICLES)

@@ -50,7 +50,7 @@ class ModelJudge:
             judge = conf.judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
             result.judge = judge.name
             for metric in judge.metrics(case):
-                result.judged[metric] = _judged(judge, metric, case)
+                result.judged[metric] = _judge(judge, metric, case)
             self._unavailable = 0
         except JudgeError as error:
             result.judge_error = str(error)
@@ -64,7 +64,7 @@ def judge_of(run: EvaluationRun) -> ModelJudge | None:
     return ModelJudge(run) if settings.EVALUATE_WITH_MODEL else None
 
 
-def _judged(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
+def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
     """Raises: JudgeError when no other metric would fare better."""
     try:
         measured = judge.measure(metric, case)

@@ -90,11 +90,11 @@ def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
             "cost": round(sum(costs), 6) if costs else None,
         }
     if any(one.judged or one.judge_error for one in results):
-        figures["judged"] = _judged(results)
+        figures["judged"] = _read_judged(results)
     return figures
 
 
-def _judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
+def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
     """By metric of the judge: the mean of its scores, how many they are, and how many errors there were instead."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for result in results:

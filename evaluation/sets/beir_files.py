@@ -68,11 +68,11 @@ def read_questions(files: Mapping[str, bytes], judgements: str = "") -> list[Imp
     With judgements, queries without one are left out, and judgements without a query: files for a split share the
     queries of the whole. Raises: UnreadableTestSet, naming the file and the line.
     """
-    queries = _named(files, QUERIES)
+    queries = _name(files, QUERIES)
     if queries is None:
         raise UnreadableTestSet(f"There is no {QUERIES} among the files.")
     names = [judgements] if judgements else list(JUDGEMENTS)
-    found = next((named for name in names if (named := _named(files, name)) is not None), None)
+    found = next((named for name in names if (named := _name(files, name)) is not None), None)
     questions = {question.id: question for question in _queries(*queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
     if found is None and (judgements or not says_itself):
@@ -107,7 +107,7 @@ def read_archive(content: bytes) -> dict[str, bytes]:
         raise UnreadableTestSet(f"The file is not a ZIP archive that can be read: {error}.") from error
 
 
-def _named(files: Mapping[str, bytes], name: str) -> tuple[str, bytes] | None:
+def _name(files: Mapping[str, bytes], name: str) -> tuple[str, bytes] | None:
     """The file of this name, at the top or within one folder that holds all."""
     for path, content in files.items():
         parts = PurePosixPath(path).parts

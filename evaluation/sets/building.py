@@ -48,7 +48,7 @@ def set_from_canonical_questions(
     Raises: EvaluationError when the collection has no canonical question, and for a draft's working copy.
     """
     require_in_service(collection)
-    drawn = _drawn(collection, seed)[:number]
+    drawn = _draw(collection, seed)[:number]
     if not drawn:
         raise EvaluationError(_t("The passages of %s have no canonical questions.") % collection)
     chunks = Chunk.objects.select_related("document").in_bulk([chunk for one in drawn for chunk in one.chunk_ids])
@@ -78,7 +78,7 @@ def set_from_canonical_questions(
     return evaluation_set
 
 
-def _drawn(collection: Collection, seed: int) -> list[_Asked]:
+def _draw(collection: Collection, seed: int) -> list[_Asked]:
     """The collection's canonical questions, shuffled by the seed: first one of each passage."""
     by_words: dict[str, _Asked] = {}
     rows = (

@@ -69,7 +69,7 @@ def grade(text: str, *, refused: bool, expected: Expectations, cites_expected: b
     if expected.refusal or refused:
         missing = () if expected.refusal else expected.must
         return Grade(MOST_POINTS if expected.refusal and refused else 0, missing, (), length)
-    words = _normalized(readable)
+    words = _normalize(readable)
     missing = tuple(each for each in expected.must if not _holds(words, each))
     forbidden = tuple(each for each in expected.must_not if _holds(words, each))
     is_too_long = expected.longest is not None and length > expected.longest
@@ -91,7 +91,7 @@ def _holds(words: str, alternatives: str) -> bool:
 
     An alternative begins where a word begins, and its last word may go on; a number is a whole number.
     """
-    return any(_pattern(each).search(words) for each in map(_normalized, alternatives.split("|")) if each)
+    return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
 
 @lru_cache(maxsize=4096)
@@ -106,7 +106,7 @@ def _pattern(alternative: str) -> re.Pattern[str]:
     return re.compile(before + re.escape(alternative) + after)
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     """The text as it is compared: small letters, plain quotes and dashes, no emphasis, 1,234 as 1234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

@@ -58,12 +58,12 @@ def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int
             chunks = by_hash.get((at, one.content_hash), set()) if at is not None and one.quote else set()
             found[one.pk] = Expectation(one.pk, one.grade, at, frozenset(chunks), whole=not one.quote)
     for at, passages in by_words.items():
-        located = _located(at, {one.pk: one.quote for one in passages})
+        located = _locate(at, {one.pk: one.quote for one in passages})
         found |= {one.pk: Expectation(one.pk, one.grade, at, located[one.pk]) for one in passages}
     return {one.pk: found[one.pk] for one in expected}
 
 
-def _located(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """The document's chunks that hold each of the quoted words; none where it does not hold them."""
     text = DocumentText.objects.filter(pk=document_id).values_list("text", flat=True).first() or ""
     places = list(Chunk.objects.filter(document=document_id).values_list("pk", "start", "end"))

@@ -118,9 +118,9 @@ def group_name(dn: str, base: str) -> str:
         parts, ending = _parts(dn), _parts(base) if base else []
     except LDAPInvalidDnError:
         return ""
-    if len(parts) <= len(ending) or (ending and _folded(parts[-len(ending) :]) != _folded(ending)):
+    if len(parts) <= len(ending) or (ending and _fold(parts[-len(ending) :]) != _fold(ending)):
         return ""
-    return _unescaped(parts[0][1])
+    return _unescape(parts[0][1])
 
 
 @contextmanager
@@ -205,11 +205,11 @@ def _parts(dn: str) -> list[tuple[str, str]]:
     return [(attribute.strip(), value.strip()) for attribute, value, _separator in parse_dn(dn)]
 
 
-def _folded(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(attribute.lower(), _unescaped(value).casefold()) for attribute, value in parts]
+def _fold(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(attribute.lower(), _unescape(value).casefold()) for attribute, value in parts]
 
 
-def _unescaped(value: str) -> str:
+def _unescape(value: str) -> str:
     r"""``Smith\, J`` and ``Smith\2C J`` are the same value (RFC 4514)."""
     raw = re.sub(
         rb"\\([0-9A-Fa-f]{2}|.)",

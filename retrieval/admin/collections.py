@@ -20,7 +20,7 @@ from retrieval.access import entrust
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
-from retrieval.admin.forms import UPLOADING_SCRIPT, uploading
+from retrieval.admin.forms import UPLOADING_SCRIPT, upload_context
 from retrieval.admin.rights import CuratedAdmin, GrantInline, may_manage
 from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
@@ -100,7 +100,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
             "is_guarded": documents_are_guarded(obj),
             "may_begin": may_begin(request),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
-            **uploading(request.user, obj),
+            **upload_context(request.user, obj),
         }
 
     @admin.display(description=_("documents"))

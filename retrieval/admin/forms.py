@@ -47,7 +47,7 @@ class FilesField(forms.FileField):
         return [super(FilesField, self).clean(file, initial) for file in files if file]
 
 
-def uploading(user: Any, collection: Collection | None = None) -> dict[str, Any]:
+def upload_context(user: Any, collection: Collection | None = None) -> dict[str, Any]:
     """What a page needs to have a form for files: the collections that ``user`` may add documents to, or just one."""
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}

@@ -58,12 +58,12 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
             return super().changeform_view(request, object_id, form_url, extra_context)
         reason = find_change_rights(request, found).reason
         if request.method == "POST" and reason and self.may_change(request, found):
-            return self._refused(request, reason)
+            return self._refuse(request, reason)
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except DocumentRejected as error:
             # A draft was begun, or published, after the look above.
-            return self._refused(request, str(error))
+            return self._refuse(request, str(error))
 
     def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
         return {
@@ -71,7 +71,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
         }
 
-    def _refused(self, request: HttpRequest, reason: str) -> HttpResponse:
+    def _refuse(self, request: HttpRequest, reason: str) -> HttpResponse:
         self.message_user(request, reason, messages.ERROR)
         return HttpResponseRedirect(request.path)
 

@@ -78,7 +78,7 @@ class SchemaWithProblems(AutoSchema):
             responses[status] = {
                 "description": description,
                 "content": {"application/json": {"schema": schema}},
-                **({"headers": _described(headers)} if headers else {}),
+                **({"headers": _describe(headers)} if headers else {}),
             }
         return dict(sorted(responses.items()))
 
@@ -121,5 +121,5 @@ class SchemaWithProblems(AutoSchema):
         return ref
 
 
-def _described(headers: dict[str, str]) -> dict[str, Any]:
+def _describe(headers: dict[str, str]) -> dict[str, Any]:
     return {name: {"description": description, "schema": _TEXT} for name, description in headers.items()}

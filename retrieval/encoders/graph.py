@@ -98,7 +98,7 @@ class EncoderGraph(Graph):
         if self.precision == "fp32":
             self.add("Gather", [self.constant("words", words), "input_ids"], "word_rows")
         else:
-            rows, scales = _quantized(words, axis=1)
+            rows, scales = _quantize(words, axis=1)
             self.add("Gather", [self.constant("words", rows), "input_ids"], "word_rows_int8")
             self.add("Cast", ["word_rows_int8"], "word_rows_cast", to=TensorProto.FLOAT)
             self.add("Gather", [self.constant("word_scales", scales), "input_ids"], "word_row_scales")
@@ -182,7 +182,7 @@ class EncoderGraph(Graph):
         output = f"{name}.product"
         if self.precision == "fp32":
             return self.add("MatMul", [source, self.constant(f"{name}.matrix", matrix.T)], output)
-        rows, scales = _quantized(matrix, axis=1)
+        rows, scales = _quantize(matrix, axis=1)
         return self.add(
             "DynamicQuantizeMatMul",
             [
@@ -214,7 +214,7 @@ def _buckets(distances: npt.NDArray[np.int64], buckets: int, furthest: int = 128
     return rows
 
 
-def _quantized(matrix: Array, *, axis: int) -> tuple[npt.NDArray[np.int8], Array]:
+def _quantize(matrix: Array, *, axis: int) -> tuple[npt.NDArray[np.int8], Array]:
     """Integers in -127..127 and the scales (kept dimension) that bring them back; an all-zero slice has scale 1."""
     scales = np.abs(matrix).max(axis=axis, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1

@@ -88,7 +88,7 @@ def ingest_paths(
             counts += future.result()
         except BrokenProcessPool:
             reason = "The process that read it was ended: the machine may have run out of memory."
-            counts += _failed(submitted.source, reason)
+            counts += _record_failure(submitted.source, reason)
         bar.show(submitted.source[:60], number, total, task="files")
         # The first documents decide how long a passage is taken to be. Seen early, it is put right while they are few.
         if number == reweighed_at:
@@ -123,19 +123,19 @@ def _ingest_file(
             return Counts(unchanged=1)
         document = pipeline.ingest(submission.document.pk, progress, with_vectors=with_vectors)
     except (DocumentRejected, OSError) as error:
-        return _failed(file.source, str(error))
+        return _record_failure(file.source, str(error))
     if document is None:
-        return _failed(file.source, "It is being read by another process.")
+        return _record_failure(file.source, "It is being read by another process.")
     counts = Counts(characters=len(data))
     for read in (document, *_read_members(document, with_vectors)):
         if read.status == Document.Status.READY:
             counts += Counts(added=1, chunks=read.chunk_count)
         else:
-            counts += _failed(read.source, read.error)
+            counts += _record_failure(read.source, read.error)
     return counts
 
 
-def _failed(source: str, reason: str) -> Counts:
+def _record_failure(source: str, reason: str) -> Counts:
     return Counts(failed=1, failures=((source, reason),))
 
 

@@ -27,7 +27,7 @@ def register(*formats: Format) -> None:
 
 
 @contextmanager
-def restored() -> Iterator[None]:
+def restoring_registry() -> Iterator[None]:
     """What is registered in this context is forgotten after it."""
     before = list(_formats)
     try:

@@ -35,13 +35,13 @@ class TurnOver(Exception):
     """Others wait: the pages that are left are recognised in the next turn."""
 
 
-def wanted_languages() -> list[str]:
+def configured_languages() -> list[str]:
     """The languages of OCR_LANGUAGES whose data are installed; empty when pages are not recognised here."""
-    return [name for name in settings.OCR_LANGUAGES if name in _installed()]
+    return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
 
 
 @functools.cache
-def _installed() -> tuple[str, ...]:
+def _list_installed() -> tuple[str, ...]:
     try:
         tesseract.load_library()
         return tuple(tesseract.languages())
@@ -53,12 +53,12 @@ def why_not() -> str:
     """Why pages are not recognised here; empty when they are."""
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
-    return "" if wanted_languages() else NOT_INSTALLED
+    return "" if configured_languages() else NOT_INSTALLED
 
 
 def current_recipe() -> str:
     """The engine and the languages by which pages are recognised now; empty when they are not."""
-    languages = wanted_languages()
+    languages = configured_languages()
     return f"tesseract {tesseract.version()} {'+'.join(languages)}"[:200] if languages else ""
 
 
@@ -98,7 +98,7 @@ def _recognise(
 ) -> RecognisedPage:
     arguments = {
         "number": page,
-        "languages": wanted_languages(),
+        "languages": configured_languages(),
         "is_picture": is_picture,
         "finds_orientation": tesseract.has_orientation(),
     }

@@ -98,8 +98,8 @@ def check() -> list[Inconsistency]:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         checked = [
-            _listed(ProblemKind.ORPHANED_VECTORS, "", _orphaned_vectors()),
-            _listed(ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
+            _list(ProblemKind.ORPHANED_VECTORS, "", _orphaned_vectors()),
+            _list(ProblemKind.ORPHANED_FILES, "", orphaned_files(Document.file.field.storage)),
         ]
         # Of what a worker is clearing away, nothing is kept in step.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
@@ -125,12 +125,12 @@ def _check_collection(collection: Collection, embedder_id: int) -> list[Inconsis
         rows(ProblemKind.MISPLACED_VECTORS, misplaced_vectors(vectors)),
         rows(ProblemKind.MISSING_VECTORS, unencoded(awaited(chunks), embedder_id)),
         *_statistics(collection),
-        _listed(ProblemKind.LEXEMES, collection.slug, wrong_lexemes(collection)),
+        _list(ProblemKind.LEXEMES, collection.slug, wrong_lexemes(collection)),
         rows(ProblemKind.STALE_TEXT, stale_documents(documents)),
-        _listed(ProblemKind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
+        _list(ProblemKind.UNREADABLE_OFFSETS, collection.slug, list(map(str, unreadable_documents(documents)))),
         rows(ProblemKind.EMPTY_DOCUMENTS, empty_documents(documents)),
         rows(ProblemKind.CHUNK_COUNTS, miscounted_documents(documents)),
-        *(_listed(kind, collection.slug, ids) for kind, ids in _damaged_files(documents).items()),
+        *(_list(kind, collection.slug, ids) for kind, ids in _damaged_files(documents).items()),
     ]
 
 
@@ -270,5 +270,5 @@ def orphaned_files(storage: Storage) -> list[str]:
     return [name for name in unnamed if is_left(name)]
 
 
-def _listed(kind: ProblemKind, collection: str, names: list[str]) -> Inconsistency:
+def _list(kind: ProblemKind, collection: str, names: list[str]) -> Inconsistency:
     return Inconsistency(kind, collection, len(names), tuple(names[:EXAMPLES]))

@@ -87,17 +87,19 @@ def complete(question: str, topic: Topic | None) -> Completion | None:
     if (completed := completed_fragment(fragment, topic, lexicon)) is not None:
         return Completion(*completed)
     if (resolved := with_pronouns_resolved(question, tokens, start, topic, lexicon)) is not None:
-        return Completion(resolved, "pronoun: the subject of the question before", _moved(topic, resolved, start))
+        return Completion(
+            resolved, "pronoun: the subject of the question before", _move_subject(topic, resolved, start)
+        )
     if (resolved := _in_that_case(question, rest, topic, lexicon)) is not None:
         return Completion(resolved, '"then": in the case of the question before', topic)
     if fragment.is_sentence(lexicon):
         if lead and lead["and"] and not lead["about"]:
             return _of_subject(question, rest, topic, lexicon)
-        return _mentioned(question, rest, topic, lexicon)
+        return _find_mentioned(question, rest, topic, lexicon)
     return None
 
 
-def _moved(topic: Topic, resolved: str, start: int) -> Topic:
+def _move_subject(topic: Topic, resolved: str, start: int) -> Topic:
     """The topic with the question just completed, which is asked of the next thing: "and what does the other cost?" """
     question = resolved[start:]
     is_plain = topic.subject in question and "(" not in question
@@ -137,7 +139,7 @@ def _of_subject(question: str, rest: list[Token], topic: Topic, lexicon: Lexicon
     return Completion(owned(question, end.end, topic, lexicon), "definite noun phrase: of the subject before", topic)
 
 
-def _mentioned(question: str, rest: list[Token], topic: Topic, lexicon: Lexicon) -> Completion | None:
+def _find_mentioned(question: str, rest: list[Token], topic: Topic, lexicon: Lexicon) -> Completion | None:
     """ "What should *the device* be called?", where the answer before spoke of a device, or its question of one."""
     spoken = [token for token in rest if token.is_word]
     if len(spoken) > _MOST_WORDS_OF_MENTION or any(token.lower == lexicon.of for token in spoken):

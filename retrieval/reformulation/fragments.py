@@ -196,24 +196,24 @@ def _noun_phrase(fragment: Fragment, topic: Topic, lexicon: Lexicon) -> Complete
         return None
     adjective = lexicon.name == "nl" and is_definite and _DUTCH_ADJECTIVE.fullmatch(head.text) is not None
     if (head.lower in ("one", "ones") and len(spoken) > 1) or adjective:
-        return _swapped(topic, topic.subject, _with_noun(text if not adjective else f"{text} one", topic.subject))
+        return _swap(topic, topic.subject, _with_noun(text if not adjective else f"{text} one", topic.subject))
     if head.lower in _VARIANT and is_definite:
-        return _swapped(topic, topic.subject, f"{text} {lexicon.of} {topic.subject}")
+        return _swap(topic, topic.subject, f"{text} {lexicon.of} {topic.subject}")
     if has_name(spoken):
-        if (phrase := _named_phrase(topic, lexicon)) and (swapped := _swapped(topic, phrase, text)):
+        if (phrase := _named_phrase(topic, lexicon)) and (swapped := _swap(topic, phrase, text)):
             return swapped
     elif is_definite and (lexicon.attributes.fullmatch(head.text) or has_name(tokens_of(topic.subject))):
         return owned(fragment.question, head.end, topic, lexicon), "noun phrase: of the subject before", topic
     elif is_definite and not fragment.has_about and f" {lexicon.of} " in topic.subject:
         whole = topic.subject.split(f" {lexicon.of} ", 1)[1]
-        return _swapped(topic, topic.subject, f"{text} {lexicon.of} {whole}")
+        return _swap(topic, topic.subject, f"{text} {lexicon.of} {whole}")
     elif not fragment.has_about and (phrase := _phrase_alike(topic, first, lexicon)):
-        return _swapped(topic, phrase, text)
+        return _swap(topic, phrase, text)
     brackets = in_brackets(fragment.question.rstrip(" ?.!") + "?", len(fragment.question.rstrip(" ?.!")), topic.subject)
     return brackets, "noun phrase: the subject before", topic
 
 
-def _swapped(topic: Topic, old: str, new: str) -> Completed | None:
+def _swap(topic: Topic, old: str, new: str) -> Completed | None:
     if old not in topic.question:
         return None
     question = topic.question.replace(old, new, 1)

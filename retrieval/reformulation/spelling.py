@@ -113,7 +113,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
         ]
         offers.append([_Replacement(token.start, token.end, _in_case(token.text, text)) for text in meant])
     for token in _codes(question):
-        code = _joined(token.text)
+        code = _join(token.text)
         if not vocabulary.written([code]):
             near = vocabulary.codes_near(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
@@ -171,7 +171,7 @@ def _codes(question: str) -> list[Token]:
     return [
         token
         for token in tokens_of(question)
-        if not token.is_protected and _is_code(_joined(token.text)) and token.text[:2] != "--"
+        if not token.is_protected and _is_code(_join(token.text)) and token.text[:2] != "--"
     ]
 
 
@@ -184,7 +184,7 @@ def code_spans(question: str) -> dict[tuple[int, int], str]:
             span = tokens[first:last]
             if any(token.is_protected or not token.is_word for token in span):
                 break
-            code = _joined("".join(token.text for token in span))
+            code = _join("".join(token.text for token in span))
             if _is_code(code) and (last == first + 1 or all(map(_is_part, span))):
                 spans[span[0].start, span[-1].end] = code
     return spans
@@ -220,7 +220,7 @@ def _is_code(joined: str) -> bool:
     return len(joined) > 2 and joined.isalnum() and not joined.isalpha() and not joined.isdigit()
 
 
-def _joined(text: str) -> str:
+def _join(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
 
 

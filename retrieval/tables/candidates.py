@@ -52,9 +52,9 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
     """The tables of the hits' documents, and those whose cells, caption or columns the question names."""
     tokens = tokenize(question)
     labels = _labels_in(tokens)
-    seen = _seen(filters, {hit.document_id for hit in hits}, labels, _wanted_words(tokens))
+    seen = _load_seen(filters, {hit.document_id for hit in hits}, labels, _wanted_words(tokens))
     chosen = {table.pk: table for table in [*_of_hits(seen, hits), *_named(seen)]}
-    return _known(list(chosen.values())[:MOST_TABLES], labels)
+    return _load_known(list(chosen.values())[:MOST_TABLES], labels)
 
 
 def name_tables(filters: SearchFilters, document_ids: Iterable[int], most: int) -> list[tuple[str, list[str]]]:
@@ -94,7 +94,7 @@ SELECT * FROM ranked WHERE document_id = ANY(%s::bigint[]) OR (rows > 0 AND by_r
 """
 
 
-def _seen(filters: SearchFilters, documents: set[int], labels: Sequence[str], words: Sequence[str]) -> list[_Seen]:
+def _load_seen(filters: SearchFilters, documents: set[int], labels: Sequence[str], words: Sequence[str]) -> list[_Seen]:
     """In the order of documents and their texts."""
     try:
         passing, values = document_condition(filters)
@@ -141,7 +141,7 @@ def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
 
-def _known(seen: Sequence[_Seen], labels: Sequence[str]) -> list[KnownTable]:
+def _load_known(seen: Sequence[_Seen], labels: Sequence[str]) -> list[KnownTable]:
     """The tables with what a question may name in them, from memory when they were asked a short while ago."""
     found = {table.pk: known for table in seen if (known := _kept.get((table.pk, table.edition))) is not None}
     missing = {table.pk: table.edition for table in seen if table.pk not in found}

@@ -209,7 +209,7 @@ def _compare_with(number: _Number, links: Links, table: KnownTable, found: Found
     column = _column_beside(number, concept, links, table, found, is_compared=bool(sign))
     if column is None:
         return False
-    value = _converted(number, table.columns[column].unit)
+    value = _convert(number, table.columns[column].unit)
     if value is None:
         return False
     if not sign and _is_lower_bound(number, links):
@@ -265,7 +265,7 @@ def _column_beside(
     return None
 
 
-def _converted(number: _Number, unit: str) -> float | None:
+def _convert(number: _Number, unit: str) -> float | None:
     """The number in the column's unit; None when it cannot be."""
     if not number.unit or number.unit == unit:
         return number.value

@@ -125,7 +125,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
         return known
     _check_failures(content_hash, number)
 
-    def measured(still_wanted: sandbox.StillWanted) -> PageLayout:
+    def measure(still_wanted: sandbox.StillWanted) -> PageLayout:
         arguments = {
             "number": number,
             "words": words[:_LONGEST_WORDS],
@@ -147,7 +147,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
             _layouts.put(key, found)
         return found
 
-    with _join(_measuring, key if content_hash else object(), measured) as future:
+    with _join(_measuring, key if content_hash else object(), measure) as future:
         return future.result()
 
 
@@ -167,7 +167,7 @@ def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | No
 def draw_picture(source: Source, number: int, cache: Path, content_hash: str) -> Iterator[Future[bytes]]:
     """The picture that is being drawn, for as long as somebody is in this context. Raises: PageBusy."""
 
-    def drawn(still_wanted: sandbox.StillWanted) -> bytes:
+    def draw(still_wanted: sandbox.StillWanted) -> bytes:
         arguments = {"number": number}
         _, data = _run_in_sandbox("draw", source, arguments, DRAWING_LIMITS, content_hash, number, still_wanted)
         if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
@@ -178,7 +178,7 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
             logger.warning("A page's picture is not kept: %s", error)
         return data
 
-    with _join(_drawing, (content_hash, number), drawn) as future:
+    with _join(_drawing, (content_hash, number), draw) as future:
         yield future
 
 

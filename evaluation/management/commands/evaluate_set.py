@@ -57,7 +57,7 @@ class Command(PreparedCommand):
         try:
             profile = _profile(options["profile"])
             draft = _draft(evaluation_set) if options["draft"] else None
-            run = self._finished(queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False))
+            run = self._wait_for(queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False))
         except (EvaluationError, RetrievalError, ImproperProfile, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if run.status != EvaluationRun.Status.DONE:
@@ -69,7 +69,7 @@ class Command(PreparedCommand):
         if run.unreliable_reason:
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
-    def _finished(self, run: EvaluationRun) -> EvaluationRun:
+    def _wait_for(self, run: EvaluationRun) -> EvaluationRun:
         """The run at its end, measured here unless a worker has it. Interrupted, it is cancelled."""
         bar = ProgressBar(self.stderr)
 

@@ -58,7 +58,7 @@ def _headers(message: Any) -> dict[str, str]:
         "Date": format_datetime(sent) if sent else _header_of(message, "Date"),
         "Subject": message.subject or "",
     }
-    return {name: " ".join(canonical(_decoded(value)).split()) for name, value in found.items()}
+    return {name: " ".join(canonical(_decode(value)).split()) for name, value in found.items()}
 
 
 def _header_of(message: Any, name: str) -> str:
@@ -66,7 +66,7 @@ def _header_of(message: Any, name: str) -> str:
     return next((str(value) for key, value in headers.items() if key.lower() == name.lower()), "")
 
 
-def _decoded(value: str) -> str:
+def _decode(value: str) -> str:
     """The words of a header that is written in ASCII, such as =?GBK?B?...?=."""
     try:
         return str(make_header(decode_header(value))) if "=?" in value else value
@@ -80,7 +80,7 @@ def _attachments(message: Any, depth: int = 0) -> Iterator[Attachment]:
         method = properties.int_prop_value(constants.PID_ATTACH_METHOD)
         name = attachment.file_name or properties.str_prop_value(constants.PID_ATTACH_FILENAME) or ""
         if method == _EMBEDDED:
-            inner = _embedded(attachment)
+            inner = _read_embedded(attachment)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
                 yield Attachment(f"{subject}.eml", _as_mail(inner, depth + 1))
@@ -94,7 +94,7 @@ def _attachments(message: Any, depth: int = 0) -> Iterator[Attachment]:
             )
 
 
-def _embedded(attachment: Any) -> _Embedded | None:
+def _read_embedded(attachment: Any) -> _Embedded | None:
     storages = attachment._storage.storages
     return next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
 

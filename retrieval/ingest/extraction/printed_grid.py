@@ -90,7 +90,7 @@ def read_header(grid: Grid) -> Row:
             else:
                 touched = columns_of(piece, grid.columns)
                 goes_on = any(_is_in_line(piece, below) for below in grid.rows[at + 1].pieces)
-                found = [(touched if goes_on else list(_spanned(piece, touched, row, grid)), piece)]
+                found = [(touched if goes_on else list(_span(piece, touched, row, grid)), piece)]
             for over, part in found:
                 for column in over:
                     parts[column].append(part.cell)
@@ -123,7 +123,7 @@ def _name_each(row: PrintedRow, columns: Sequence[PrintedColumn]) -> list[Cell]:
     return words if len(words) == width else []
 
 
-def _spanned(piece: RowPiece, touched: Sequence[int], row: PrintedRow, grid: Grid) -> Sequence[int]:
+def _span(piece: RowPiece, touched: Sequence[int], row: PrintedRow, grid: Grid) -> Sequence[int]:
     """The columns over whose middle a name of several stands; those that it touches when there are none."""
     middle = piece.middle
     beside = [other.middle for other in row.pieces if other is not piece]

@@ -50,7 +50,7 @@ class Command(PreparedCommand):
         draft.refresh_from_db()
         if draft.error:
             raise CommandError(f"{draft}: {draft.error}")
-        told = _described(draft) | {"seconds": round(time.monotonic() - started, 2)}
+        told = _describe(draft) | {"seconds": round(time.monotonic() - started, 2)}
         self.stdout.write(json.dumps(told, ensure_ascii=False) if options["json"] else _text(told))
 
     def _open_draft(self, collection: Collection) -> Draft:
@@ -60,7 +60,7 @@ class Command(PreparedCommand):
         return draft
 
 
-def _described(draft: Draft) -> dict[str, Any]:
+def _describe(draft: Draft) -> dict[str, Any]:
     changes = asdict(lifecycle.changes(draft)) if draft.is_open else draft.changes
     copy = draft.working_copy
     return {

@@ -32,10 +32,10 @@ class Command(PreparedCommand):
             raise CommandError(str(error)) from error
         finally:
             bar.clear()
-        self.stdout.write(_told(fitted))
+        self.stdout.write(_tell(fitted))
 
 
-def _told(fitted: Fit) -> str:
+def _tell(fitted: Fit) -> str:
     shown = " / ".join(map(str, SHOWN_QUANTILES))
     rows = [
         [

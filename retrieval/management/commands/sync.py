@@ -28,7 +28,7 @@ class Command(PreparedCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         results = []
-        for source in _chosen(options["sources"]):
+        for source in _choose(options["sources"]):
             result = _run(source, is_preview=options["dry_run"])
             results.append(result)
             if not options["json"]:
@@ -51,7 +51,7 @@ class Command(PreparedCommand):
             )
 
 
-def _chosen(names: list[str]) -> list[Source]:
+def _choose(names: list[str]) -> list[Source]:
     sources = Source.objects.select_related("collection").order_by("pk")
     if not names:
         return list(sources.filter(is_paused=False))

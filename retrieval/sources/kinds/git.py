@@ -109,7 +109,7 @@ class GitConnector(Connector):
         from dulwich.repo import Repo
 
         self._repository = Repo(str(allowed_folder(self.options["repository"])))
-        return self._chosen(self._repository.get_refs())
+        return self._choose(self._repository.get_refs())
 
     def _fetch_commit(self) -> bytes:
         """The newest commit, without those before it, in a repository of this source's own."""
@@ -124,14 +124,14 @@ class GitConnector(Connector):
         found: list[bytes] = []
 
         def wanted(refs: Mapping[bytes, bytes], depth: int | None = None) -> list[bytes]:
-            found[:] = [self._chosen(refs)]
+            found[:] = [self._choose(refs)]
             return [each for each in found if each not in self._repository.object_store]
 
         with Client(self.options["repository"], account=self._account()) as client:
             _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)
         return found[0]
 
-    def _chosen(self, refs: Mapping[bytes, bytes]) -> bytes:
+    def _choose(self, refs: Mapping[bytes, bytes]) -> bytes:
         branch = self.options.get("branch") or ""
         name = f"refs/heads/{branch}".encode() if branch else b"HEAD"
         if not refs.get(name):

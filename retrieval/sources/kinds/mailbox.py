@@ -125,7 +125,7 @@ class MailboxConnector(Connector):
         except imaplib.IMAP4.error as error:
             raise SourceRefused(_t("%s refused the user name or the password.") % host) from error
         quoted = '"' + self.options["folder"].replace("\\", "\\\\").replace('"', '\\"') + '"'
-        status, _data = self._told(lambda: imap.select(quoted, readonly=True))
+        status, _data = self._tell(lambda: imap.select(quoted, readonly=True))
         if status != "OK":
             raise SourceRefused(_t("The mailbox has no folder %s.") % self.options["folder"])
         return imap
@@ -133,10 +133,10 @@ class MailboxConnector(Connector):
     def _do(self, *command: str) -> list[Any]:
         imap = self._imap
         assert imap is not None
-        _status, data = self._told(lambda: imap.uid(*command))
+        _status, data = self._tell(lambda: imap.uid(*command))
         return data
 
-    def _told(self, ask: Any) -> tuple[str, list[Any]]:
+    def _tell(self, ask: Any) -> tuple[str, list[Any]]:
         try:
             answer: tuple[str, list[Any]] = ask()
         except (OSError, imaplib.IMAP4.error) as error:

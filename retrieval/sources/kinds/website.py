@@ -209,7 +209,7 @@ class WebsiteConnector(Connector):
             response = self._ask(url, {}, redirects=5)
             check_listing(response)
             try:
-                root = parse_xml(_unpacked(response.body))
+                root = parse_xml(_unpack(response.body))
             except ValueError as error:
                 raise SourceRefused(_t("%s is no sitemap.") % url) from error
             waiting += [text_of(each, "loc") for each in children(root, "sitemap")]
@@ -249,7 +249,7 @@ def _with_ending(name: str, ending: str) -> str:
     return name if is_named else name + ending
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpack(data: bytes) -> bytes:
     """The sitemap, also of a compressed one. Raises: ValueError for one that is damaged or too large."""
     if not data.startswith(b"\x1f\x8b"):
         return data

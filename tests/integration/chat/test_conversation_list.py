@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from chat.conversations.listing import PAGE, listing, mentioning
+from chat.conversations.listing import PAGE, list_newest, mentioning
 from chat.models import Answer, Conversation
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner: User) -> None:
 def test_a_conversation_is_listed_once_however_often_it_mentions_the_word(owner: User) -> None:
     made = conversation(owner, "Seals", "Which seal?", "A seal.")
     Answer.objects.create(conversation=made, question="Another seal?", status=Answer.Status.COMPLETED)
-    assert listing(Conversation.objects.of(owner, ""), owner, "seal").count == 1
+    assert list_newest(Conversation.objects.of(owner, ""), owner, "seal").count == 1
 
 
 def test_the_search_looks_into_ones_own_conversations_alone(owner: User, mine: Client) -> None:

@@ -16,7 +16,7 @@ from django.test import AsyncClient, Client
 from rest_framework.exceptions import PermissionDenied
 
 from chat import asking, conf
-from chat.api.ask import finished
+from chat.api.ask import finish_answer
 from chat.conversations.history import collections_behind, turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Citation, Conversation, Feedback, StreamedEvent
@@ -368,7 +368,7 @@ def test_the_api_refuses_an_answer_that_was_lost_while_it_was_written(
     async_to_sync(streams.finish)(asked.pk)
     Collection.objects.update(visibility="staff")
     with pytest.raises(PermissionDenied, match="no longer read"):
-        finished(asked, owner)
+        finish_answer(asked, owner)
 
 
 # An answer's actions --------------------------------------------------------------------------------------------------

@@ -72,14 +72,14 @@ def test_a_finished_answer_is_judged_once_by_each_judge(server, django_capture_o
 
 def test_without_a_judge_only_rules_are_asked(settings):
     assert not settings.JUDGE_MODEL
-    assert judgement_queue.planned(completed_answer()) == ["offline"]
+    assert judgement_queue.planned_judges(completed_answer()) == ["offline"]
     settings.EVALUATE_ANSWERS = False
-    assert judgement_queue.planned(completed_answer()) == []
+    assert judgement_queue.planned_judges(completed_answer()) == []
 
 
 def test_an_answer_that_repeats_another_is_not_paid_for_again(server):
     first = completed_answer()
-    assert judgement_queue.planned(completed_answer(repeats=first)) == ["offline"]
+    assert judgement_queue.planned_judges(completed_answer(repeats=first)) == ["offline"]
 
 
 def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings, server):
@@ -255,7 +255,7 @@ def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measure
 def test_a_missing_judge_is_an_error_with_its_reason(judged, settings):
     settings.EVALUATE_WITH_MODEL = True
     answer = completed_answer()
-    assert "model" in judgement_queue.planned(answer)
+    assert "model" in judgement_queue.planned_judges(answer)
     judgement = judged(answer, "model")
     assert judgement.error == "No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL."
     assert not judgement.scores.exists()

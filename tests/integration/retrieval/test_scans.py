@@ -26,7 +26,7 @@ from retrieval.recognition import pages
 from tests.support.site import real_queue, start_worker, wait_until
 
 pytestmark = pytest.mark.django_db
-needs_engine = pytest.mark.skipif(not pages.wanted_languages(), reason="Tesseract is not installed")
+needs_engine = pytest.mark.skipif(not pages.configured_languages(), reason="Tesseract is not installed")
 
 WORDS = ["Maintenance of the pump", "The seal of the pump is changed every", "three years by a mechanic."]
 MORE = ["The filter of the pump is cleaned", "every month with warm water."]
@@ -152,7 +152,7 @@ def test_a_picture_is_a_document(collection: Collection, client: Client) -> None
 def test_without_an_engine_the_sentence_says_what_to_install(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "_installed", lambda: ())
+    monkeypatch.setattr(pages, "_list_installed", lambda: ())
     document = read(collection, "scan.pdf", scan(draw(WORDS)))
     assert document.status == Document.Status.FAILED
     assert "apt-get install tesseract-ocr" in document.error
@@ -223,7 +223,7 @@ def test_words_of_pictures_stand_where_the_pictures_stand(
     assert RecognisedPage.objects.count() == 5
     document.delete()
     assert RecognisedPage.objects.count() == 4
-    monkeypatch.setattr(pages, "_installed", lambda: ())
+    monkeypatch.setattr(pages, "_list_installed", lambda: ())
     document = read(collection, "other.docx", embed("docx", picture, logo) + b"\0")
     assert (document.status, "Above." in document.text.text) == (Document.Status.READY, True)
     assert document.notice.startswith("1 picture was not read. Text recognition (OCR) is not installed here.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.differences import differing
+from chat.debugging.differences import compare_words
 from chat.debugging.waterfall import answer_bars, search_bars
 
 TIMINGS = {
@@ -59,13 +59,13 @@ def test_what_timings_cannot_tell_is_left_out(moments: dict[str, float], names: 
 
 
 def test_words_that_differ_are_marked_on_both_sides() -> None:
-    before, after = differing("The pump weighs 3 kg.", "The old pump weighs 4 kg.")
+    before, after = compare_words("The pump weighs 3 kg.", "The old pump weighs 4 kg.")
     assert [change.text.strip() for change in before if change.changed] == ["3"]
     assert [change.text.strip() for change in after if change.changed] == ["old", "4"]
 
 
 @given(st.text(), st.text())
 def test_the_stretches_make_the_text(first: str, second: str) -> None:
-    before, after = differing(first, second)
+    before, after = compare_words(first, second)
     assert "".join(change.text for change in before) == first
     assert "".join(change.text for change in after) == second

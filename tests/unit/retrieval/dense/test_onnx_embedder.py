@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 from retrieval.dense.built_in import SHA256, OnnxMiniLM, _verified
 from retrieval.encoders.files import CONFIG, TOKENIZER, WEIGHTS
-from retrieval.encoders.graph import _quantized
+from retrieval.encoders.graph import _quantize
 from retrieval.exceptions import ImproperEmbedder
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_int8_stays_close_to_fp32(int8: OnnxMiniLM, fp32: OnnxMiniLM) -> None:
 def test_quantized_rows_are_half_a_step_from_the_truth() -> None:
     sizes = np.array([[1], [100], [1e-3], [0], [1]], np.float32)
     matrix: Array = np.random.default_rng(7).normal(size=(5, 400)).astype(np.float32) * sizes
-    integers, scales = _quantized(matrix, axis=1)
+    integers, scales = _quantize(matrix, axis=1)
     assert np.abs(integers.astype(np.int16)).max(axis=1).tolist() == [127, 127, 127, 0, 127]
     assert (np.abs(integers * scales - matrix) <= scales * 0.5001).all()
 

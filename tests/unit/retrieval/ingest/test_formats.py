@@ -24,7 +24,7 @@ FORMATS_PAGE = Path(__file__).parents[4] / "docs" / "formats.md"
 
 @pytest.fixture
 def _toy_format() -> Iterator[None]:
-    with formats.restored():
+    with formats.restoring_registry():
         importlib.import_module(TOY)
         yield
     del sys.modules[TOY]
