@@ -30,6 +30,7 @@ from retrieval.exceptions import (
     RetrievalError,
 )
 from retrieval.ingest import chunking, formats, turns
+from retrieval.ingest.chunking import TextChunk
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.fingerprint import compute_fingerprint
 from retrieval.ingest.membership import remove_members, submit_members
@@ -41,7 +42,7 @@ from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue
 from retrieval.jobs.lease import acquire
 from retrieval.metrics import INSTRUCTED_DOCUMENTS
-from retrieval.models import ChunkEmbedding, Document, DocumentText
+from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
 from retrieval.recognition.pages import forget_pages
 from retrieval.resilience import disk
 from retrieval.tables.reading import read_tables
@@ -139,7 +140,6 @@ def _lease(document_id: int) -> Document | None:
 
 def _process(document: Document, turn: ReadingTurn, progress: Progress | None, with_vectors: bool = True) -> None:
     embedder_row = active_embedder()
-    embedder = conf.embedder()
     extracted, recognised = read_document(document, turn)
     if len(extracted.text) > QUICK_CHARACTERS:
         turn.take()
@@ -147,53 +147,20 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
     title = extracted_title if document.title in ("", document.extracted_title) else document.title
     language = document.language or detect_language(extracted.text)
     extracted = replace(extracted, title=title)
-    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
-    if not pieces:
-        raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
-    if len(pieces) > settings.DOCUMENT_MAX_PASSAGES:
-        raise DocumentRejected(
-            f"{document.source} would be cut into {len(pieces):,} passages, and {settings.DOCUMENT_MAX_PASSAGES:,} is"
-            " the most: split it into smaller files, or raise DOCUMENT_MAX_PASSAGES."
-        )
+    text_chunks = _cut(document, extracted)
     recipe = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
-    hashes = [chunking.content_hash(piece.text, piece.heading_path) for piece in pieces]
-    reusable = Counter[str]()
-    if keep:
-        kept = ChunkEmbedding.objects.filter(document=document, embedder=embedder_row)
-        reusable.update(kept.values_list("chunk__content_hash", flat=True))
-    fresh: list[int] = []
-    for index, content_hash in enumerate(hashes):
-        if reusable[content_hash]:
-            reusable[content_hash] -= 1
-        else:
-            fresh.append(index)
-    is_fresh = set(fresh)
+    hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
+    fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
-    encoding_of: dict[int, PassageEncoding] = {}
+    encodings: list[PassageEncoding] = []
     if with_vectors:
-        texts = [chunking.embedding_text(title, pieces[index].heading_path, pieces[index].text) for index in fresh]
-        encoding_of.update(zip(fresh, _encode(document, texts, progress), strict=True))
-    tokens = embedder.count_tokens([piece.text for piece in pieces])
-    questions = conf.question_generator()
-    block_rows = find_block_rows(extracted, [(piece.start, piece.end) for piece in pieces])
-    chunks = [
-        NewChunk(
-            start=piece.start,
-            end=piece.end,
-            page=piece.page,
-            heading_path=below_title(title, piece.heading_path),
-            content=piece.text,
-            content_hash=hashes[index],
-            token_count=tokens[index],
-            # A passage that is kept keeps its questions too: a model need not write them again.
-            questions=tuple(questions.generate(piece.text, piece.heading_path, language)) if index in is_fresh else (),
-            encoding=encoding_of.get(index),
-            blocks=block_rows[index],
-        )
-        for index, piece in enumerate(pieces)
-    ]
+        texts = [
+            chunking.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
+        ]
+        encodings = _encode(document, texts, progress)
+    chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, encodings)
     submit_members(document, extracted.members)
     before = DocumentText.objects.filter(pk=document.pk).values_list("content_hash", flat=True).first()
     tables = read_tables(extracted)
@@ -219,18 +186,84 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
                 "instructions": to_rows(instructions),
             },
         )
-        current.status = Document.Status.READY
-        current.error = ""
-        current.lease = None
-        current.retry_at = None
-        current.progress_percent = 100
-        current.chunk_count = len(chunks)
         current.instruction_count = len(instructions)
         current.left_out = [[each.kind, each.names, each.count] for each in extracted.left_out]
-        current.ingested_at = timezone.now()
-        current.save()
+        _finish(current, len(chunks))
         if before not in (None, current.content_hash):
             forget_pages([before])
+
+
+def _cut(document: Document, extracted: ExtractedText) -> list[TextChunk]:
+    """Raises: DocumentRejected for a document without text, and for one that would be too many passages."""
+    embedder = conf.embedder()
+    text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    if not text_chunks:
+        raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
+    if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:
+        raise DocumentRejected(
+            f"{document.source} would be cut into {len(text_chunks):,} passages, and "
+            f"{settings.DOCUMENT_MAX_PASSAGES:,} is the most: split it into smaller files, or raise "
+            "DOCUMENT_MAX_PASSAGES."
+        )
+    return text_chunks
+
+
+def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
+    """Which passages, by their index, have no vector that can be kept: each stored one serves once."""
+    reusable = Counter[str]()
+    if keep:
+        kept = ChunkEmbedding.objects.filter(document=document, embedder=embedder)
+        reusable.update(kept.values_list("chunk__content_hash", flat=True))
+    fresh: list[int] = []
+    for index, content_hash in enumerate(hashes):
+        if reusable[content_hash]:
+            reusable[content_hash] -= 1
+        else:
+            fresh.append(index)
+    return fresh
+
+
+def _make_chunks(
+    extracted: ExtractedText,
+    text_chunks: Sequence[TextChunk],
+    hashes: Sequence[str],
+    language: str,
+    fresh: Sequence[int],
+    encodings: Sequence[PassageEncoding],
+) -> list[NewChunk]:
+    """What is written of each passage; without ``encodings``, the fresh ones have no vectors yet."""
+    tokens = conf.embedder().count_tokens([chunk.text for chunk in text_chunks])
+    questions = conf.question_generator()
+    block_rows = find_block_rows(extracted, [(chunk.start, chunk.end) for chunk in text_chunks])
+    is_fresh = set(fresh)
+    encoding_of = dict(zip(fresh, encodings, strict=bool(encodings)))
+    return [
+        NewChunk(
+            start=chunk.start,
+            end=chunk.end,
+            page=chunk.page,
+            heading_path=below_title(extracted.title, chunk.heading_path),
+            content=chunk.text,
+            content_hash=hashes[index],
+            token_count=tokens[index],
+            # A passage that is kept keeps its questions too: a model need not write them again.
+            questions=tuple(questions.generate(chunk.text, chunk.heading_path, language)) if index in is_fresh else (),
+            encoding=encoding_of.get(index),
+            blocks=block_rows[index],
+        )
+        for index, chunk in enumerate(text_chunks)
+    ]
+
+
+def _finish(document: Document, chunk_count: int) -> None:
+    document.status = Document.Status.READY
+    document.error = ""
+    document.lease = None
+    document.retry_at = None
+    document.progress_percent = 100
+    document.chunk_count = chunk_count
+    document.ingested_at = timezone.now()
+    document.save()
 
 
 def find_block_rows(extracted: ExtractedText, ranges: Sequence[tuple[int, int]]) -> list[list[Row]]:
