@@ -13,17 +13,14 @@ from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.api.base import AskersView
 from chat.api.events import event_stream, saved_answer_as_json
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import answer_within_reach, own_answer
 from chat.api.serializers import FeedbackSerializer, SavedAnswerSerializer
 from chat.models import Feedback
 from chat.streaming import streams
-from retrieval.api.errors import ApiView
-from retrieval.api.parsers import JSONParser
-from retrieval.api.permissions import MayAsk
 from retrieval.api.schema import EVENT
-from retrieval.key_limits import Scope, on_every_method
 
 EVENT_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,9}", re.ASCII)
 
@@ -36,19 +33,14 @@ class NotFinished(APIException):
     default_code = "not_finished"
 
 
-class AnswerView(ApiView):
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
-
+class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """An earlier answer of the caller's, and whether it is complete."""
         return Response(saved_answer_as_json(answer_within_reach(request, answer_id), request.user))
 
 
-class AnswerStreamView(ApiView):
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
+class AnswerStreamView(AskersView):
     content_negotiation_class = WhateverIsAccepted
 
     @extend_schema(
@@ -74,10 +66,7 @@ class AnswerStreamView(ApiView):
         return event_stream(answer_within_reach(request, answer_id), request, after)
 
 
-class StopView(ApiView):
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
-
+class StopView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """End the writing of an answer: what has been written is kept. A finished answer stays as it is."""
@@ -86,11 +75,7 @@ class StopView(ApiView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class FeedbackView(ApiView):
-    parser_classes = [JSONParser]
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
-
+class FeedbackView(AskersView):
     @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Say whether an answer helped; saying it again replaces what was said."""

@@ -6,11 +6,12 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import PermissionDenied, Throttled, ValidationError
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat import asking
+from chat.api.base import AskersView
 from chat.api.events import answer_as_json, event_stream
 from chat.api.negotiation import WhateverIsAccepted
 from chat.api.reach import visitor_behind
@@ -18,17 +19,11 @@ from chat.api.serializers import AnswerSerializer, AskRequestSerializer
 from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import readers, saving, streams
-from retrieval.api.errors import ApiView, Busy, InsufficientStorage, Unavailable
-from retrieval.api.parsers import JSONParser
-from retrieval.api.permissions import MayAsk
+from retrieval.api.errors import InsufficientStorage, Unavailable
 from retrieval.api.schema import EVENT
-from retrieval.key_limits import Scope, on_every_method
 
 
-class AskView(ApiView):
-    parser_classes = [JSONParser]
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
+class AskView(AskersView):
     content_negotiation_class = WhateverIsAccepted
     throttle_scope = "ask"
 
@@ -58,10 +53,6 @@ class AskView(ApiView):
             )
         except asking.InvalidQuestion as error:
             raise ValidationError({error.field: [str(error)]}) from error
-        except asking.SiteBusy as error:
-            raise Busy(str(error), error.retry_after_seconds) from error
-        except asking.BudgetSpent as error:
-            raise Throttled(error.retry_after_seconds, str(error)) from error
         if asked["stream"]:
             return event_stream(answer, request)
         return Response(answer_as_json(finish_answer(answer, request.user)))

@@ -10,25 +10,20 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.api.base import AskersView
 from chat.api.reach import conversation_within_reach, own_conversations
 from chat.api.serializers import ConversationSerializer, ConversationWithAnswersSerializer, ShareSerializer
 from chat.conversations.listing import mentioning
 from chat.conversations.sharing import share, stop_sharing
 from chat.models import Conversation
 from chat.models.conversation import ConversationQuerySet
-from retrieval.api.errors import ApiView
 from retrieval.api.pagination import Pagination
-from retrieval.api.parsers import JSONParser
-from retrieval.api.permissions import MayAsk
-from retrieval.key_limits import Scope, on_every_method
 
 
-class ConversationsView(generics.ListAPIView[Conversation], ApiView):
+class ConversationsView(generics.ListAPIView[Conversation], AskersView):
     """The caller's conversations, the one asked in last first."""
 
     serializer_class = ConversationSerializer
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
     pagination_class = Pagination
     queryset = Conversation.objects.none()
 
@@ -44,11 +39,7 @@ class ConversationsView(generics.ListAPIView[Conversation], ApiView):
         return self.list(request)
 
 
-class ConversationView(ApiView):
-    parser_classes = [JSONParser]
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
-
+class ConversationView(AskersView):
     @extend_schema(responses=ConversationWithAnswersSerializer)
     def get(self, request: Request, conversation_id: uuid.UUID) -> Response:
         """A conversation with its answers, in the order of asking."""
@@ -71,12 +62,7 @@ class ConversationView(ApiView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class ShareView(ApiView):
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
-
-    parser_classes = [JSONParser]
-
+class ShareView(AskersView):
     @extend_schema(request=ShareSerializer, responses=ConversationSerializer)
     def post(self, request: Request, conversation_id: uuid.UUID) -> Response:
         """Make a link under which others can read one answer, the conversation as it stands, or also what follows, as

@@ -11,12 +11,10 @@ from rest_framework.exceptions import APIException, AuthenticationFailed, NotAut
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from chat.api.base import AskersView
 from chat.api.negotiation import WhateverIsAccepted
 from chat.openai_api.authentication import BearerAuthentication
 from chat.openai_api.serializers import OpenAIProblemSerializer
-from retrieval.api.errors import ApiView
-from retrieval.api.permissions import MayAsk
-from retrieval.key_limits import Scope, on_every_method
 
 logger = logging.getLogger(__name__)
 
@@ -28,13 +26,11 @@ class ModelNotFound(APIException):
     default_code = "model_not_found"
 
 
-class OpenAIView(ApiView):
+class OpenAIView(AskersView):
     """A view whose every refusal has OpenAI's form."""
 
     problem_serializer = OpenAIProblemSerializer
     authentication_classes = [BearerAuthentication]
-    permission_classes = [MayAsk]
-    key_scopes = on_every_method(Scope.ASK)
     content_negotiation_class = WhateverIsAccepted
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import NotFound, Throttled, ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -27,14 +27,11 @@ from chat.openai_api.serializers import (
     ModelSerializer,
 )
 from chat.openai_api.stream import chunks
-from retrieval.api.errors import Busy
-from retrieval.api.parsers import JSONParser
 from retrieval.api.schema import EVENT
 from retrieval.models import Collection
 
 
 class CompletionsView(OpenAIView):
-    parser_classes = [JSONParser]
     throttle_scope = "ask"
 
     @extend_schema(
@@ -93,10 +90,6 @@ def _begin_answer(request: Request, asked: AskedQuestion, collection: str, field
         if error.field == "collection":
             raise ModelNotFound(f"There is no model named {fields['model']!r}: GET /v1/models lists them.") from error
         raise ValidationError({"messages" if error.field == "question" else error.field: [str(error)]}) from error
-    except asking.SiteBusy as error:
-        raise Busy(str(error), error.retry_after_seconds) from error
-    except asking.BudgetSpent as error:
-        raise Throttled(error.retry_after_seconds, str(error)) from error
 
 
 def _continued_conversation(user: Any, asked: AskedQuestion, collection: str) -> uuid.UUID | None:
