@@ -14,7 +14,8 @@ import psutil
 import psycopg
 import pytest
 
-from ragsite.embedded_postgres import LONGEST_SOCKET_DIR, EmbeddedPostgres, EmbeddedPostgresError
+from ragsite.embedded_postgres import EmbeddedPostgres
+from ragsite.postgres_cluster import LONGEST_SOCKET_DIR, EmbeddedPostgresError
 from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

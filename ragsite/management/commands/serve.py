@@ -21,8 +21,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ragsite.ballast import Ballast
 from ragsite.demo import load_demo
-from ragsite.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from ragsite.embedded_postgres import EmbeddedPostgres
 from ragsite.forked import run_forked, share_memory
+from ragsite.postgres_cluster import EmbeddedPostgresError
 from ragsite.preloading import preload, program
 from ragsite.processes import RestartsFile, Supervisor, parse_procfile
 from ragsite.watchdog import ask_status, headers_of_a_proxy
