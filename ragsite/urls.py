@@ -5,9 +5,10 @@ from django.urls import include, path
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from ragsite import health, security_txt
+from ragsite import security_txt
 from ragsite.keys import views as keys
 from ragsite.people import views as people
+from ragsite.readiness import views as health
 
 admin.site.site_header = "Ragsite"
 admin.site.site_title = "Ragsite"

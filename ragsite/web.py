@@ -26,10 +26,10 @@ from django.db import connections
 
 from chat.streaming.admission import ADMISSION
 from ragsite import shared_metrics, telemetry
-from ragsite.forked import share_memory
-from ragsite.preloading import preload, prepare_model
-from ragsite.processes import Process, RestartsFile, Supervisor
-from ragsite.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
+from ragsite.supervision.forked import share_memory
+from ragsite.supervision.preloading import preload, prepare_model
+from ragsite.supervision.processes import Process, RestartsFile, Supervisor
+from ragsite.supervision.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
 from retrieval.dense.onnx_embedder import OnnxEmbedder
 
 GRACEFUL_SECONDS = 3

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import httpx2
 import psutil
 
-from ragsite.embedded_postgres import EmbeddedPostgres
+from ragsite.postgres.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 300.0

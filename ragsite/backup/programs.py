@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.backends.postgresql.client import DatabaseClient
 
 from ragsite.backup.archive import BackupError
-from ragsite.postgres_cluster import EmbeddedPostgresError, binaries
+from ragsite.postgres.cluster import EmbeddedPostgresError, binaries
 
 
 def run_program(name: str, *arguments: str, database: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragsite import env
-from ragsite.embedded_postgres import EmbeddedPostgres
+from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.settings.paths import DATA_DIR
 
 DATABASE_URL = env.text("DATABASE_URL")

@@ -14,8 +14,8 @@ import psutil
 import psycopg
 import pytest
 
-from ragsite.embedded_postgres import EmbeddedPostgres
-from ragsite.postgres_cluster import LONGEST_SOCKET_DIR, EmbeddedPostgresError
+from ragsite.postgres.cluster import LONGEST_SOCKET_DIR, EmbeddedPostgresError
+from ragsite.postgres.embedded import EmbeddedPostgres
 from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ USER = """
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from ragsite.embedded_postgres import EmbeddedPostgres
+from ragsite.postgres.embedded import EmbeddedPostgres
 EmbeddedPostgres(Path(sys.argv[1])).acquire()
 print("ready", flush=True)
 time.sleep(600)
@@ -156,7 +156,7 @@ def test_a_cluster_that_cannot_start_says_why(server: EmbeddedPostgres) -> None:
 def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
     """The process that waits for the server's last user."""
     found = (p for p in psutil.process_iter(["cmdline"]) if str(server.data_dir) in (p.info["cmdline"] or []))
-    return next((p for p in found if "postgres_guardian.py" in " ".join(p.info["cmdline"])), None)
+    return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 
 
 def test_it_does_not_outlive_users_that_are_all_killed(server_folder: Path) -> None:

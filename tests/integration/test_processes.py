@@ -17,15 +17,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ragsite.processes import Supervisor, parse_procfile
-from ragsite.watchdog import HttpProbe, Watchdog, ask_status
+from ragsite.supervision.processes import Supervisor, parse_procfile
+from ragsite.supervision.watchdog import HttpProbe, Watchdog, ask_status
 from tests.support.site import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import os, sys
 from pathlib import Path
-from ragsite.processes import Supervisor, parse_procfile
+from ragsite.supervision.processes import Supervisor, parse_procfile
 processes = parse_procfile(sys.argv[1] if sys.argv[1:] else "sleeper: sleep 1000", os.environ)
 supervisor = Supervisor(processes, os.environ, Path.cwd(), lambda line: print(line, flush=True))
 def tick():

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 from django.utils.html import escape
 
-from ragsite import checks, probes
+from ragsite.readiness import checks, probes
 from retrieval.admin.profile_fields import CLASS_NAMES
 from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable

@@ -19,14 +19,14 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from ragsite.ballast import Ballast
 from ragsite.demo import load_demo
-from ragsite.embedded_postgres import EmbeddedPostgres
-from ragsite.forked import run_forked, share_memory
-from ragsite.postgres_cluster import EmbeddedPostgresError
-from ragsite.preloading import preload, program
-from ragsite.processes import RestartsFile, Supervisor, parse_procfile
-from ragsite.watchdog import ask_status, headers_of_a_proxy
+from ragsite.postgres.cluster import EmbeddedPostgresError
+from ragsite.postgres.embedded import EmbeddedPostgres
+from ragsite.supervision.ballast import Ballast
+from ragsite.supervision.forked import run_forked, share_memory
+from ragsite.supervision.preloading import preload, program
+from ragsite.supervision.processes import RestartsFile, Supervisor, parse_procfile
+from ragsite.supervision.watchdog import ask_status, headers_of_a_proxy
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import migrate

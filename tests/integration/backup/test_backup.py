@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ragsite.embedded_postgres import GUARDIAN_FILE, EmbeddedPostgres
+from ragsite.postgres.embedded import GUARDIAN_FILE, EmbeddedPostgres
 from tests.support.site import ROOT, wait_until
 
 QUESTION = "How many grams does the pump weigh?"

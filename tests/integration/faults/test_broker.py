@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from ragsite import checks
 from ragsite.celery import app
+from ragsite.readiness import checks
 from retrieval.ingest import submission
 from retrieval.jobs.sweep import SENT_WITHIN, sweep
 from retrieval.models import Collection, Document

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import Client
 
-from ragsite import checks, probes
+from ragsite.readiness import checks, probes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

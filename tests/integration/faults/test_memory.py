@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from ragsite import memory
-from ragsite.processes import Supervisor, parse_procfile
+from ragsite.supervision.processes import Supervisor, parse_procfile
 from tests.support.site import start_worker, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -19,7 +19,7 @@ from django.urls import reverse
 from chat import asking
 from chat.models import Answer
 from chat.streaming import streams
-from ragsite import checks
+from ragsite.readiness import checks
 from retrieval import conf
 from retrieval.dense.calibration import material
 from retrieval.dense.calibration.current import forget_calibrations

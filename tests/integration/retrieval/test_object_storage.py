@@ -14,11 +14,11 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
-from ragsite import checks
 from ragsite.backup.archive import BackupError
 from ragsite.backup.making import make_backup
 from ragsite.backup.restoring import _fill_bucket
-from ragsite.probes import Health
+from ragsite.readiness import checks
+from ragsite.readiness.probes import Health
 from retrieval.ingest import pipeline, submission
 from retrieval.ingest.storage import document_files
 from retrieval.models import Collection, Document

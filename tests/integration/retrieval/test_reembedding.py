@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from ragsite import checks
+from ragsite.readiness import checks
 from retrieval import conf
 from retrieval.access import everything
 from retrieval.dense import reembedding

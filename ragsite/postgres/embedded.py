@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from ragsite.postgres_cluster import PostgresCluster
+from ragsite.postgres.cluster import PostgresCluster
 
 USERS_FILE = ".postgres-users"
 GUARDIAN_FILE = ".postgres-guardian"
@@ -68,16 +68,16 @@ class EmbeddedPostgres(PostgresCluster):
                 self.stop()
 
     def ensure_guarded(self) -> None:
-        """Start the guardian if there is none: see :mod:`ragsite.postgres_guardian`."""
+        """Start the guardian if there is none: see :mod:`ragsite.postgres.guardian`."""
         with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
-        command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("postgres_guardian.py"))]
+        command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py"))]
         # It leaves itself behind, and returns when it has the lock.
         subprocess.run(
-            [*command, str(self.data_dir), str(Path(__file__).parents[1])],
+            [*command, str(self.data_dir), str(Path(__file__).parents[2])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from ragsite import scheduling
 from ragsite.celery import app as celery_app
-from ragsite.probes import Check, CheckGroup, Finding, Health
-from ragsite.queues import queues
+from ragsite.readiness.probes import Check, CheckGroup, Finding, Health
+from ragsite.readiness.queues import queues
 from retrieval import conf, sandbox
 from retrieval.dense.active import searches_former
 from retrieval.dense.calibration.current import calibration_of, missing_calibration

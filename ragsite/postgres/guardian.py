@@ -1,7 +1,7 @@
 """Waits until the embedded PostgreSQL has no user left, however the last one ended, and has it stopped.
 
 Run as a script, by a process that may be killed at any time. Imports next to nothing, so that it is small: where memory
-runs out, it is not what the kernel ends. ``python postgres_guardian.py DATA_DIR CHECKOUT``
+runs out, it is not what the kernel ends. ``python guardian.py DATA_DIR CHECKOUT``
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ USERS_FILE = ".postgres-users"
 GUARDIAN_FILE = ".postgres-guardian"
 PAUSE_SECONDS = 1
 _STOP = (
-    "import sys; from pathlib import Path; from ragsite.embedded_postgres import EmbeddedPostgres; "
+    "import sys; from pathlib import Path; from ragsite.postgres.embedded import EmbeddedPostgres; "
     "EmbeddedPostgres(Path(sys.argv[1])).stop_if_unused()"
 )
 

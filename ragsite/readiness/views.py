@@ -22,10 +22,11 @@ from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING
 from chat.streaming.admission import ADMISSION
 from evaluation.gates import open_alerts
 from evaluation.models import Judgement
-from ragsite import checks, shared_metrics
-from ragsite.probes import CheckGroup, Finding, Health, collect_findings
-from ragsite.processes import restarts
-from ragsite.queues import queues
+from ragsite import shared_metrics
+from ragsite.readiness import checks
+from ragsite.readiness.probes import CheckGroup, Finding, Health, collect_findings
+from ragsite.readiness.queues import queues
+from ragsite.supervision.processes import restarts
 from retrieval.metrics import latest_gauge
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import disk

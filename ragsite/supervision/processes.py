@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ragsite import memory
-from ragsite.forked import Fork
-from ragsite.watchdog import Watchdog
+from ragsite.supervision.forked import Fork
+from ragsite.supervision.watchdog import Watchdog
 
 STOP_SECONDS = 10
 # A process that lived this long had started well: its next death is a new event.

@@ -1,0 +1,1 @@
+"""What `/healthz` and `/readyz` say, and the checks behind it."""

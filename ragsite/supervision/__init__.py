@@ -1,0 +1,1 @@
+"""The processes that `serve` starts, watches and starts again."""
