@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, connections
 from psycopg import sql
 
-from ragsite.embedded_postgres import binaries
+from ragsite.postgres.cluster import binaries
 
 
 def create_database(name: str, template: str = "migrated") -> None:
