@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
-from chat.follow_up import documents_to_mend, trace_address
+from chat.follow_up import documents_behind, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
 from chat.pages.cards import near_cards
 from retrieval.admin.base import ConditionFilter, ReadOnlyAdmin, badge
@@ -139,7 +139,7 @@ class AnswerAdmin(ChatAdmin):
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
         (None, {"fields": ["question", "state", "form", "answer_text", "near_places", "offered", "error", "notice"]}),
-        (_("Mend it"), {"fields": ["trace_link", "documents"]}),
+        (_("Correct it"), {"fields": ["trace_link", "documents"]}),
         (
             _("How it came about"),
             {"fields": ["conversation", "generator", "created_at", "completed_at"]},
@@ -192,7 +192,7 @@ class AnswerAdmin(ChatAdmin):
     def documents(self, answer: Answer) -> SafeString | str:
         rows = (
             (document.address, document.title, _("cited") if document.cited else _("found, not cited"))
-            for document in documents_to_mend([answer])[answer.pk]
+            for document in documents_behind([answer])[answer.pk]
         )
         return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a> ({})', rows) or "-"
 

@@ -1,4 +1,4 @@
-"""Where somebody goes who has to mend an answer: its trace, and the documents it came from."""
+"""What explains an answer and lets it be corrected: its trace, and the documents it came from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentToMend:
-    """A document an answer was made from: it cites it, or it only had it among its sources."""
+class DocumentBehind:
+    """A document that an answer was made from: it cites it, or it only had it among its sources."""
 
     id: int
     title: str
@@ -32,7 +32,7 @@ def trace_address(answer: Answer) -> str:
     return reverse("chat:debug", args=[answer.pk])
 
 
-def documents_to_mend(answers: Iterable[Answer]) -> dict[UUID, list[DocumentToMend]]:
+def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
     """For each answer the documents it cites, in the order of its markers, then up to three others among its sources.
 
     Documents that are gone are left out. Two queries, however many answers.
@@ -48,7 +48,7 @@ def documents_to_mend(answers: Iterable[Answer]) -> dict[UUID, list[DocumentToMe
     titles = {document.pk: str(document) for document in Document.objects.filter(pk__in=wanted).only("title", "source")}
     return {
         answer.pk: [
-            DocumentToMend(pk, titles[pk], is_cited)
+            DocumentBehind(pk, titles[pk], is_cited)
             for found, is_cited in ((cited[answer.pk], True), (others[answer.pk], False))
             for pk in found
             if pk in titles

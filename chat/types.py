@@ -46,7 +46,7 @@ class CheckedStatement:
 
     ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, when it could not be
     measured. ``reasons`` say what speaks against it: `number`, `name`, `negation`, `words`, `uncited`, or `elsewhere`
-    (another source than the cited one bears it out). ``best_marker`` is the source that bears it out best, by the
+    (another source than the cited one supports it). ``best_marker`` is the source that supports it best, by the
     document's ``text[best_start:best_end]``; ``verbatim`` says that it stands there word for word.
     """
 

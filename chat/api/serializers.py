@@ -92,7 +92,7 @@ class StatementSerializer(serializers.Serializer[Any]):
     end = serializers.IntegerField()
     markers = serializers.ListField(child=serializers.IntegerField(), help_text="The sources it cites.")
     support = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: not measured.")
-    supported = serializers.BooleanField(allow_null=True, help_text="Whether the sources bear it out.")
+    supported = serializers.BooleanField(allow_null=True, help_text="Whether the sources support it.")
     verbatim = serializers.BooleanField(help_text="It stands in a source word for word.")
     reasons = serializers.ListField(
         child=serializers.CharField(),

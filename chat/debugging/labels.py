@@ -33,7 +33,7 @@ REASONS = {
     "negation": _("one of them negates what the other says"),
     "words": _("its words are not in the source"),
     "uncited": _("it names no source"),
-    "elsewhere": _("another source than the one it names bears it out"),
+    "elsewhere": _("another source than the one it names supports it"),
 }
 
 

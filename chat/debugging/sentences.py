@@ -20,7 +20,7 @@ class Sentence:
     """A sentence as it was checked. ``supported`` and ``support`` are None where it could not be measured, and
     ``verbatim`` says that it stands in a source word for word.
 
-    ``best_marker`` is the source that bears it out best, ``passage`` its words; ``href`` is empty without one.
+    ``best_marker`` is the source that supports it best, ``passage`` its words; ``href`` is empty without one.
     """
 
     text: str

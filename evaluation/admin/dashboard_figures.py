@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.follow_up import DocumentToMend, documents_to_mend, trace_address
+from chat.follow_up import DocumentBehind, documents_behind, trace_address
 from chat.models import Answer, Feedback
 from evaluation.charts import Caption, Markup, Series, histogram, line_chart, stacked_bars
 from evaluation.dashboard.activity import Activity
@@ -180,11 +180,11 @@ class AnswerListLink:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """A bad answer, and where to mend it."""
+    """A bad answer, and where to correct it."""
 
     answer: Answer
     score: Score | None
-    documents: list[DocumentToMend]
+    documents: list[DocumentBehind]
 
     @property
     def trace_address(self) -> str:
@@ -196,12 +196,12 @@ class AnswerRow:
 
 
 def answer_rows(answers: Sequence[Answer]) -> list[AnswerRow]:
-    documents = documents_to_mend(answers)
+    documents = documents_behind(answers)
     return [AnswerRow(answer, None, documents[answer.pk]) for answer in answers]
 
 
 def score_rows(scores: Sequence[Score]) -> list[AnswerRow]:
-    documents = documents_to_mend([score.judgement.answer for score in scores])
+    documents = documents_behind([score.judgement.answer for score in scores])
     return [AnswerRow(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]
 
 

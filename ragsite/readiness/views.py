@@ -34,7 +34,7 @@ from retrieval.sources.states import count_states
 
 DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
 INCONSISTENCIES = latest_gauge(
-    "ragsite_index_inconsistencies", "What the last index check found and nobody has mended, by kind.", ["kind"]
+    "ragsite_index_inconsistencies", "What the last index check found and is not repaired, by kind.", ["kind"]
 )
 ALERTS = latest_gauge(
     "ragsite_evaluation_alerts", "Watched sets that do significantly worse since documents changed, not yet seen."

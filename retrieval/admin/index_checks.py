@@ -34,8 +34,8 @@ class IndexCheckAdmin(ReadOnlyAdmin):
     @admin.display(description=_("result"))
     def state(self, check: IndexCheck) -> SafeString:
         if all(found["repaired"] for found in check.inconsistencies):
-            return badge("ready", _t("mended") if check.inconsistencies else _t("everything agrees"))
-        return badge("failed", _t("needs mending: manage.py reconcile --repair"))
+            return badge("ready", _t("repaired") if check.inconsistencies else _t("everything agrees"))
+        return badge("failed", _t("needs repair: manage.py reconcile --repair"))
 
     @admin.display(description=_("found"))
     def findings(self, check: IndexCheck) -> SafeString:

@@ -38,8 +38,8 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         previous_files = list(held.values_list("file", flat=True))
         counterparts = _copy_rows([document.pk for document in documents], collection)
         _copy_parents(counterparts, collection)
-        of_same_recipe = _copy_texts(counterparts)
-        _copy_chunks(counterparts, of_same_recipe, collection)
+        of_same_fingerprint = _copy_texts(counterparts)
+        _copy_chunks(counterparts, of_same_fingerprint, collection)
         copy_tables(counterparts)
         forget_files(previous_files)
 
@@ -94,7 +94,8 @@ def _copy_parents(counterparts: Mapping[int, int], collection: Collection) -> No
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
-    """Give each document the text of its counterpart; returns the sources of those made by the same recipe before."""
+    """Give each document the text of its counterpart; returns the sources of those whose index
+    fingerprint was the same before."""
     columns = ", ".join(_COPIED_TEXT)
     parameters = {"others": list(counterparts), "own": list(counterparts.values())}
     with connection.cursor() as cursor:
@@ -107,7 +108,7 @@ def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
             """,
             parameters,
         )
-        of_same_recipe = {pk for (pk,) in cursor.fetchall()}
+        of_same_fingerprint = {pk for (pk,) in cursor.fetchall()}
         cursor.execute(
             """
             DELETE FROM retrieval_documenttext AS text
@@ -129,17 +130,17 @@ def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
             """,  # names of columns
             parameters,
         )
-    return of_same_recipe
+    return of_same_fingerprint
 
 
-def _copy_chunks(counterparts: Mapping[int, int], of_same_recipe: set[int], collection: Collection) -> None:
+def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int], collection: Collection) -> None:
     """Give each document the chunks of its counterpart, with vectors of every embedder.
 
-    Of documents made by the same recipe, a chunk that is the same in both, its questions too, stays with its id, and is
-    moved to its new place.
+    Of documents with the same index fingerprint, a chunk that is the same in both, its questions too, stays with its
+    id, and is moved to its new place.
     """
     statistics = lock_statistics(collection.pk)
-    kept = _same_chunks({other: own for other, own in counterparts.items() if other in of_same_recipe})
+    kept = _same_chunks({other: own for other, own in counterparts.items() if other in of_same_fingerprint})
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()

@@ -14,7 +14,7 @@ from retrieval.text.terms import ANALYSIS_VERSION
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Fingerprint of all that shapes a passage beside its own text: passages of another recipe are made anew."""
+    """Fingerprint of all that shapes a passage beside its own text: passages with another fingerprint are made anew."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,

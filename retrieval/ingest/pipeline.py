@@ -148,8 +148,8 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
     language = document.language or detect_language(extracted.text)
     extracted = replace(extracted, title=title)
     text_chunks = _cut(document, extracted)
-    recipe = compute_fingerprint(document, title, embedder_row)
-    keep = DocumentText.objects.filter(pk=document.pk, recipe=recipe).exists()
+    fingerprint = compute_fingerprint(document, title, embedder_row)
+    keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
     hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
     fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
@@ -178,7 +178,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
             document=current,
             defaults={
                 "content_hash": current.content_hash,
-                "recipe": recipe,
+                "recipe": fingerprint,
                 "text": extracted.text,
                 "pages": [[page.number, page.start, page.end] for page in extracted.pages],
                 "sections": [[section.start, section.level, section.title] for section in extracted.sections],

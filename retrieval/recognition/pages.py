@@ -56,7 +56,7 @@ def why_not() -> str:
     return "" if configured_languages() else NOT_INSTALLED
 
 
-def current_recipe() -> str:
+def recognition_fingerprint() -> str:
     """The engine and the languages by which pages are recognised now; empty when they are not."""
     languages = configured_languages()
     return f"tesseract {tesseract.version()} {'+'.join(languages)}"[:200] if languages else ""
@@ -77,8 +77,8 @@ def recognise_pages(
 
     Raises: TurnOver when pages are left after ``seconds``, SandboxUnavailable.
     """
-    recipe = current_recipe()
-    kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=recipe, number__in=numbers)
+    fingerprint = recognition_fingerprint()
+    kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
     started = time.monotonic()
     for number in numbers:
@@ -88,13 +88,15 @@ def recognise_pages(
         if seconds is not None and time.monotonic() - started > seconds:
             raise TurnOver(f"{len(done)} of {len(numbers)} pages are recognised.")
         data, page = load(number)
-        done[number] = _recognise(document.content_hash, data, number, recipe, page=page, is_picture=is_picture(number))
+        done[number] = _recognise(
+            document.content_hash, data, number, fingerprint, page=page, is_picture=is_picture(number)
+        )
     told(len(done), len(numbers))
     return [done[number] for number in numbers]
 
 
 def _recognise(
-    content_hash: str, data: bytes, number: int, recipe: str, *, page: int, is_picture: bool
+    content_hash: str, data: bytes, number: int, fingerprint: str, *, page: int, is_picture: bool
 ) -> RecognisedPage:
     arguments = {
         "number": page,
@@ -120,7 +122,7 @@ def _recognise(
         logger.warning("Page %d of a scan was not recognised: %s", number, error)
         values = {"failure": str(error)[:300]}
     recognised, _ = RecognisedPage.objects.update_or_create(
-        content_hash=content_hash, number=number, recipe=recipe, defaults=values
+        content_hash=content_hash, number=number, recipe=fingerprint, defaults=values
     )
     return recognised
 

@@ -2,7 +2,7 @@
 
 Ingestion writes them in one transaction, so that they agree by construction; a restored backup, a script, or a fault
 may still set them apart, and search would go on with wrong scores and missing passages without a word. A check reads
-one snapshot and locks nothing; :mod:`retrieval.reconciliation.repairs` mends what it finds.
+one snapshot and locks nothing; :mod:`retrieval.reconciliation.repairs` repairs what it finds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Mending what a check found, while others write.
+"""Repairing what a check found, while others write.
 
 Every step looks again under the locks that writers take (documents before statistics, statistics in one order),
 because what was true of the snapshot may have changed since. What belongs to a document's text is made anew by reading
-its file; the old passages serve until then. A file that is gone cannot be mended.
+its file; the old passages serve until then. A file that is gone cannot be repaired.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from retrieval.reconciliation.checks import (
 logger = logging.getLogger(__name__)
 
 
-def mend(found: Sequence[Inconsistency]) -> None:
-    """Mend what can be mended of the kinds and collections that were found.
+def repair_found(found: Sequence[Inconsistency]) -> None:
+    """Repair what can be repaired of the kinds and collections that were found.
 
-    Raises: EmbeddingFailed, after all else is mended, when passages without a vector could not be embedded.
+    Raises: EmbeddingFailed, after all else is repaired, when passages without a vector could not be embedded.
     """
     kinds = {inconsistency.kind for inconsistency in found}
 
@@ -147,7 +147,7 @@ def _read_again(collection: Collection) -> None:
             if document is None:
                 continue
             if has_whole_file(document):
-                # Without its recipe no passage of it is taken for unchanged.
+                # Without its fingerprint no passage of it is taken for unchanged.
                 DocumentText.objects.filter(pk=pk).update(recipe="")
                 submission.requeue(document)
                 continue

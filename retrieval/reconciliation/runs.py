@@ -1,4 +1,4 @@
-"""One reconciliation: check, mend if asked to, and keep the result where web processes find it."""
+"""One index check: find, repair if asked to, and keep the result where web processes find it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from retrieval.models.index_check import IndexCheck
 from retrieval.reconciliation.checks import DESCRIPTIONS, Inconsistency, ProblemKind, check
-from retrieval.reconciliation.repairs import mend
+from retrieval.reconciliation.repairs import repair_found
 
 logger = logging.getLogger(__name__)
 
@@ -16,21 +16,21 @@ CHECKS_KEPT = 30
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
-    """What :func:`check` found, each with whether it was mended; the result is kept as an :class:`IndexCheck`.
+    """What :func:`check` found, each with whether it was repaired; the result is kept as an :class:`IndexCheck`.
 
-    With ``repair``, what was found is mended and checked again: ``repaired`` is what the second check says.
+    With ``repair``, what was found is repaired and checked again: ``repaired`` is what the second check says.
 
     Raises: ImproperEmbedder, and EmbeddingFailed when passages without a vector could not be embedded.
     """
     started = time.perf_counter()
     found = check()
     if repair and found:
-        mend(found)
+        repair_found(found)
         left = {(kept.kind, kept.collection) for kept in check()}
         found = [replace(before, repaired=(before.kind, before.collection) not in left) for before in found]
     for inconsistency in found:
         place = f" in {inconsistency.collection}" if inconsistency.collection else ""
-        outcome = "mended" if inconsistency.repaired else "not mended"
+        outcome = "repaired" if inconsistency.repaired else "not repaired"
         description = DESCRIPTIONS[inconsistency.kind]
         logger.warning("Index check: %d %s%s, %s.", inconsistency.count, description, place, outcome)
     if not found:
@@ -44,7 +44,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def last_counts() -> dict[str, int]:
-    """Unmended disagreements of the last check by kind, 0 for those it did not find; empty before the first check."""
+    """What the last check found and did not repair, by kind, 0 for what it did not find; empty before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

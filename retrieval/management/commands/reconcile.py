@@ -20,11 +20,11 @@ from retrieval.reconciliation.runs import reconcile
 class Command(PreparedCommand):
     help = (
         "Check that passages, vectors, statistics, documents and files agree. The exit status is 1 when something "
-        "disagrees and was not mended. Safe while the site runs."
+        "disagrees and was not repaired. Safe while the site runs."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--repair", action="store_true", help="Mend what can be mended, and check again.")
+        parser.add_argument("--repair", action="store_true", help="Repair what can be repaired, and check again.")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -63,7 +63,7 @@ class Command(PreparedCommand):
                 one.collection or "-",
                 DESCRIPTIONS[one.kind],
                 ", ".join(one.examples),
-                "mended" if one.repaired else "",
+                "repaired" if one.repaired else "",
             )
             for one in found
         ]

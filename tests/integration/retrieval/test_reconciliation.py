@@ -1,4 +1,4 @@
-"""Every kind of damage is found, told, and mended where it can be."""
+"""Every kind of damage is found, told, and repaired where it can be."""
 
 from __future__ import annotations
 
@@ -232,13 +232,13 @@ def index_content() -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("damage", "found"), MENDABLE, ids=lambda value: getattr(value, "__name__", ""))
-def test_damage_is_found_and_mended(library: Collection, damage: Callable[[], None], found: set[ProblemKind]) -> None:
+def test_damage_is_found_and_repaired(library: Collection, damage: Callable[[], None], found: set[ProblemKind]) -> None:
     whole = index_content()
     damage()
     assert kinds() == found
-    mended = reconcile(repair=True)
-    assert {inconsistency.kind for inconsistency in mended} == found
-    assert all(inconsistency.repaired for inconsistency in mended)
+    repaired = reconcile(repair=True)
+    assert {inconsistency.kind for inconsistency in repaired} == found
+    assert all(inconsistency.repaired for inconsistency in repaired)
     assert check() == []
     read_what_waits()
     assert check() == []
@@ -259,7 +259,7 @@ def test_a_check_changes_nothing(library: Collection) -> None:
     assert kinds() == {ProblemKind.MISSING_VECTORS, ProblemKind.STATISTICS}
 
 
-def test_a_file_that_is_gone_cannot_be_mended_and_its_document_goes_on_serving(library: Collection) -> None:
+def test_a_file_that_is_gone_cannot_be_repaired_and_its_document_goes_on_serving(library: Collection) -> None:
     delete_a_file()
     alter_a_passage()
     document = Document.objects.get(source="0.md")
@@ -328,7 +328,7 @@ def test_a_document_being_read_is_left_to_its_reader(library: Collection) -> Non
     assert check() == []
 
 
-def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_mended(
+def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
     library: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(texts: Sequence[str]) -> None:
@@ -379,7 +379,7 @@ def test_the_command_for_people(library: Collection) -> None:
     assert "pump" in out
     assert "--repair" in error
     out, error = run("--repair")
-    assert out.splitlines()[1].endswith("mended")
+    assert out.splitlines()[1].endswith("repaired")
     assert error == ""
     assert run() == ("Everything agrees.\n", "")
 
