@@ -44,7 +44,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def last_counts() -> dict[str, int]:
-    """What the last check found and did not repair, by kind, 0 for what it did not find; empty before the first check."""
+    """What the last check found and did not repair, by kind; 0 for what it did not find, empty before the first one."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}
