@@ -440,6 +440,6 @@ def test_admins_see_what_was_found(library: Collection, admin_client) -> None:  
     reconcile()
     page = admin_client.get("/admin/retrieval/indexcheck/").content.decode()
     assert "everything agrees" in page
-    assert "needs mending" in page
+    assert "needs repair" in page
     assert "document frequency" in page
     assert "pump" in page
