@@ -111,7 +111,7 @@ def unpacked(signs: bytes, dimension: int) -> Vectors:
 
 # The eight bits of each byte, as numbers to multiply with; and tokens whose numbers fit into the processor's cache.
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
-_AT_ONCE = 256
+_AT_ONCE = 128
 
 
 def best_matches(query: Vectors, passages: Sequence[bytes]) -> Vectors:
@@ -128,9 +128,12 @@ def best_matches(query: Vectors, passages: Sequence[bytes]) -> Vectors:
         signs = np.frombuffer(b"".join(passages), np.uint8).reshape(-1, dimension // 8)
         across = np.ascontiguousarray(query.T)
         products = np.empty((len(signs), len(query)), np.float32)
+        bits = np.empty((_AT_ONCE, dimension // 8, 8), np.float32)
         for start in range(0, len(signs), _AT_ONCE):
-            bits = _BITS.take(signs[start : start + _AT_ONCE], axis=0).reshape(-1, dimension)
-            np.matmul(bits, across, out=products[start : start + _AT_ONCE])
+            some = signs[start : start + _AT_ONCE]
+            # Clipping copies straight into the array that is there; no byte is out of range.
+            _BITS.take(some, axis=0, out=bits[: len(some)], mode="clip")
+            np.matmul(bits[: len(some)].reshape(-1, dimension), across, out=products[start : start + _AT_ONCE])
         starts = np.concatenate([[0], np.cumsum(lengths[filled])[:-1]])
         nearest = np.maximum.reduceat(products, starts, axis=0)
         best[filled] = (2 * nearest - query.sum(axis=1)) / np.float32(np.sqrt(dimension))

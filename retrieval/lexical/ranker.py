@@ -42,6 +42,7 @@ class Bm25Ranker(Ranker):
         self._question = question
         self._filters = filters
         self._plan = plan
+        self._last_read: tuple[Mapping[int, StoredChunk], list[scoring.Held]] | None = None
 
     def rank(self, depth: int) -> Ranking:
         """The best ``depth`` passages by BM25, with what was probably meant by words that the documents lack.
@@ -59,11 +60,17 @@ class Bm25Ranker(Ranker):
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """As :class:`Ranker`; 0 for a passage that shares nothing with the question."""
-        return scoring.bm25(self._queries, stored)
+        return scoring.bm25(self._queries, self._read(stored), stored)
 
     def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """As :class:`Ranker`."""
-        return scoring.matched_lexemes(self._queries, stored)
+        return scoring.matched_lexemes(self._read(stored))
+
+    def _read(self, stored: Mapping[int, StoredChunk]) -> list[scoring.Held]:
+        """Kept for the second who asks: scores and terms are told of the same passages."""
+        if self._last_read is None or self._last_read[0] is not stored:
+            self._last_read = stored, [scoring.read_held(query, stored) for query in self._queries]
+        return self._last_read[1]
 
     @cached_property
     def _queries(self) -> list[LexicalQuery]:

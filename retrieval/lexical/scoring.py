@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +18,24 @@ if TYPE_CHECKING:
 _HEADER_BYTES = 12
 
 
-def bm25(queries: Sequence[LexicalQuery], stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-    """The scores of the passages, matching or not; 0 for one that shares nothing. As the database computes them."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What passages of a query's collections hold of it: its ``lexemes``, the most telling first, and the ``weights``
+    of each in each of the passages ``ids``, shape (passages, lexemes)."""
+
+    ids: list[int]
+    lexemes: list[str]
+    weights: Vectors
+
+
+def bm25(queries: Sequence[LexicalQuery], read: Sequence[Held], stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+    """The scores of the passages, matching or not; 0 for one that shares nothing. As the database computes them.
+
+    ``read`` is what they hold of each query.
+    """
     scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
-    for query in queries:
-        ids, lexemes, held = _held(query, stored)
+    for query, each in zip(queries, read, strict=True):
+        ids, lexemes, held = each.ids, each.lexemes, each.weights
         if not ids:
             continue
         place = {lexeme: number for number, lexeme in enumerate(lexemes)}
@@ -29,24 +43,22 @@ def bm25(queries: Sequence[LexicalQuery], stored: Mapping[int, StoredChunk]) -> 
         for lexeme, weight in query.idf.items():
             total += weight * held[:, place[lexeme]]
         for expansions in query.expansions.values():
-            total += np.max([each.weight * held[:, place[each.lexeme]] for each in expansions], axis=0)
+            total += np.max([near.weight * held[:, place[near.lexeme]] for near in expansions], axis=0)
         scores.update(zip(ids, total.tolist(), strict=True))
     return scores
 
 
-def matched_lexemes(queries: Sequence[LexicalQuery], stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+def matched_lexemes(read: Sequence[Held]) -> dict[int, tuple[str, ...]]:
     """The question's lexemes in each passage, expansions included, the most telling first."""
-    matched: dict[int, tuple[str, ...]] = {}
-    for query in queries:
-        ids, lexemes, held = _held(query, stored)
-        for pk, weights in zip(ids, held, strict=True):
-            matched[pk] = tuple(lexemes[place] for place in np.flatnonzero(weights > 0))
-    return matched
+    return {
+        pk: tuple(each.lexemes[place] for place in np.flatnonzero(weights > 0))
+        for each in read
+        for pk, weights in zip(each.ids, each.weights, strict=True)
+    }
 
 
-def _held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> tuple[list[int], list[str], Vectors]:
-    """The passages of the query's collections, its lexemes, the most telling first, and the weight of each lexeme in
-    each passage; shape (passages, lexemes)."""
+def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
+    """Of the passages whose term weights were read."""
     worth = query.worth
     lexemes = sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme))
     ids = [
@@ -56,7 +68,7 @@ def _held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> tuple[list[
     ]
     held = np.zeros((len(ids), len(lexemes)), np.float32)
     if not ids or not lexemes:
-        return ids, lexemes, held
+        return Held(ids, lexemes, held)
     sent = [stored[pk].term_weights or b"" for pk in ids]
     lengths = [(len(each) - _HEADER_BYTES) // 8 for each in sent]
     places = np.concatenate(
@@ -72,4 +84,4 @@ def _held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> tuple[list[
     for column, lexeme in enumerate(lexemes):
         found = np.flatnonzero(places == lexeme_dimension(lexeme) - 1)
         held[rows[found], column] = weights[found]
-    return ids, lexemes, held
+    return Held(ids, lexemes, held)

@@ -202,7 +202,7 @@ class ProfileSettings:
         bounds=(1, 50),
     )
     oversampling: int = _setting(
-        5,
+        2,
         CANDIDATES,
         _("Oversampling"),
         _("The vector index looks at this many times the depth: more is slower and misses less."),

@@ -147,7 +147,7 @@ def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
     for retriever, (_, ranker) in answered.items():
         missing = everything - listed[retriever]
         if missing:
-            scores[retriever] = ranker.score({pk: chunk for pk, chunk in stored.items() if pk in missing})
-        own = {pk: chunk for pk, chunk in stored.items() if pk in listed[retriever]}
-        matched.update(ranker.matched_terms(own))
+            scores[retriever] = {pk: score for pk, score in ranker.score(stored).items() if pk in missing}
+        terms = ranker.matched_terms(stored)
+        matched.update({pk: found for pk, found in terms.items() if pk in listed[retriever]})
     return Known(stored, scores, matched)
