@@ -16,7 +16,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
+.PHONY: help setup run test test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,10 @@ run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=80
 
 test: $(VENV)/.dev lint types  ## lint, types, import rules, migrations, and the whole test suite
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+test-citus: $(VENV)/.dev  ## the integration tests on a Citus cluster of three servers (PGDIR=a PostgreSQL with Citus and pgvector)
+	@test -n "$(PGDIR)" || { echo 'Name a PostgreSQL with Citus and pgvector: make test-citus PGDIR=/usr/lib/postgresql/18'; exit 2; }
+	$(BIN)/python -m tests.support.citus_cluster $(PGDIR) $(BIN)/python -m pytest tests/integration -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 test-busy: $(VENV)/.dev  ## the test suite on a busy machine: four loops beside it
 	@trap 'kill $$loops' EXIT; for each in 1 2 3 4; do (while :; do :; done) & loops="$$loops $$!"; done; $(MAKE) test

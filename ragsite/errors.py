@@ -4,6 +4,7 @@ page. API views give theirs that form themselves.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
@@ -18,8 +19,11 @@ from django_htmx.http import reswap, retarget
 
 from chat.openai_api.errors import error as openai_error
 from chat.openai_api.errors import kind_of
+from retrieval.distribution import outage
 from retrieval.exceptions import FilesUnavailable
 from retrieval.resilience import disk
+
+logger = logging.getLogger(__name__)
 
 
 def problem(path: str, status: int, sentence: str, code: str = "") -> dict[str, Any] | None:
@@ -60,12 +64,15 @@ def _refusal(request: HttpRequest, status: int, sentence: str, page: Callable[[]
 
 
 class StorageMiddleware(MiddlewareMixin):
-    """Tells of a full disk, or of files that cannot be had, which a page or the admin met; API views do so
-    themselves."""
+    """Tells of a full disk, of files that cannot be had, or of a part of the database that is away, which a page or the
+    admin met; API views do so themselves."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):
             return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, str(exception))
+        if outage.is_node_lost(exception):
+            logger.error("A node of the database did not answer: %s", exception)
+            return _storage_refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, outage.message())
         return disk_full(request) if disk.is_disk_full(exception) else None
 
 
@@ -80,8 +87,8 @@ def _storage_refusal(request: HttpRequest, status: HTTPStatus, sentence: str) ->
 
 def _storage_page(request: HttpRequest, status: HTTPStatus, sentence: str) -> HttpResponse:
     if not request.headers.get("HX-Request"):
-        is_full = status is HTTPStatus.INSUFFICIENT_STORAGE
-        heading = _("The disk is full") if is_full else _("The files cannot be reached")
+        headings = {disk.message(): _("The disk is full"), outage.message(): _("The documents cannot be read")}
+        heading = headings.get(sentence, _("The files cannot be reached"))
         return render(request, "storage_error.html", {"heading": heading, "message": sentence}, status=status)
     response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
     return reswap(retarget(response, "#question-error"), "outerHTML")

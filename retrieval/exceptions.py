@@ -22,6 +22,10 @@ class RetrieverFailed(RetrievalError):
     """One retriever failed or ran past its deadline. For the operator: log, metric and trace name it."""
 
 
+class NodeLost(RetrieverFailed):
+    """A node of a distributed database did not answer a retriever. For the operator: the message names the node."""
+
+
 class RerankFailed(RetrievalError):
     """The reranker failed or was late; the fused order stands. For the operator: log, metric and trace name it."""
 

@@ -26,7 +26,8 @@ def load_stored(
         columns += ["halfvec_send(vector)", "token_signs" if signs else "NULL::bytea"]
         joined = (
             "LEFT JOIN retrieval_chunkembedding AS encoded "
-            f"ON encoded.chunk_id = chunk.id AND encoded.embedder_id = {embedder_id:d} "
+            "ON encoded.chunk_id = chunk.id AND encoded.document_id = chunk.document_id "
+            f"AND encoded.embedder_id = {embedder_id:d} "
         )
     else:
         columns += ["NULL::bytea", "NULL::bytea"]

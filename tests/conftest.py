@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,8 @@ os.environ["RAGSITE_DOTENV"] = "false"
 (made_once.folder() / "models").mkdir(exist_ok=True)
 if made_once.folder() != _DATA_DIR:
     (_DATA_DIR / "models").symlink_to(made_once.folder() / "models")
+if "TEST_CITUS_URL" in os.environ:
+    os.environ["DATABASE_URL"] = os.environ["TEST_CITUS_URL"]
 # Here and not in pyproject.toml: from there the settings would be read before this file.
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
 django.setup()
@@ -81,6 +84,16 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what stays to the end: a million objects."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """On a Citus cluster, what tests another database than the site's is left out."""
+    if "TEST_CITUS_URL" not in os.environ:
+        return None
+    from tests.support.cluster import LEFT_OUT
+
+    place = collection_path.relative_to(Path(__file__).parent).as_posix()
+    return True if place in LEFT_OUT else None
 
 
 def pytest_unconfigure() -> None:
@@ -119,6 +132,16 @@ def django_db_setup(request: pytest.FixtureRequest, django_db_modify_db_settings
         create_database("migrated", connection.settings_dict["NAME"])
 
     server = settings.EMBEDDED_POSTGRES
+    if server is None:
+        from tests.support import cluster
+
+        request.getfixturevalue("django_db_setup")
+        name = connection.settings_dict["NAME"]
+        with django_db_blocker.unblock():
+            cluster.distribute(name)
+            connection.close()
+        request.addfinalizer(partial(cluster.drop, name))
+        return
     if made_once.folder() == _DATA_DIR or server.cluster.exists():
         set_up()
     else:
@@ -129,9 +152,9 @@ def django_db_setup(request: pytest.FixtureRequest, django_db_modify_db_settings
             made_once.copy_files(server.cluster, path)
             server.ensure_running()
 
-        cluster, is_mine = made_once.made_once("cluster", set_up_and_copy)
+        copied, is_mine = made_once.made_once("cluster", set_up_and_copy)
         if not is_mine:
-            made_once.copy_files(cluster, server.cluster)
+            made_once.copy_files(copied, server.cluster)
             name = f"test_{connection.settings_dict['NAME']}"
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
 
@@ -153,6 +176,9 @@ def _quick_flush() -> Iterator[None]:
     def sql_flush(self: Any, style: Any, tables: list[str], **_options: Any) -> list[str]:
         names = [self.quote_name(table) for table in tables if table not in _KEPT_TABLES]
         sizes = " + ".join(f"pg_total_relation_size('{name}')" for name in names)
+        # The coordinator of a cluster does not know the size of the shards.
+        on_cluster = "TEST_CITUS_URL" in os.environ
+        vectors = "true" if on_cluster else "pg_relation_size('retrieval_chunkembedding') > 0"
         # Deleted rows stay in the files, and deleted vectors in their index: alike by hundreds, they would hide others.
         return [
             f"""DO $$ BEGIN
@@ -161,7 +187,7 @@ def _quick_flush() -> Iterator[None]:
                     TRUNCATE {", ".join(names)};
                 ELSE
                     {"; ".join(f"DELETE FROM {name}" for name in names)};
-                    IF pg_relation_size('retrieval_chunkembedding') > 0 THEN
+                    IF {vectors} THEN
                         TRUNCATE retrieval_chunkembedding;
                     END IF;
                 END IF;
@@ -201,6 +227,11 @@ def django_db_modify_db_settings() -> None:
 
     # A thread that searches gives its connection back at once, so that the test database can be dropped at the end.
     settings.DATABASES["default"]["CONN_MAX_AGE"] = 0
+    if "TEST_CITUS_URL" in os.environ:
+        from django.db import connection
+
+        # All processes of a parallel run share the cluster.
+        connection.settings_dict["TEST"]["NAME"] = f"test_ragsite_{os.getpid()}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -207,7 +207,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
     def _offered(self, question: EvaluationQuestion, chunk_ids: list[int]) -> list[Offer]:
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
-        by_id = chunks.select_related("document").in_bulk(chunk_ids)
+        by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
         passages = question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash")
         expected = set(passages)
         return [
@@ -229,7 +229,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         """The passage named by ``chunk`` as one that the question should find."""
         question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
-        chunks = Chunk.objects.select_related("document").filter(collection=question.evaluation_set.collection_id)
+        chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
         if chunk is None:
             self.message_user(request, _t("This passage is gone: search for it again."), messages.ERROR)

@@ -51,7 +51,7 @@ def set_from_canonical_questions(
     drawn = _draw(collection, seed)[:number]
     if not drawn:
         raise EvaluationError(_t("The passages of %s have no canonical questions.") % collection)
-    chunks = Chunk.objects.select_related("document").in_bulk([chunk for one in drawn for chunk in one.chunk_ids])
+    chunks = Chunk.objects.prefetch_related("document").in_bulk([chunk for one in drawn for chunk in one.chunk_ids])
     with transaction.atomic():
         evaluation_set = EvaluationSet.objects.create(
             slug=_free_slug(name or f"{collection.slug}-canonical"),

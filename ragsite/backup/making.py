@@ -14,6 +14,8 @@ from django.utils import timezone
 
 from ragsite.backup.archive import DUMP, FORMAT, MEDIA, SECRET_KEY, BackupError, Manifest, add_manifest
 from ragsite.backup.programs import run_program
+from retrieval.distribution.cluster import has_citus
+from retrieval.distribution.tables import is_distributed
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import document_files, is_in_a_folder
 
@@ -38,16 +40,20 @@ def make_backup(file: Path) -> Manifest:
 
 def _make(file: Path, migrations: tuple[str, ...]) -> Manifest:
     with tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as held, _snapshot() as snapshot:
+        dump = Path(held) / DUMP
         with transaction.atomic(), connection.cursor() as cursor:
             # While it is held no document is added or deleted: the snapshot and the files are of one moment.
             cursor.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             snapshot_id, names = _begin(snapshot)
             missing = _hold(names, Path(held)) if is_in_a_folder() else []
+            if is_distributed():
+                # A snapshot is of one server: on a cluster no document may change until all is written.
+                _dump(snapshot_id, dump)
         if not is_in_a_folder():
             # Fetching takes too long to keep everybody from writing: what is deleted meanwhile is missing.
             missing = _hold(names, Path(held))
-        dump = Path(held) / DUMP
-        run_program("pg_dump", "--format=custom", f"--snapshot={snapshot_id}", f"--file={dump}")
+        if not dump.exists():
+            _dump(snapshot_id, dump)
         manifest = Manifest(
             format=FORMAT,
             made_at=timezone.now().isoformat(),
@@ -58,6 +64,12 @@ def _make(file: Path, migrations: tuple[str, ...]) -> Manifest:
         )
         _write(file, manifest, dump, Path(held) / "media")
     return manifest
+
+
+def _dump(snapshot_id: str, dump: Path) -> None:
+    # Restored into one PostgreSQL, what is in the shards is in its tables again.
+    without = ["--exclude-extension=citus"] if has_citus() else []
+    run_program("pg_dump", "--format=custom", f"--snapshot={snapshot_id}", f"--file={dump}", *without)
 
 
 def _snapshot() -> psycopg.Connection:

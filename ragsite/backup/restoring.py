@@ -15,6 +15,7 @@ from psycopg import sql
 
 from ragsite.backup.archive import DUMP, MEDIA, SECRET_KEY, BackupError, Manifest, read_manifest
 from ragsite.backup.programs import run_program
+from retrieval.distribution.cluster import has_citus
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import copy_to_bucket, is_in_a_folder
 from retrieval.management.prepared import migrate
@@ -66,6 +67,11 @@ def _check_target(*, replace: bool) -> None:
         )
         if cursor.fetchone()[0]:
             raise BackupError("The site is running: stop it first.")
+        if has_citus():
+            raise BackupError(
+                "This database is one of a Citus cluster: restore into a new database of the coordinator, set Citus up "
+                "in it, and distribute it (docs/citus.md)."
+            )
         cursor.execute("SELECT to_regclass('auth_user') IS NOT NULL")
         is_set_up = cursor.fetchone()[0]
         if is_set_up:

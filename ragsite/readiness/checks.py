@@ -24,6 +24,7 @@ from ragsite.readiness.queues import queues
 from retrieval import conf, sandbox
 from retrieval.dense.active import searches_former
 from retrieval.dense.calibration.current import calibration_of, missing_calibration
+from retrieval.distribution.cluster import nodes as cluster_nodes
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import document_files
 from retrieval.models import Document, Embedder
@@ -83,6 +84,16 @@ def pgvector() -> Finding:
     if version < PGVECTOR_WANTED:
         return Finding(Health.DEGRADED, f"pgvector {row[0]} has known faults: install {recommended} or newer.")
     return Finding(detail=row[0])
+
+
+def nodes() -> Finding:
+    """Whether all of a distributed database answers: a search asks every node that holds shards."""
+    known = cluster_nodes()
+    lost = [node.name for node in known if not node.is_reachable]
+    if lost:
+        logger.error("Nodes of the database do not answer: %s", ", ".join(lost))
+        return Finding(Health.FAILED, f"{len(lost)} of {len(known)} nodes of the database do not answer.")
+    return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
 # Kept, because an embedder that hangs is told of when the database may not be asked any more.
@@ -277,6 +288,7 @@ CHECKS: dict[str, Check] = {
     "database": database,
     "migrations": Remembered(ask_in_database(migrations)),
     "pgvector": ask_in_database(pgvector),
+    "nodes": ask_in_database(nodes),
     "search_profile": ask_in_database(search_profile),
     "worker": ask_in_database(worker),
     "queue": ask_in_database(queue),
@@ -291,7 +303,7 @@ CHECKS: dict[str, Check] = {
 }
 # Each group may hang without keeping the others from answering.
 GROUPS = [
-    CheckGroup(CHECKS, ("database", "migrations", "pgvector", "search_profile", "worker", "queue", "indexes")),
+    CheckGroup(CHECKS, ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "indexes")),
     CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
     CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),

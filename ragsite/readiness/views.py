@@ -27,6 +27,7 @@ from ragsite.readiness import checks
 from ragsite.readiness.probes import CheckGroup, Finding, Health, collect_findings
 from ragsite.readiness.queues import queues
 from ragsite.supervision.processes import restarts
+from retrieval.distribution.cluster import nodes
 from retrieval.metrics import latest_gauge
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import disk
@@ -42,6 +43,7 @@ ALERTS = latest_gauge(
 JUDGEMENTS = latest_gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
 SOURCES = latest_gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
 DISK_FREE = latest_gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
+NODE_UP = latest_gauge("ragsite_database_node_up", "Whether a node of a distributed database answers.", ["node"])
 DATABASE_UP = latest_gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
 RESTARTS = latest_gauge(
     "ragsite_process_restarts", "How often `serve` started a process again, and why.", ["process", "reason"]
@@ -112,6 +114,8 @@ def _count_rows() -> Finding:
     for state, number in count_states().items():
         SOURCES.labels(state=state).set(number)
     ALERTS.set(open_alerts().count())
+    for node in nodes():
+        NODE_UP.labels(node=node.name).set(node.is_reachable)
     for waiting in queues():
         QUEUE_LENGTH.labels(queue=waiting.name).set(waiting.length)
         QUEUE_AGE.labels(queue=waiting.name).set(waiting.oldest_seconds)

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from retrieval.api.parsers import BodyTooLarge
 from retrieval.api.permissions import check_scopes
+from retrieval.distribution import outage
 from retrieval.exceptions import FilesUnavailable, SearchUnavailable
 from retrieval.key_limits import ScopesByMethod
 from retrieval.resilience import disk
@@ -74,6 +75,9 @@ def _for_the_caller(error: Exception) -> Exception:
             return Unavailable(str(error))
         case FilesUnavailable():
             return Unavailable(str(error))
+        case OperationalError() if outage.is_node_lost(error):
+            logger.error("A node of the database did not answer an API request.", exc_info=error)
+            return Unavailable(outage.message())
         case OperationalError():
             logger.error("The database did not answer an API request.", exc_info=error)
             return Unavailable()

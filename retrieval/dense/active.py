@@ -79,8 +79,8 @@ def lags(collections: Sequence[int]) -> bool:
     # The newest passage is looked for among all: ids grow, and the index over them is read from its end.
     ((found,),) = fetch(
         "SELECT EXISTS (SELECT FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
-        "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding JOIN retrieval_embedder AS embedder "
-        "ON embedder.id = embedder_id WHERE embedder.name = %s))",
+        "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "
+        "WHERE embedder_id = (SELECT id FROM retrieval_embedder WHERE name = %s)))",
         [list(collections), configured],
     )
     return bool(found)

@@ -18,7 +18,7 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.index import build_index
 from retrieval.dense.reembedding import drop_unused, encode_missing, settle_documents
 from retrieval.exceptions import RetrievalError
-from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Embedder
+from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
 
 Report = Callable[[str, int, int], None]
 
@@ -87,8 +87,8 @@ def load_vectors(report: Report) -> int:
 
 
 def _unencoded(active: Embedder) -> QuerySet[Chunk]:
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=active)
-    return Chunk.objects.filter(~Exists(encoded), document__awaits_vectors=True)
+    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=active)
+    return Chunk.objects.filter(~Exists(encoded), document__in=Document.objects.filter(awaits_vectors=True))
 
 
 def _gathering_name(active: Embedder) -> str:
@@ -106,7 +106,8 @@ def _copy_encoded(active: Embedder, gathered: Embedder) -> None:
             FROM retrieval_chunkembedding AS encoded
             WHERE embedder_id = %(active)s AND NOT EXISTS (
                 SELECT FROM retrieval_chunkembedding
-                WHERE chunk_id = encoded.chunk_id AND embedder_id = %(gathered)s
+                WHERE chunk_id = encoded.chunk_id AND document_id = encoded.document_id
+                    AND embedder_id = %(gathered)s
             )
             ORDER BY chunk_id
             """,

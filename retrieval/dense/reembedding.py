@@ -62,7 +62,7 @@ def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable
     """
     missing = chunks.filter(~Exists(_encoded(target)))
     total, done, last = missing.count(), 0, 0
-    wanted = missing.select_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
+    wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
     writing: Future[None] | None = None
     with ThreadPoolExecutor(1, thread_name_prefix="vectors") as writer:
         while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
@@ -83,9 +83,10 @@ def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable
 
 def settle_documents(active: Embedder) -> None:
     """Documents whose passages all have a vector await none. What searches have kept of their collections is stale."""
-    unencoded = Chunk.objects.filter(~Exists(_encoded(active)), document=OuterRef("pk"))
+    awaiting = Document.objects.filter(awaits_vectors=True)
     with transaction.atomic():
-        waiting = Document.objects.filter(~Exists(unencoded), awaits_vectors=True)
+        unencoded = Chunk.objects.filter(~Exists(_encoded(active)), document__in=awaiting)
+        waiting = awaiting.exclude(pk__in=list(unencoded.order_by().values_list("document", flat=True).distinct()))
         settled = list(waiting.select_for_update(no_key=True).order_by("pk").values_list("pk", "collection"))
         Document.objects.filter(pk__in=[pk for pk, _ in settled]).update(awaits_vectors=False)
         collections = CollectionStatistics.objects.filter(pk__in={collection for _, collection in settled})
@@ -94,7 +95,7 @@ def settle_documents(active: Embedder) -> None:
 
 
 def _encoded(row: Embedder) -> QuerySet[ChunkEmbedding]:
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=row)
+    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
     return encoded.filter(token_signs__isnull=False) if isinstance(conf.embedder(), TokenEmbedder) else encoded
 
 
@@ -107,9 +108,15 @@ def _write_and_close(target: Embedder, chunks: list[Chunk], encodings: list[Pass
 
 def _write(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:
     with transaction.atomic():
-        ids = [chunk.pk for chunk in chunks]
-        # A passage that was deleted meanwhile needs no vector.
-        alive = set(Chunk.objects.select_for_update(no_key=True).filter(pk__in=ids).values_list("pk", flat=True))
+        of_document: dict[int, list[int]] = {}
+        for chunk in chunks:
+            of_document.setdefault(chunk.document_id, []).append(chunk.pk)
+        # A passage that was deleted meanwhile needs no vector. Of one document at a time: rows on several nodes of a
+        # distributed database cannot be locked by one statement.
+        alive: set[int] = set()
+        for document, ids in sorted(of_document.items()):
+            held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)
+            alive.update(held.values_list("pk", flat=True))
         ChunkEmbedding.objects.filter(chunk__in=alive, embedder=target).delete()
         copy_vectors(
             (

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.writing import count_lexemes, delete_chunks, lock_statistics
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Chunk, Collection, CollectionStatistics, Document
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.writing import copy_tables
 
 # A copy stays where it is, and is ingested, if it has to be, by a job of its own.
@@ -96,28 +96,12 @@ def _copy_parents(counterparts: Mapping[int, int], collection: Collection) -> No
 def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
     """Give each document the text of its counterpart; returns the sources of those whose index
     fingerprint was the same before."""
+    texts = DocumentText.objects.filter(pk__in=[*counterparts, *counterparts.values()])
+    fingerprints = dict(texts.values_list("pk", "recipe"))
+    gone = [own for other, own in counterparts.items() if other not in fingerprints]
+    DocumentText.objects.filter(pk__in=gone).delete()
     columns = ", ".join(_COPIED_TEXT)
-    parameters = {"others": list(counterparts), "own": list(counterparts.values())}
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT pair.other
-            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            JOIN retrieval_documenttext AS theirs ON theirs.document_id = pair.other
-            JOIN retrieval_documenttext AS before ON before.document_id = pair.own AND before.recipe = theirs.recipe
-            """,
-            parameters,
-        )
-        of_same_fingerprint = {pk for (pk,) in cursor.fetchall()}
-        cursor.execute(
-            """
-            DELETE FROM retrieval_documenttext AS text
-            USING unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            WHERE text.document_id = pair.own
-                AND NOT EXISTS (SELECT FROM retrieval_documenttext WHERE document_id = pair.other)
-            """,
-            parameters,
-        )
         cursor.execute(
             f"""
             INSERT INTO retrieval_documenttext (document_id, {columns})
@@ -128,9 +112,13 @@ def _copy_texts(counterparts: Mapping[int, int]) -> set[int]:
             ON CONFLICT (document_id)
             DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COPIED_TEXT)}
             """,  # names of columns
-            parameters,
+            {"others": list(counterparts), "own": list(counterparts.values())},
         )
-    return of_same_fingerprint
+    return {
+        other
+        for other, own in counterparts.items()
+        if own in fingerprints and fingerprints[own] == fingerprints.get(other)
+    }
 
 
 def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int], collection: Collection) -> None:
@@ -163,12 +151,16 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
     with connection.cursor() as cursor:
         cursor.execute(
             """
+            WITH other AS MATERIALIZED (
+                SELECT own_id, ordinal, start, "end", page, blocks
+                FROM unnest(%(kept)s::bigint[], %(kept_others)s::bigint[]) AS pair(own_id, other_id)
+                JOIN retrieval_chunk ON id = other_id
+            )
             UPDATE retrieval_chunk AS own
             SET ordinal = other.ordinal, start = other.start, "end" = other."end", page = other.page,
                 blocks = other.blocks
-            FROM unnest(%(kept)s::bigint[], %(kept_others)s::bigint[]) AS pair(own_id, other_id)
-            JOIN retrieval_chunk AS other ON other.id = pair.other_id
-            WHERE own.id = pair.own_id
+            FROM other
+            WHERE own.id = other.own_id
             """,
             parameters,
         )
@@ -192,14 +184,19 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
         added = cursor.fetchall()
         cursor.execute(
             """
+            WITH own AS MATERIALIZED (
+                SELECT pair.other, id, document_id, ordinal
+                FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
+                JOIN retrieval_chunk ON document_id = pair.own
+                WHERE id = ANY(%(added)s::bigint[])
+            )
             INSERT INTO retrieval_chunkembedding
                 (chunk_id, document_id, collection_id, embedder_id, vector, token_signs)
-            SELECT own.id, pair.own, %(collection)s, encoded.embedder_id, encoded.vector, encoded.token_signs
-            FROM unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)
-            JOIN retrieval_chunk AS own ON own.document_id = pair.own
-            JOIN retrieval_chunk AS other ON other.document_id = pair.other AND other.ordinal = own.ordinal
-            JOIN retrieval_chunkembedding AS encoded ON encoded.chunk_id = other.id
-            WHERE own.id = ANY(%(added)s::bigint[])
+            SELECT own.id, own.document_id, %(collection)s, encoded.embedder_id, encoded.vector, encoded.token_signs
+            FROM own
+            JOIN retrieval_chunk AS other ON other.document_id = own.other AND other.ordinal = own.ordinal
+            JOIN retrieval_chunkembedding AS encoded
+                ON encoded.chunk_id = other.id AND encoded.document_id = other.document_id
             ORDER BY own.id
             """,
             parameters | {"added": [pk for pk, _ in added]},

@@ -296,12 +296,13 @@ def _contents(collection_id: int) -> dict[str, str]:
             SELECT document.source, md5(row(document.content_hash, document.title, document.url, document.language,
                 document.metadata, document.status = 'failed', passages.digest)::text)
             FROM retrieval_document AS document
-            LEFT JOIN LATERAL (
-                SELECT md5(string_agg(row(content_hash, canonical_questions)::text, '' ORDER BY ordinal)) AS digest
-                FROM retrieval_chunk WHERE document_id = document.id
-            ) AS passages ON true
-            WHERE document.collection_id = %s
+            LEFT JOIN (
+                SELECT document_id,
+                    md5(string_agg(row(content_hash, canonical_questions)::text, '' ORDER BY ordinal)) AS digest
+                FROM retrieval_chunk WHERE collection_id = %(collection)s GROUP BY document_id
+            ) AS passages ON passages.document_id = document.id
+            WHERE document.collection_id = %(collection)s
             """,
-            [collection_id],
+            {"collection": collection_id},
         )
         return dict(cursor.fetchall())

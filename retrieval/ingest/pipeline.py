@@ -21,6 +21,7 @@ from django.utils import timezone
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
+from retrieval.distribution.outage import is_node_lost
 from retrieval.exceptions import (
     DiskFull,
     DocumentRejected,
@@ -42,7 +43,7 @@ from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue
 from retrieval.jobs.lease import acquire
 from retrieval.metrics import INSTRUCTED_DOCUMENTS
-from retrieval.models import ChunkEmbedding, Document, DocumentText, Embedder
+from retrieval.models import Document, DocumentText, Embedder
 from retrieval.recognition.pages import forget_pages
 from retrieval.resilience import disk
 from retrieval.tables.reading import read_tables
@@ -104,6 +105,11 @@ def ingest(
         logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
         document.hand_back(f"Will be tried again. {error}", SITE_AWAITED)
     except Exception as error:
+        if is_node_lost(error):
+            logger.error("Document %s (%s) waits for a node of the database: %s", document.pk, document.source, error)
+            document.hand_back("Will be tried again when all of the database answers.", SITE_AWAITED)
+            document.refresh_from_db()
+            return document
         logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
         reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
         if document.is_last_attempt:
@@ -212,8 +218,8 @@ def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *
     """Which passages, by their index, have no vector that can be kept: each stored one serves once."""
     reusable = Counter[str]()
     if keep:
-        kept = ChunkEmbedding.objects.filter(document=document, embedder=embedder)
-        reusable.update(kept.values_list("chunk__content_hash", flat=True))
+        kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
+        reusable.update(kept.values_list("content_hash", flat=True))
     fresh: list[int] = []
     for index, content_hash in enumerate(hashes):
         if reusable[content_hash]:

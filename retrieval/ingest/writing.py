@@ -16,6 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import connection, transaction
 from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
 
+from retrieval.distribution.shards import clean_pending_lists
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.ingest.chunk_rows import VECTORS, analysed_fields, insert_chunks, mean_length
 from retrieval.ingest.chunk_rows import NewChunk as NewChunk
@@ -51,7 +52,8 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     }
     old = defaultdict(list)
     if keep:
-        for chunk in own.filter(embeddings__embedder=embedder).only("id", "content_hash"):
+        encoded = own.filter(embeddings__embedder=embedder, embeddings__document=document)
+        for chunk in encoded.only("id", "content_hash"):
             old[chunk.content_hash].append(chunk.pk)
     moved: list[Chunk] = []
     added: list[tuple[int, NewChunk]] = []
@@ -207,8 +209,8 @@ def settle() -> None:
 
     The database would do so by itself, minutes later; until then every search reads the whole table.
     """
+    clean_pending_lists()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT gin_clean_pending_list('chunk_search_vector')")
         cursor.execute("SELECT gin_clean_pending_list('table_row_labels')")
         cursor.execute(
             "ANALYZE retrieval_chunk, retrieval_chunkembedding, retrieval_lexeme, retrieval_table, retrieval_tablerow"

@@ -39,7 +39,8 @@ def constraints_for(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
 
 
 def chunk_condition(constraints: Sequence[Constraint]) -> tuple[str, list[object]]:
-    """That the chunk with the id ``chunk_id`` meets the constraints, in SQL, with its parameters; empty without any.
+    """That the chunk ``chunk_id`` of ``document_id`` meets the constraints, in SQL, with its parameters; empty without
+    any.
 
     To be put behind another condition. The planner may answer it from the GIN index, or check it row by row while the
     vector index is scanned.
@@ -53,7 +54,8 @@ def chunk_condition(constraints: Sequence[Constraint]) -> tuple[str, list[object
         if constraint.tsquery:
             conditions[-1] += " AND search_vector @@ %s::tsquery"
             parameters.append(constraint.tsquery)
-    return f" AND chunk_id IN (SELECT id FROM retrieval_chunk WHERE {' OR '.join(conditions)})", parameters
+    chunks = f"SELECT id, document_id FROM retrieval_chunk WHERE {' OR '.join(conditions)}"
+    return f" AND (chunk_id, document_id) IN ({chunks})", parameters
 
 
 def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:

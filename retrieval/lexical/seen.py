@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from retrieval.lexical.tsquery import quote
-from retrieval.models import Chunk
+from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import seen_by
 from retrieval.types import Reader
 
@@ -17,7 +17,7 @@ from retrieval.types import Reader
 def chunks_seen(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
     """The passages of the collections that all of the readers may see."""
     chunks = Chunk.objects.filter(collection__in=collections)
-    return chunks.filter(seen_by(readers, "document__")) if readers else chunks
+    return chunks.filter(document__in=Document.objects.filter(seen_by(readers)).order_by()) if readers else chunks
 
 
 def keep_seen(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
@@ -30,9 +30,10 @@ def keep_seen(lexemes: Iterable[str], collections: Sequence[int], readers: Seque
     except EmptyResultSet:  # no collection
         return set()
     with connection.cursor() as cursor:
+        # One look for each, and no subquery that refers to the lexeme outside: a distributed database cannot run that.
+        look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
-            "SELECT lexeme FROM unnest(%s::text[], %s::text[]) AS named(lexeme, quoted) "
-            f"WHERE EXISTS (SELECT FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ quoted::tsquery)",
-            [named, list(map(quote, named)), *parameters],
+            " UNION ALL ".join([look] * len(named)),
+            [value for lexeme in named for value in (lexeme, *parameters, quote(lexeme))],
         )
         return {lexeme for (lexeme,) in cursor.fetchall()}

@@ -22,6 +22,7 @@ from retrieval.lexical.seen import chunks_seen
 from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances
 from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_in
 from retrieval.lexical.tsquery import quote
+from retrieval.models import Document
 from retrieval.reformulation.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, identifiers
 from retrieval.types import ANYBODY, Reader
@@ -172,20 +173,24 @@ class CollectionVocabulary:
     def _passages(self, lexemes: Sequence[str], most: int = PASSAGES_READ) -> list[str]:
         """The texts of a few passages that hold each of the lexemes, with all that is indexed of them."""
         chunks = chunks_seen(self._collections, self._readers)
-        fields = ("document__title", "heading_path", "canonical_questions", "content", "search_vector")
+        fields = ("document_id", "heading_path", "canonical_questions", "content", "search_vector")
         try:
             seen, parameters = chunks.order_by().values_list(*fields).query.sql_with_params()
         except EmptyResultSet:  # no collection
             return []
         with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT passage.* FROM unnest(%s::text[]) AS lexeme, LATERAL (SELECT title, heading_path, "
-                f"canonical_questions, content FROM ({seen}) "
-                "AS seen(title, heading_path, canonical_questions, content, search_vector) "
-                "WHERE search_vector @@ lexeme::tsquery LIMIT %s) AS passage",
-                [list(map(quote, lexemes)), *parameters, most],
+            look = (
+                f"(SELECT document_id, heading_path, canonical_questions, content FROM ({seen}) "
+                "AS seen(document_id, heading_path, canonical_questions, content, search_vector) "
+                "WHERE search_vector @@ %s::tsquery LIMIT %s)"
             )
-            return ["\n".join((title, *headings, *asked, text)) for title, headings, asked, text in cursor.fetchall()]
+            cursor.execute(
+                " UNION ALL ".join([look] * len(lexemes)),
+                [value for lexeme in lexemes for value in (*parameters, quote(lexeme), most)],
+            )
+            rows = cursor.fetchall()
+        titles = dict(Document.objects.filter(pk__in={row[0] for row in rows}).values_list("pk", "title"))
+        return ["\n".join((titles.get(pk, ""), *headings, *asked, text)) for pk, headings, asked, text in rows]
 
 
 def _has_part(way: str, code: str) -> bool:

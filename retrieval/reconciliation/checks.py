@@ -14,14 +14,14 @@ from enum import StrEnum
 
 from django.core.files.storage import FileSystemStorage, Storage
 from django.db import connection, transaction
-from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.loading import is_loading
+from retrieval.distribution.tables import is_distributed
 from retrieval.ingest.writing import weighting
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.protocols import TokenEmbedder
@@ -146,13 +146,16 @@ def awaited(chunks: QuerySet[Chunk]) -> QuerySet[Chunk]:
 
 def unencoded(chunks: QuerySet[Chunk], embedder_id: int) -> QuerySet[Chunk]:
     """Chunks without a vector of the embedder, or without those of its tokens where it gives them."""
-    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), embedder=embedder_id)
+    encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
     if isinstance(conf.embedder(), TokenEmbedder):
         encoded = encoded.filter(token_signs__isnull=False)
     return chunks.filter(~Exists(encoded))
 
 
 def misplaced_vectors(vectors: QuerySet[ChunkEmbedding]) -> QuerySet[ChunkEmbedding]:
+    if is_distributed():
+        # A vector of another document than its passage's is impossible there (retrieval.distribution.tables).
+        return vectors.filter(chunk__document=F("document")).exclude(chunk__collection=F("collection"))
     return vectors.exclude(chunk__collection=F("collection"), chunk__document=F("document"))
 
 
@@ -168,8 +171,10 @@ def empty_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
 
 def miscounted_documents(documents: QuerySet[Document]) -> QuerySet[Document]:
     """Documents with more or fewer passages than were written when they were read; one being read is left out."""
-    chunks = Chunk.objects.filter(document=OuterRef("pk")).order_by().values("document").annotate(n=Count("pk"))
-    return settled(documents).exclude(chunk_count=Coalesce(Subquery(chunks.values("n")), 0))
+    promised = dict(settled(documents).order_by().values_list("pk", "chunk_count"))
+    chunks = Chunk.objects.filter(document__in=settled(documents).order_by()).order_by()
+    counted = dict(chunks.values_list("document").annotate(Count("pk")))
+    return documents.filter(pk__in=[pk for pk, number in promised.items() if counted.get(pk, 0) != number])
 
 
 def wrong_lexemes(collection: Collection) -> list[str]:
@@ -211,6 +216,8 @@ def _statistics(collection: Collection) -> Iterator[Inconsistency]:
 
 
 def _orphaned_vectors() -> list[str]:
+    if is_distributed():
+        return []  # as above
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id FROM retrieval_chunkembedding AS vector "

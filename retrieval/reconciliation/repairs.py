@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from retrieval.dense.reembedding import reembed
+from retrieval.distribution.tables import is_distributed
 from retrieval.ingest import submission
 from retrieval.ingest.writing import lock_statistics, reweigh
 from retrieval.models import Collection, CollectionStatistics, Document, DocumentText
@@ -117,11 +118,17 @@ def _return_chunks() -> None:
 def _return_vectors() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE retrieval_chunkembedding AS vector "
-            "SET document_id = chunk.document_id, collection_id = chunk.collection_id "
+            "UPDATE retrieval_chunkembedding AS vector SET collection_id = chunk.collection_id "
             "FROM retrieval_chunk AS chunk WHERE chunk.id = vector.chunk_id "
-            "AND (vector.document_id, vector.collection_id) <> (chunk.document_id, chunk.collection_id)"
+            "AND chunk.document_id = vector.document_id AND vector.collection_id <> chunk.collection_id"
         )
+        if not is_distributed():
+            cursor.execute(
+                "UPDATE retrieval_chunkembedding AS vector "
+                "SET document_id = chunk.document_id, collection_id = chunk.collection_id "
+                "FROM retrieval_chunk AS chunk WHERE chunk.id = vector.chunk_id "
+                "AND vector.document_id <> chunk.document_id"
+            )
 
 
 def _delete_orphaned_vectors() -> None:

@@ -76,7 +76,8 @@ class MaxSim(Reranker):
         shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(telling), 1 / len(telling))
         vectors = encoding.token_vectors[telling]
         asked = [encoding.tokens.spans[index] for index in telling]
-        chunks = Chunk.objects.filter(pk__in=candidates.signs).select_related("document").defer("search_vector", "bm25")
+        judged = Chunk.objects.filter(pk__in=candidates.signs)
+        chunks = judged.prefetch_related("document").defer("search_vector", "bm25")
         return {
             chunk.pk: tuple(
                 _met(query, asked, shares, chunk, unpacked(candidates.signs[chunk.pk], vectors.shape[1]), vectors)

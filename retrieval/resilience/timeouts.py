@@ -9,7 +9,8 @@ from types import MappingProxyType
 from django.db import DatabaseError, OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
-from retrieval.exceptions import RetrieverFailed
+from retrieval.distribution.outage import is_node_lost
+from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.resilience import deadline
 from retrieval.types import Retriever
 
@@ -32,6 +33,8 @@ def statement_timeout(
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
+        if is_node_lost(error):
+            raise NodeLost(f"The {retriever} search lost a node of the database: {error}") from error
         raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
     except DatabaseError as error:
         raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error
@@ -48,8 +51,6 @@ def statements_within(seconds: float, database_settings: Mapping[str, str] = Map
     with transaction.atomic():
         chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
         with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT {', '.join(['set_config(%s, %s, true)'] * len(chosen))}",
-                [part for setting in chosen.items() for part in setting],
-            )
+            # Not by `set_config`, which the nodes of a distributed database would not hear of.
+            cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
         yield

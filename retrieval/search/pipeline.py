@@ -19,6 +19,7 @@ from retrieval import conf
 from retrieval.access import some_await_vectors
 from retrieval.dense.active import lags
 from retrieval.dense.encoding import encode_ahead
+from retrieval.distribution import outage
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
@@ -118,6 +119,8 @@ def search(
     watch.lap("legs")
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
+        if any(result.lost_node for result in results):
+            raise SearchUnavailable(outage.message())
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
     known = look_up(results, plan)
     watch.lap("scores")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from django.db import DatabaseError, connection
 
 from retrieval.dense.ranker import VectorRanker
-from retrieval.exceptions import RetrieverFailed
+from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
@@ -41,6 +41,7 @@ class RetrieverResult:
     trace: RetrieverTrace
     ranking: Ranking | None = None
     ranker: Ranker | None = None
+    lost_node: bool = False
 
 
 def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list[RetrieverResult]:
@@ -90,7 +91,7 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
             ranking = ranker.rank(depth)
             annotate(returned=len(ranking.chunks))
     except RetrieverFailed as error:
-        return RetrieverResult(trace(StageStatus.FAILED, error=str(error)))
+        return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
         # A retriever must never take the other one down with it: whatever it raises is its own failure.
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)

@@ -13,6 +13,7 @@ from django.db import connection, connections
 from psycopg import sql
 
 from ragsite.postgres.cluster import binaries
+from tests.support import cluster
 
 
 def create_database(name: str, template: str = "migrated") -> None:
@@ -27,6 +28,8 @@ def create_database(name: str, template: str = "migrated") -> None:
 
 def url_of(name: str) -> str:
     """The database, in a form that another process can connect with."""
+    if settings.EMBEDDED_POSTGRES is None:
+        return cluster.url_of(name)
     return f"postgresql://postgres@/{name}?host={settings.EMBEDDED_POSTGRES.socket_dir}"
 
 

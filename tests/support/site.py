@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from django.conf import settings
 from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite.celery import app
+from tests.support.databases import url_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +33,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 30.0, what: str
 
 def database_url() -> str:
     """The test database, in a form that another process can connect with."""
-    return f"postgresql://postgres@/{connection.settings_dict['NAME']}?host={settings.EMBEDDED_POSTGRES.socket_dir}"
+    return url_of(connection.settings_dict["NAME"])
 
 
 class SiteProcess:

@@ -39,8 +39,8 @@ def load_material() -> list[FittingPassage]:
     Which ones depends on what the passages say alone: the hashes of their texts are their order.
     """
     found: dict[str, FittingPassage] = {}
-    chunks = Chunk.objects.select_related("document").order_by("content_hash", "pk")
-    wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document__title")
+    chunks = Chunk.objects.prefetch_related("document").order_by("content_hash", "pk")
+    wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document")
     for chunk in wanted.iterator(chunk_size=200):
         if len(found) == MOST_PASSAGES:
             break

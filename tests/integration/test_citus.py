@@ -1,0 +1,216 @@
+"""A site that grows from one PostgreSQL to a Citus cluster: the same hits, while shards move, and after a node died."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, models
+from django.test import Client
+from psycopg import sql
+
+from ragsite.backup.making import make_backup
+from ragsite.backup.restoring import restore_backup
+from retrieval.access import everything
+from retrieval.distribution.cluster import nodes
+from retrieval.exceptions import SearchUnavailable
+from retrieval.ingest import pipeline, submission
+from retrieval.models import Chunk, Collection, Document
+from retrieval.reconciliation.checks import check
+from retrieval.search.pipeline import search
+from tests.support import cluster
+from tests.support.databases import database
+
+pytestmark = pytest.mark.skipif(not cluster.COORDINATOR, reason="make test-citus starts a cluster")
+
+NAME = f"grows_{os.getpid()}"
+DEMO = Path(__file__).parents[2] / "demo"
+QUESTIONS = [each["question"] for each in json.loads((DEMO / "questions.json").read_text())["questions"]][3:50:6]
+AWAY = "A part of the database does not answer"
+
+Hits = list[list[tuple[Any, ...]]]
+
+
+def hits() -> Hits:
+    """What each question finds: ids, ranks, and scores of both retrievers."""
+    found = []
+    for question in QUESTIONS:
+        result = search(question, everything())
+        assert not result.trace.degraded
+        rows = [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
+        assert len(rows) > 1
+        found.append(rows)
+    return found
+
+
+def row(statement: str, *parameters: object) -> tuple[Any, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        found: tuple[Any, ...] = cursor.fetchone()
+        return found
+
+
+def create(name: str) -> None:
+    with psycopg.connect(cluster.COORDINATOR, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+def on_one_server(django_db_blocker: Any) -> Iterator[Hits]:
+    """What the questions found on one server, whose database is distributed since then."""
+    create(NAME)
+    try:
+        with django_db_blocker.unblock(), database(NAME):
+            call_command("migrate", verbosity=0, interactive=False)
+            with pytest.raises(CommandError, match="CREATE EXTENSION citus"):
+                call_command("distribute")
+            for folder in ("handbook", "parts"):
+                call_command("ingest", str(DEMO / folder), stdout=StringIO(), stderr=StringIO())
+            before = hits()
+            cluster.join_nodes(NAME)
+            told = StringIO()
+            call_command("distribute", "--check", shards=6, stdout=told)
+            assert "distribute retrieval_chunk" in told.getvalue()
+            assert row("SELECT count(*) FROM pg_dist_partition") == (0,)
+            call_command("distribute", shards=6, stdout=StringIO(), stderr=StringIO())
+            connection.close()
+            yield before
+    finally:
+        cluster.drop(NAME)
+
+
+def test_distributed_it_finds_the_same(on_one_server: Hits) -> None:
+    assert hits() == on_one_server
+    assert check() == []
+    told = StringIO()
+    call_command("distribute", stdout=told)
+    assert "nothing to do" in told.getvalue()
+    # Each shard has the indexes, and its rows are on one node alone.
+    statement = "SELECT count(*) FROM pg_index WHERE indrelid = '%s'::regclass"
+    for table in ("retrieval_chunk", "retrieval_chunkembedding"):
+        own, of_shards, shards = row(
+            "SELECT (SELECT count(*) FROM pg_index WHERE indrelid = %s::regclass), min(result), count(*) "
+            "FROM run_command_on_shards(%s, %s)",
+            table,
+            table,
+            statement,
+        )
+        assert (own, shards) == (int(of_shards), 6)
+    assert row("SELECT count(*) FROM ONLY retrieval_chunk")[0] == Chunk.objects.count() > 100
+
+
+def test_while_shards_move_it_finds_the_same(on_one_server: Hits) -> None:
+    """All shards of one node move to the other one and back."""
+    # Writers go on, too, where the cluster has logical decoding.
+    mode = "force_logical" if row("SHOW wal_level") == ("logical",) else "block_writes"
+    first, second = cluster.nodes()[1:]
+    moved = []
+
+    def move() -> None:
+        with psycopg.connect(cluster.url_of(NAME), autocommit=True) as coordinator:
+            for (_, source, _), (_, target, _) in ((first, second), (second, first)):
+                shards = coordinator.execute(
+                    "SELECT min(shardid) FROM citus_shards WHERE nodeport = %s "
+                    "AND table_name = 'retrieval_chunk'::regclass GROUP BY shardid",
+                    [source],
+                ).fetchall()
+                for (shard,) in shards[:2]:
+                    coordinator.execute(
+                        "SELECT citus_move_shard_placement(%s, '127.0.0.1', %s, '127.0.0.1', %s, %s)",
+                        [shard, source, target, mode],
+                    )
+                    moved.append(shard)
+
+    mover, searched = threading.Thread(target=move), 0
+    mover.start()
+    while mover.is_alive() or not searched:
+        assert hits() == on_one_server
+        searched += 1
+    mover.join()
+    assert len(moved) == 4
+    assert hits() == on_one_server
+
+
+def test_migrations_reach_every_shard(on_one_server: Hits) -> None:
+    field: models.Field[Any, Any] = models.IntegerField(default=7)
+    field.set_attributes_from_name("proved")
+    index = models.Index(fields=["collection", "ordinal"], name="proved_index")
+    with connection.schema_editor() as editor:
+        editor.add_field(Chunk, field)
+        editor.add_index(Chunk, index)
+    assert row("SELECT sum(proved) / count(*) FROM retrieval_chunk") == (7,)
+    made = "SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'proved_index_%%' AND tablename = '%s'"
+    assert row("SELECT sum(result::int) FROM run_command_on_shards('retrieval_chunk', %s)", made) == (6,)
+    with connection.schema_editor() as editor:
+        editor.remove_index(Chunk, index)
+        editor.remove_field(Chunk, field)
+    assert hits() == on_one_server
+
+
+def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server: Hits) -> None:
+    collection = Collection.objects.get(slug="handbook")
+    port = cluster.nodes()[2][1]
+    client = Client()
+    served = {
+        document: row("SELECT nodeport FROM citus_shards WHERE shardid = get_shard_id_for_distribution_column("
+                      "'retrieval_documenttext', %s)", document)[0]
+        for document in Document.objects.values_list("pk", flat=True)
+    }  # fmt: skip
+    assert set(served.values()) == {node[1] for node in cluster.nodes()[1:]}
+    lost = next(document for document, node in served.items() if node == port)
+    kept = next(document for document, node in served.items() if node != port)
+    cluster.stop(port)
+    try:
+        with pytest.raises(SearchUnavailable, match=AWAY):
+            search(QUESTIONS[0], everything())
+        response = client.post("/api/v1/search/", {"query": QUESTIONS[0]}, content_type="application/json")
+        assert (response.status_code, response.json()["detail"][: len(AWAY)]) == (503, AWAY)
+        response = client.post("/api/v1/ask/", {"question": QUESTIONS[0]}, content_type="application/json")
+        assert response.status_code == 503
+        assert AWAY in response.content.decode()
+        assert client.get(f"/documents/{kept}/").status_code == 200
+        page = client.get(f"/documents/{lost}/")
+        assert page.status_code == 503
+        assert AWAY in page.content.decode()
+        ready = client.get("/readyz")
+        assert ready.status_code == 503
+        assert ready.json()["checks"]["nodes"]["detail"] == "1 of 3 nodes of the database do not answer."
+        assert f'ragsite_database_node_up{{node="127.0.0.1:{port}"}} 0.0' in client.get("/metrics").content.decode()
+        waiting = submission.submit(collection, "later.md", b"# Later\n\nThe quokka waits.", enqueue=False).document
+        pipeline.ingest(waiting.pk)
+        waiting.refresh_from_db()
+        assert waiting.status == Document.Status.PENDING
+        assert "when all of the database answers" in waiting.error
+    finally:
+        cluster.start(port)
+    assert all(node.is_reachable for node in nodes())
+    assert hits() == on_one_server
+    assert client.get(f"/documents/{lost}/").status_code == 200
+    Document.objects.filter(pk=waiting.pk).update(retry_at=None)
+    pipeline.ingest(waiting.pk)
+    assert search("quokka", everything()).hits[0].passage.document_id == waiting.pk
+    waiting.delete()
+    assert check() == []
+    assert hits() == on_one_server
+
+
+def test_a_backup_of_the_cluster_is_restored_on_one_server(on_one_server: Hits, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.tar"
+    make_backup(backup)
+    single = f"{NAME}_single"
+    create(single)
+    try:
+        with database(single):
+            restore_backup(backup, replace=True)
+            assert row("SELECT to_regclass('pg_dist_node') IS NULL") == (True,)
+            assert hits() == on_one_server
+    finally:
+        cluster.drop(single)
