@@ -127,11 +127,11 @@ def copy_corpus(
         statistics.chunks, statistics.total_length = len(written.topics), float(written.length)
         statistics.version += 1
         statistics.save()
+        counted = Counter(written.documents)
         cursor.execute(
-            "UPDATE retrieval_document SET chunk_count = counted.number FROM "
-            "(SELECT document_id, count(*) AS number FROM retrieval_chunk GROUP BY document_id) AS counted "
-            "WHERE id = counted.document_id AND collection_id = %s",
-            [collection.pk],
+            "UPDATE retrieval_document SET chunk_count = number "
+            "FROM unnest(%s::bigint[], %s::int[]) AS counted(document, number) WHERE id = document",
+            [list(counted), list(counted.values())],
         )
 
 

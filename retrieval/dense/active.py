@@ -78,7 +78,7 @@ def lags(collections: Sequence[int]) -> bool:
         return False
     # The newest passage is looked for among all: ids grow, and the index over them is read from its end.
     ((found,),) = fetch(
-        "SELECT EXISTS (SELECT FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
+        "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
         "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "
         "WHERE embedder_id = (SELECT id FROM retrieval_embedder WHERE name = %s)))",
         [list(collections), configured],

@@ -125,5 +125,5 @@ def _widening(passages: int) -> float:
 
 def _are_few(source: str, parameters: list[object]) -> bool:
     """Whether so few rows are left that comparing each is exact and fast, where the index would walk past most."""
-    ((number,),) = fetch(f"SELECT count(*) FROM (SELECT {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
+    ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
     return bool(number <= EXACT_UP_TO)

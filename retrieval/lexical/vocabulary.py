@@ -172,6 +172,8 @@ class CollectionVocabulary:
 
     def _passages(self, lexemes: Sequence[str], most: int = PASSAGES_READ) -> list[str]:
         """The texts of a few passages that hold each of the lexemes, with all that is indexed of them."""
+        if not lexemes:
+            return []
         chunks = chunks_seen(self._collections, self._readers)
         fields = ("document_id", "heading_path", "canonical_questions", "content", "search_vector")
         try:

@@ -141,7 +141,7 @@ def settled(documents: QuerySet[Document]) -> QuerySet[Document]:
 
 def awaited(chunks: QuerySet[Chunk]) -> QuerySet[Chunk]:
     """Chunks that have to have a vector now: of what is being loaded in bulk, a living process makes them later."""
-    return chunks.exclude(document__awaits_vectors=True) if is_loading() else chunks
+    return chunks.exclude(document__in=Document.objects.filter(awaits_vectors=True)) if is_loading() else chunks
 
 
 def unencoded(chunks: QuerySet[Chunk], embedder_id: int) -> QuerySet[Chunk]:

@@ -45,8 +45,9 @@ def hits() -> Hits:
     for question in QUESTIONS:
         result = search(question, everything())
         assert not result.trace.degraded
-        rows = [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
-        assert len(rows) > 1
+        rows: list[tuple[Any, ...]] = [(result.trace.query,)]
+        rows += [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
+        assert len(rows) > 2
         found.append(rows)
     return found
 

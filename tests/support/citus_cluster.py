@@ -34,17 +34,22 @@ def run(pgdir: Path, program: str, *arguments: str, user: int | None = None) -> 
     """One of PostgreSQL's programs, as the account that owns the data: root may not be it."""
     if os.getuid() == 0 and not user:
         raise PermissionError("PostgreSQL does not run as root.")
-    libraries = f"{pgdir}/lib:{pgdir}/libs"
     subprocess.run(
         [str(pgdir / "bin" / program), *arguments],
         check=True,
         user=user if os.getuid() == 0 else None,
-        env={**os.environ, "LD_LIBRARY_PATH": libraries},
+        env=_environment(pgdir),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         # A server started keeps what it was given.
         close_fds=True,
     )
+
+
+def _environment(pgdir: Path) -> dict[str, str]:
+    """In which the PostgreSQL's own programs are found, and its libraries."""
+    path = f"{pgdir}/bin:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "LD_LIBRARY_PATH": f"{pgdir}/lib:{pgdir}/libs"}
 
 
 @contextmanager
@@ -96,7 +101,7 @@ def main() -> int:
     pgdir, command = Path(sys.argv[1]).resolve(), sys.argv[2:]
     with cluster(pgdir) as url:
         return subprocess.run(
-            command, env={**os.environ, "TEST_CITUS_URL": url, "TEST_CITUS_PGDIR": str(pgdir)}, check=False
+            command, env={**_environment(pgdir), "TEST_CITUS_URL": url, "TEST_CITUS_PGDIR": str(pgdir)}, check=False
         ).returncode
 
 

@@ -31,6 +31,14 @@ LEFT_OUT = {
     "integration/backup/test_backup.py": "sites with embedded servers; test_citus.py backs a cluster up",
     "integration/retrieval/test_prepared_commands.py": "preparation of the embedded database",
     "integration/api/test_openai_client.py": "copies a prepared database",
+    # Single tests, by how their names begin.
+    "integration/retrieval/test_search.py::test_the_index_is_used": "the plan of one server",
+    "integration/retrieval/test_search.py::test_lexical_search_uses_the_gin_index": "the plan of one server",
+    "integration/retrieval/test_pruned_matching.py::test_the_index_is_used": "the plan of one server",
+    "integration/retrieval/test_rights.py::test_the_vector_index_is_used": "the plan of one server",
+    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_mended[orphan": "its keys keep it",
+    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_mended[misplace_a_vectors_d": "the same",
+    "integration/retrieval/test_bulk_loading.py::test_a_killed_load_is_resumed": "locks a passage, whichever it is",
 }
 
 
