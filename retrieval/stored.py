@@ -36,7 +36,7 @@ def load_stored(
         "WHERE chunk.id = ANY(%s::bigint[])",
         [list(chunk_ids)],
     )
-    return {
+    found = {
         pk: StoredChunk(
             # Two 16-bit words of header, then half-precision numbers, big-endian.
             vector=NO_VECTOR if sent is None else np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
@@ -46,3 +46,5 @@ def load_stored(
         )
         for pk, collection, term_weights, sent, token_signs in rows
     }
+    # In the order asked for: sums of single precision depend on it, and rows come in any order.
+    return {pk: found[pk] for pk in chunk_ids if pk in found}

@@ -36,29 +36,31 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DistributionStep:
     """``title`` says what it does, for the operator."""
 
     title: str
     run: Callable[[Report], None]
 
 
-def plan(shards: int | None = None) -> list[Step]:
+def plan(shards: int | None = None) -> list[DistributionStep]:
     """What is left to do, in order; empty when the database is distributed."""
     done, steps = distributed(), []
     count = shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in nodes()))
     for function in _missing_functions():
-        steps.append(Step(f"put the function {function.partition('(')[0]} on every node", partial(_share, function)))
+        steps.append(
+            DistributionStep(f"put the function {function.partition('(')[0]} on every node", partial(_share, function))
+        )
     for table in DISTRIBUTED:
         if table not in done:
-            steps.append(Step(_describe(table, count), partial(_distribute, table, count)))
+            steps.append(DistributionStep(_describe(table, count), partial(_distribute, table, count)))
     for name in COLOCATED_KEYS:
         if not _exists("SELECT FROM pg_constraint WHERE conname = %s", name):
             title = f"hold {COLOCATED_KEYS[name][0]} to {COLOCATED_KEYS[name][2]} by the foreign key {name}"
-            steps.append(Step(title, partial(_add_key, name)))
+            steps.append(DistributionStep(title, partial(_add_key, name)))
     for name, value in SETTINGS.items():
         if not _is_set(name, value):
-            steps.append(Step(f"set {name} of the database to {value}", partial(_set, name, value)))
+            steps.append(DistributionStep(f"set {name} of the database to {value}", partial(_set, name, value)))
     return steps
 
 

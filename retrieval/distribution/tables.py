@@ -33,7 +33,7 @@ SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propag
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class TableConstraint:
     """``columns`` are quoted where they have to be; ``definition`` is PostgreSQL's own."""
 
     table: str
@@ -57,12 +57,12 @@ def distributed() -> set[str]:
         return {table for (table,) in cursor.fetchall()} & set(DISTRIBUTED)
 
 
-def narrow_constraints(table: str) -> list[Constraint]:
+def narrow_constraints(table: str) -> list[TableConstraint]:
     """The table's primary key and unique constraints that lack the column by which it is distributed."""
     return [one for one in _constraints(table, "conrelid", "pu") if COLUMN not in one.columns]
 
 
-def foreign_keys(table: str) -> list[Constraint]:
+def foreign_keys(table: str) -> list[TableConstraint]:
     """Foreign keys from the table and to it."""
     keys = _constraints(table, "conrelid", "f") + _constraints(table, "confrelid", "f")
     return sorted({key.name: key for key in keys if key.name not in COLOCATED_KEYS}.values(), key=lambda key: key.name)
@@ -81,7 +81,7 @@ def indexes(table: str) -> dict[str, str]:
         return dict(cursor.fetchall())
 
 
-def _constraints(table: str, side: str, kinds: str) -> list[Constraint]:
+def _constraints(table: str, side: str, kinds: str) -> list[TableConstraint]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
@@ -91,4 +91,4 @@ def _constraints(table: str, side: str, kinds: str) -> list[Constraint]:
             "ORDER BY conname",
             [table, list(kinds)],
         )
-        return [Constraint(owner, name, tuple(columns), text) for owner, name, columns, text in cursor.fetchall()]
+        return [TableConstraint(owner, name, tuple(columns), text) for owner, name, columns, text in cursor.fetchall()]

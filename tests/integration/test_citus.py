@@ -15,16 +15,21 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, models
 from django.test import Client
+from pgvector import HalfVector
 from psycopg import sql
 
 from ragsite.backup.making import make_backup
 from ragsite.backup.restoring import restore_backup
+from retrieval import conf
 from retrieval.access import everything
+from retrieval.dense.active import active_embedder
+from retrieval.dense.index import index_name, indexed_distance, scan_settings
 from retrieval.distribution.cluster import nodes
 from retrieval.exceptions import SearchUnavailable
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, Collection, Document
 from retrieval.reconciliation.checks import check
+from retrieval.resilience.timeouts import statements_within
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database
@@ -105,7 +110,19 @@ def test_distributed_it_finds_the_same(on_one_server: Hits) -> None:
             statement,
         )
         assert (own, shards) == (int(of_shards), 6)
-    assert row("SELECT count(*) FROM ONLY retrieval_chunk")[0] == Chunk.objects.count() > 100
+    assert Chunk.objects.count() > 100
+    # The settings of a scan hold on the nodes, and its index is used there.
+    embedder = active_embedder()
+    with statements_within(30, {**scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
+        assert row("SELECT min(current_setting('hnsw.ef_search')) FROM retrieval_chunk") == ("123",)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"EXPLAIN SELECT chunk_id FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk} "
+                f"ORDER BY {indexed_distance(embedder)} LIMIT 5",
+                [HalfVector(conf.embedder().embed_query("pump")).to_text()],
+            )
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert f"Index Scan using {index_name(embedder)}_" in plan
 
 
 def test_while_shards_move_it_finds_the_same(on_one_server: Hits) -> None:
