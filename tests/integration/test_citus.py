@@ -27,7 +27,7 @@ from retrieval.dense.index import index_name, indexed_distance, scan_settings
 from retrieval.distribution.cluster import nodes
 from retrieval.exceptions import SearchUnavailable
 from retrieval.ingest import pipeline, submission
-from retrieval.models import Chunk, Collection, Document
+from retrieval.models import Chunk, Collection, Document, Visibility
 from retrieval.reconciliation.checks import check
 from retrieval.resilience.timeouts import statements_within
 from retrieval.search.pipeline import search
@@ -174,7 +174,8 @@ def test_migrations_reach_every_shard(on_one_server: Hits) -> None:
 
 
 def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server: Hits) -> None:
-    collection = Collection.objects.get(slug="handbook")
+    Collection.objects.update(visibility=Visibility.PUBLIC)
+    collection = Collection.objects.get()
     port = cluster.nodes()[2][1]
     client = Client()
     served = {

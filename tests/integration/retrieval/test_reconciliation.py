@@ -184,7 +184,8 @@ MENDABLE = [
         {ProblemKind.ORPHANED_VECTORS, ProblemKind.STATISTICS, ProblemKind.LEXEMES, ProblemKind.CHUNK_COUNTS},
     ),
     (misplace_a_vector, {ProblemKind.MISPLACED_VECTORS}),
-    (misplace_a_vectors_document, {ProblemKind.MISPLACED_VECTORS}),
+    # A vector of another document is not one of the passage's.
+    (misplace_a_vectors_document, {ProblemKind.MISPLACED_VECTORS, ProblemKind.MISSING_VECTORS}),
     (
         misplace_chunks,
         {
