@@ -6,7 +6,9 @@ what PostgreSQL offers without this site, and the comparison of every vector, wh
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +29,7 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query, forget_queries
 from retrieval.dense.index import exact_distance
 from retrieval.dense.ranker import VectorRanker
+from retrieval.distribution.tables import distributed
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.ranking.plans import SearchPlan, plan_for
@@ -193,14 +196,27 @@ def _rows(sql: str, **parameters: Any) -> list[tuple[int, ...]]:
 def _table_bytes() -> dict[str, int]:
     """Bytes of each table with what it keeps out of line, and of each of its indexes, by name; all collections'."""
     rows: dict[str, int] = {}
+    in_shards = distributed()
     with connection.cursor() as cursor:
         for model in TABLES:
             table = model._meta.db_table
-            cursor.execute(
-                "SELECT %s, pg_table_size(%s::regclass) UNION ALL "
-                "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
-                "WHERE indrelid = %s::regclass",
-                [table] * 3,
-            )
-            rows.update(sorted(cursor.fetchall(), key=lambda row: -row[1]))
+            if table not in in_shards:
+                cursor.execute(_SIZES.replace("%1$s", table))
+                sizes = Counter[str](json.loads(cursor.fetchone()[0]))
+            else:
+                cursor.execute("SELECT result FROM run_command_on_shards(%s, %s)", [table, _SIZES])
+                sizes = Counter[str]()
+                for (of_shard,) in cursor.fetchall():
+                    # Behind the name stands the number of the shard.
+                    sizes.update({name.rpartition("_")[0]: size for name, size in json.loads(of_shard).items()})
+            rows.update(sizes.most_common())
     return rows
+
+
+# Of a table, in the form of `run_command_on_shards`.
+_SIZES = (
+    "SELECT jsonb_object_agg(name, size) FROM ("
+    "SELECT '%1$s'::regclass::text AS name, pg_table_size('%1$s'::regclass) AS size "
+    "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
+    "WHERE indrelid = '%1$s'::regclass) AS sized"
+)
