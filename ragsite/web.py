@@ -25,16 +25,19 @@ from django.conf import settings
 from django.db import connections
 
 from chat.streaming.admission import ADMISSION
+from chat.streaming.writing import leave_to_others
 from ragsite import shared_metrics, telemetry
+from ragsite.connection_pools import pool_of
 from ragsite.supervision.forked import share_memory
 from ragsite.supervision.preloading import preload, prepare_model
 from ragsite.supervision.processes import Process, RestartsFile, Supervisor
 from ragsite.supervision.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
 from retrieval.dense.onnx_embedder import OnnxEmbedder
 
-GRACEFUL_SECONDS = 3
-# A little less than a supervisor of this one waits.
-STOP_SECONDS = 8.0
+# For answers that are being saved when the streams have had their time.
+SAVE_SECONDS = 3.0
+# For what is left to do when the streams have had their time; then processes are killed.
+STOP_SECONDS = 5.0
 # Connections that wait for a process to take them.
 BACKLOG = 2048
 # So often a process with more connections than another leaves it the next one, so long.
@@ -103,6 +106,12 @@ class Server(uvicorn.Server):
         self._turns.count(len(self.server_state.connections))
         return await super().on_tick(counter)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Streams have their grace; what is not written by then is left to other processes. Nothing runs after this:
+        the signal that ended the server ends the process."""
+        await super().shutdown(sockets)
+        await leave_to_others(SAVE_SECONDS)
+
 
 @dataclass(frozen=True, slots=True)
 class WebProcess:
@@ -133,7 +142,7 @@ class WebProcess:
             log_config=None,
             log_level="warning",
             backlog=1,
-            timeout_graceful_shutdown=GRACEFUL_SECONDS,
+            timeout_graceful_shutdown=settings.WEB_GRACEFUL_SECONDS,
         )
         asyncio.run(self._serve(Server(config, self.turns)))
 
@@ -159,9 +168,9 @@ def use_pool(processes: int) -> None:
     """Have each process keep a few connections, as streams give theirs back while they wait for a model."""
     if not settings.DATABASE_POOL_SIZE:
         size = max(LEAST_CONNECTIONS, CONNECTIONS // (processes + 1))
-        database = connections.settings["default"]
-        database["OPTIONS"]["pool"] = {"min_size": 1, "max_size": size, "timeout": 10}
-        database["CONN_MAX_AGE"] = 0
+        for alias, database in connections.settings.items():
+            database["OPTIONS"]["pool"] = pool_of(size, is_replica=alias != "default")
+            database["CONN_MAX_AGE"] = 0
 
 
 def serve(public: Listener, processes: int) -> None:
@@ -176,7 +185,8 @@ def serve(public: Listener, processes: int) -> None:
             for number, bell in enumerate(ADMISSION.share(processes))
         ]
         supervised = [_supervised(each) for each in web]
-        supervisor = Supervisor(supervised, os.environ, settings.BASE_DIR, _say, STOP_SECONDS)
+        stop_seconds = settings.WEB_GRACEFUL_SECONDS + STOP_SECONDS
+        supervisor = Supervisor(supervised, os.environ, settings.BASE_DIR, _say, stop_seconds)
         restarts = RestartsFile(settings.DATA_DIR, supervised, of="-web")
         connections.close_all()
         share_memory()

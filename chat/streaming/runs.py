@@ -56,7 +56,8 @@ class Run:
     The first ``stored`` events are in the database. ``readers`` are those whose line is open, ``followers`` those of
     them who wait for the next event; ``last_read`` is when the last line was closed, ``last_followed`` when an event
     was last taken. ``may_return`` says that a reader of a kind that comes back has been here, ``is_begun`` that it no
-    longer waits for its turn. ``ending`` says that its outcome is known and is being saved: from then on it cannot be
+    longer waits for its turn, ``is_stopped`` that it was cancelled because somebody stopped it, nobody reads it, or
+    another process writes it. ``ending`` says that its outcome is known and is being saved: from then on it cannot be
     stopped.
     """
 
@@ -72,6 +73,7 @@ class Run:
     last_followed: float = field(default_factory=time.monotonic)
     stored: int = 0
     is_begun: bool = False
+    is_stopped: bool = False
     ending: bool = False
 
     @property
@@ -81,6 +83,7 @@ class Run:
     def cancel(self) -> None:
         """Stop the writing, unless its outcome is being saved already."""
         if self.task is not None and not self.ending:
+            self.is_stopped = True
             self.task.cancel()
 
     def publish(self, name: str, payload: dict[str, Any]) -> None:
@@ -129,3 +132,9 @@ def acquire(answer_id: uuid.UUID) -> Lease | None:
     except InvalidQuery:
         filters = SearchFilters()
     return Lease(answer, filters, turns_before(answer))
+
+
+def hand_over(lease: Lease) -> None:
+    """Let the next reader, who comes to another process, begin the answer anew at once."""
+    unfinished = lease.answer.held().filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
+    unfinished.update(status=Answer.Status.PENDING, lease=None, heartbeat_at=None)

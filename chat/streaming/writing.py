@@ -22,7 +22,7 @@ from chat import answering, budgets, payloads
 from chat.metrics import OUT_OF_TIME
 from chat.models import Answer
 from chat.protocols import PartialAnswer
-from chat.streaming import answer_cache, heartbeat, saving, turns
+from chat.streaming import answer_cache, heartbeat, runs, saving, turns
 from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import CachedAnswer
 from chat.streaming.runs import RUNS, Lease, Run, in_database
@@ -105,6 +105,12 @@ async def _write(run: Run) -> None:
             async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
                 await publish()
     except asyncio.CancelledError:
+        if not run.is_stopped:
+            # This process ends: see `leave_to_others`.
+            run.ending = True
+            ADMISSION.release(run.answer.pk)
+            await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
+            return
         record.stopped = True
         record.outcome = so_far(stopped_message())
     except Exception as error:
@@ -195,6 +201,27 @@ async def _end(run: Run, record: Record) -> None:
             else:
                 await in_database(saving.give_up)(record, payload["message"])
     run.publish(name, payload)
+    _forget(run)
+
+
+async def leave_to_others(seconds: float) -> None:
+    """Give up the answers of this loop, which ends: each is begun anew by its next reader, in another process. Those
+    that are being saved have so many seconds for it."""
+    own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop() and run.task is not None]
+    tasks = [run.task for run in own if run.task is not None]
+    for run in own:
+        if not run.ending and run.task is not None:
+            run.task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)
+
+
+async def _hand_over(run: Run) -> None:
+    try:
+        await in_database(runs.hand_over)(run.lease)
+    except Exception:
+        logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
+    logger.info("Answer %s is left to another process, because this one ends.", run.answer.pk)
     _forget(run)
 
 

@@ -51,3 +51,5 @@ AUDIT_DAYS = env.integer("AUDIT_DAYS", 0)
 # Processes that answer requests: more than answers are written at once would have nothing to do, and each keeps up to
 # 6 connections to PostgreSQL, which allows 100 unless told otherwise.
 WEB_CONCURRENCY = max(1, env.integer("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))
+# How long open streams may go on when the web server is told to end. `serve` waits for ten seconds in all.
+WEB_GRACEFUL_SECONDS = env.integer("WEB_GRACEFUL_SECONDS", 3)

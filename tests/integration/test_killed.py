@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections import Counter
@@ -201,6 +202,20 @@ def test_what_one_web_server_began_another_goes_on_with_and_outlives_it(
     again = session.post("/api/v1/ask/", json={"question": asked["question"]}).json()
     assert again["answer"].startswith("word0")
     assert Counter(Answer.objects.values_list("status", flat=True)) == {"failed": 1, "completed": 1}
+
+    # Told to end, the other one waits a little for its streams, and gives back what is not written by then.
+    model.pieces, model.delay_seconds = [f"piece{n} " for n in range(200)], 0.1
+    told: list[str] = []
+    asked = {"question": "What does the pump weigh?", "stream": True}
+    with contextlib.suppress(httpx2.HTTPError), session.stream("POST", "/api/v1/ask/", json=asked) as response:
+        for _id, name, _payload in events_of(response):
+            told.append(name)
+            if len(told) == 8:
+                second.popen.terminate()
+    assert second.popen.wait(15) == 0
+    assert set(told) == {"searched", "token"}
+    left = Answer.objects.get(question=asked["question"])
+    assert (left.status, left.attempts, left.lease) == (Answer.Status.PENDING, 1, None)
 
 
 def _a_reader_goes_on_at_another(first: WebServer, second: WebServer) -> None:
