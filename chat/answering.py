@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 
 from django.conf import settings
-from django.db import connection
 from django.utils.translation import gettext as _
 
 from chat import conf
@@ -34,10 +33,12 @@ from chat.types import (
     Verified,
 )
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.replicas import read_from_replica
 from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.servers import give_connections_back
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.types import Operation
 from retrieval.text.language import detect_language
@@ -239,28 +240,39 @@ def _search(
     profile: NamedProfile | None,
 ) -> Searched:
     try:
-        profile = profile if profile is not None else profile_for(subject)
-        result = search(question, filters, method=method, profile=profile, history=history)
-        with span("assembly"):
-            context = assemble(
-                result.hits,
-                load_neighbours,
-                budget_tokens=profile.settings.context_budget_tokens,
-                expand=profile.settings.context_neighbours,
-                blocks=profile.settings.context_blocks,
-            )
-            annotate(blocks=len(context.blocks))
-        sources = tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
-        searched = result.trace.query
-        with span("tables"):
-            found = [hit.passage for hit in result.hits]
-            computed = answer_from_tables(searched, filters, found, detect_language(searched))
-        # "What is a lease?" asks for no list of the rows that have the word in a cell.
-        if computed is not None and computed.operation is not Operation.LOOK_UP and asks_what_it_is(searched):
-            computed = None
-        if computed is not None:
-            sources = cite_rows(computed, sources)
+        used = profile if profile is not None else profile_for(subject)
+        return read_from_replica(lambda: _found(question, filters, method, history, used), filters.collections)
     finally:
         # This thread belongs to a pool: what it leaves open stays open.
-        connection.close_if_unusable_or_obsolete()
+        give_connections_back()
+
+
+def _found(
+    question: str,
+    filters: SearchFilters,
+    method: SearchMethod | None,
+    history: Sequence[Turn],
+    profile: NamedProfile,
+) -> Searched:
+    """What is found, from one server."""
+    result = search(question, filters, method=method, profile=profile, history=history)
+    with span("assembly"):
+        context = assemble(
+            result.hits,
+            load_neighbours,
+            budget_tokens=profile.settings.context_budget_tokens,
+            expand=profile.settings.context_neighbours,
+            blocks=profile.settings.context_blocks,
+        )
+        annotate(blocks=len(context.blocks))
+    sources = tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
+    searched = result.trace.query
+    with span("tables"):
+        found = [hit.passage for hit in result.hits]
+        computed = answer_from_tables(searched, filters, found, detect_language(searched))
+    # "What is a lease?" asks for no list of the rows that have the word in a cell.
+    if computed is not None and computed.operation is not Operation.LOOK_UP and asks_what_it_is(searched):
+        computed = None
+    if computed is not None:
+        sources = cite_rows(computed, sources)
     return Searched(sources, context, result.trace, profile_version=profile.version_id, computed=computed)

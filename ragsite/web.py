@@ -27,7 +27,7 @@ from django.db import connections
 from chat.streaming.admission import ADMISSION
 from chat.streaming.writing import leave_to_others
 from ragsite import shared_metrics, telemetry
-from ragsite.connection_pools import pool_of
+from ragsite.postgres.pools import pool_of
 from ragsite.supervision.forked import share_memory
 from ragsite.supervision.preloading import preload, prepare_model
 from ragsite.supervision.processes import Process, RestartsFile, Supervisor

@@ -44,6 +44,13 @@ PASSAGES_ENCODED = Counter(
     "ragsite_answer_passages_encoded",
     "Passages of answers whose token vectors the index lacked, and which were encoded while somebody waited.",
 )
+SEARCHES_BY_SERVER = Counter(
+    "ragsite_searches_by_server", "Searches of a site with replicas, by the server that answered.", ["server"]
+)
+REPLICA_LAG = latest_gauge(
+    "ragsite_replica_lag_seconds", "For how long a replica has lacked something that the primary holds.", ["replica"]
+)
+REPLICA_USED = latest_gauge("ragsite_replica_used", "Whether searches read from a replica.", ["replica"])
 BREAKER_OPEN = Gauge(
     "ragsite_breaker_open",
     "1 while a part that failed repeatedly is left alone, by one web process at least.",

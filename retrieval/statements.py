@@ -11,7 +11,8 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.db import connection
+
+from retrieval.servers import connection
 
 
 def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -21,7 +21,7 @@ from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health
 from ragsite.readiness.queues import queues
-from retrieval import conf, sandbox
+from retrieval import conf, replicas, sandbox
 from retrieval.dense.active import searches_former
 from retrieval.dense.calibration.current import calibration_of, missing_calibration
 from retrieval.distribution.cluster import nodes as cluster_nodes
@@ -236,6 +236,14 @@ def breakers() -> Finding:
     return Finding()
 
 
+def read_replicas() -> Finding:
+    """Whether searches read from all replicas that the settings name; other servers answer without them."""
+    unused = [f"{name} {trouble}" for name, trouble in replicas.troubles().items() if trouble]
+    if unused:
+        return Finding(Health.DEGRADED, f"Other servers answer its searches: {'; '.join(unused)}.")
+    return Finding()
+
+
 def file_sandbox() -> Finding:
     """Whether the processes that read files and draw pages can be started, and what this machine cannot offer them."""
     state = sandbox.state()
@@ -293,6 +301,7 @@ CHECKS: dict[str, Check] = {
     "worker": ask_in_database(worker),
     "queue": ask_in_database(queue),
     "indexes": ask_in_database(indexes),
+    "replicas": read_replicas,
     "embedder": Remembered(embedder),
     "broker": Remembered(broker),
     "disk": disk_space,
@@ -305,6 +314,7 @@ CHECKS: dict[str, Check] = {
 GROUPS = [
     CheckGroup(CHECKS, ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "indexes")),
     CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
+    CheckGroup(CHECKS, ("replicas",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("files",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("disk", "scheduler", "breakers", "sandbox"), hung=lambda: Health.DEGRADED),

@@ -6,6 +6,7 @@ from typing import Any
 
 from ragsite import env
 from ragsite.postgres.embedded import EmbeddedPostgres
+from ragsite.postgres.pools import pool_of
 from ragsite.settings.paths import DATA_DIR
 
 DATABASE_URL = env.text("DATABASE_URL")
@@ -23,9 +24,24 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 if DATABASE_POOL_SIZE:
     # Streams give their connection back while they wait for a model; a pool makes taking it again cheap.
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
+    DATABASES["default"]["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE)
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = None
+
+# Searches read from streaming replicas of it.
+DATABASE_REPLICA_URLS = env.names("DATABASE_REPLICA_URLS")
+DATABASE_REPLICA_LAG_SECONDS = env.number("DATABASE_REPLICA_LAG_SECONDS", 5.0)
+for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
+    DATABASES[f"replica_{_number}"] = _replica = {
+        **DATABASES["default"],
+        "ENGINE": "ragsite.postgres_backend",
+        **env.database_parameters(_url),
+    }
+    # One that is gone is given up soon.
+    _replica["OPTIONS"] |= {"connect_timeout": 2, "tcp_user_timeout": 2000}
+    if DATABASE_POOL_SIZE:
+        _replica["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE, is_replica=True)
+DATABASE_ROUTERS = ["retrieval.servers.Router"] if DATABASE_REPLICA_URLS else []
 
 CACHE_URL = env.text("CACHE_URL")
 CACHES: dict[str, dict[str, Any]] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 from django.db.models import QuerySet
 
 from retrieval.lexical.tsquery import quote
 from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import seen_by
+from retrieval.servers import connection
 from retrieval.types import Reader
 
 

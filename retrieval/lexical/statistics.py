@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from django.db import connection
-
 from retrieval.recent import Recent
+from retrieval.servers import connection
 from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")

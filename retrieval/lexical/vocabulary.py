@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 
 from retrieval import conf
 from retrieval.lexical.decompounding import known_parts
@@ -24,6 +23,7 @@ from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_
 from retrieval.lexical.tsquery import quote
 from retrieval.models import Document
 from retrieval.reformulation.spelling import NearWord
+from retrieval.servers import connection
 from retrieval.text.terms import expand_identifiers, identifiers
 from retrieval.types import ANYBODY, Reader
 

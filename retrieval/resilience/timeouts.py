@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, transaction
 from psycopg.errors import QueryCanceled
 
+from retrieval import servers
 from retrieval.distribution.outage import is_node_lost
 from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.resilience import deadline
@@ -48,9 +49,9 @@ def statements_within(seconds: float, database_settings: Mapping[str, str] = Map
     Raises: OperationalError for that.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
-    with transaction.atomic():
+    with transaction.atomic(using=servers.current().alias):
         chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
-        with connection.cursor() as cursor:
+        with servers.connection.cursor() as cursor:
             # Not by `set_config`, which the nodes of a distributed database would not hear of.
             cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
         yield

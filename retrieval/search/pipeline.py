@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
-from retrieval import conf
+from retrieval import conf, servers
 from retrieval.access import some_await_vectors
 from retrieval.dense.active import lags
 from retrieval.dense.encoding import encode_ahead
@@ -29,6 +29,7 @@ from retrieval.ranking.classification import classify
 from retrieval.ranking.fusion import fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.replicas import read_from_replica
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
@@ -36,7 +37,7 @@ from retrieval.search.retrievers import look_up, run_retrievers
 from retrieval.search.rewording import spelt
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
 from retrieval.tracing import annotate, span
-from retrieval.types import Candidate, Retriever, SearchFilters, SearchMethod, Turn
+from retrieval.types import Candidate, Reformulation, Retriever, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,6 @@ class Stopwatch:
 
 
 @span("search")
-@read_once()
 def search(
     question: str,
     filters: SearchFilters,
@@ -95,6 +95,24 @@ def search(
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
     reformulation = conf.reformulator().reformulate(searched, history) if tuned.reformulate else None
+    named = replace(used, settings=tuned)
+    return read_from_replica(
+        lambda: _search(question, searched, reformulation, filters, named, top_k, watch), filters.collections
+    )
+
+
+@read_once()
+def _search(
+    question: str,
+    searched: str,
+    reformulation: Reformulation | None,
+    filters: SearchFilters,
+    profile: NamedProfile,
+    top_k: int | None,
+    watch: Stopwatch,
+) -> SearchResult:
+    """From one server, to be done again from another when that fails. Raises: as :func:`search`."""
+    tuned = profile.settings
     _prepare(searched if reformulation is None else reformulation.query, filters, tuned)
     if reformulation is not None:
         if tuned.fuzzy:
@@ -159,7 +177,7 @@ def search(
         rule=classification.rule,
         # The name of the one retriever left, when the other did not answer.
         search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
-        profile=used.name,
+        profile=profile.name,
         weights=plan.weights,
         depth=plan.depth,
         top_k=plan.top_k,
@@ -172,6 +190,7 @@ def search(
         timings_ms=watch.milliseconds,
         is_partly_encoded=plan.weights.of(Retriever.VECTOR) > 0
         and ((any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)),
+        server=servers.current().told,
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connection
 
 from retrieval import conf
 from retrieval.exceptions import RerankFailed, RerankLate
@@ -21,6 +20,7 @@ from retrieval.ranking.profile import ProfileSettings
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
 from retrieval.search.trace import RerankTrace, SearchTrace, StageStatus
+from retrieval.servers import give_connections_back
 from retrieval.types import Candidate, Candidates, Retriever, StoredChunk
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def _judge(query: str, candidates: Candidates, reranker: str, seconds: float) ->
     try:
         return conf.reranker(reranker).score(query, candidates, seconds)
     finally:
-        connection.close_if_unusable_or_obsolete()
+        give_connections_back()
 
 
 def with_word_matches(trace: AnyTrace) -> AnyTrace:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as DeadlinePassed
 from dataclasses import dataclass, field, replace
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import NodeLost, RetrieverFailed
@@ -20,6 +20,7 @@ from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience import deadline
 from retrieval.resilience.timeouts import statements_within
 from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.servers import give_connections_back
 from retrieval.stored import load_stored
 from retrieval.tracing import annotate, span
 from retrieval.types import Ranking, Retriever, SearchFilters, StoredChunk
@@ -53,9 +54,8 @@ def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list
         retriever: deadline.submit(threads, _run, RANKERS[retriever](query, filters, plan), plan.depth)
         for retriever in wanted
     }
-    # Of a pool, those who wait for their retrievers must not hold what these need; a transaction keeps its own.
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
+    # Of a pool, those who wait for their retrievers must not hold what these need.
+    give_connections_back()
     results = []
     for retriever in Retriever:
         if retriever not in running:
@@ -97,7 +97,7 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
-        connection.close_if_unusable_or_obsolete()
+        give_connections_back()
     return RetrieverResult(
         replace(trace(StageStatus.OK, len(ranking.chunks)), expansions=ranking.expansions), ranking, ranker
     )

@@ -76,7 +76,8 @@ class SearchTrace:
 
     ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
     and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
-    Errors are for engineers: see :meth:`without_errors`.
+    ``server`` names the one that was read, and why it was no other; empty on a site without replicas. Errors are for
+    engineers: see :meth:`without_errors`.
     """
 
     question: str
@@ -96,6 +97,7 @@ class SearchTrace:
     candidates: tuple[Candidate, ...]
     timings_ms: Mapping[str, float]
     is_partly_encoded: bool = field(default=False, metadata=OMIT_DEFAULT)
+    server: str = field(default="", metadata=OMIT_DEFAULT)
 
     @property
     def degraded(self) -> tuple[str, ...]:
