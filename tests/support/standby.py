@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 from django.conf import settings
 from django.db import connection
@@ -60,6 +61,20 @@ class Standby:
         os.killpg(self._server.pid, signal.SIGKILL)
         self._server.wait(10)
         (self._data / "postmaster.pid").unlink(missing_ok=True)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections, and says nothing."""
+        assert self._server is not None
+        server = psutil.Process(self._server.pid)
+        processes = [server, *server.children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
 
     def stop(self) -> None:
         if self._server is not None and self._server.poll() is None:

@@ -80,6 +80,10 @@ def test_searches_read_from_a_replica_that_holds_what_matters(
             assert server == REPLICA
             assert "Salaries" not in titles
 
+            with replica.frozen():
+                assert found(web, "When does the garage open?")[0] == "primary (replica 1 does not answer)"
+            wait_until(lambda: found(web, "When does the garage open?")[0] == REPLICA, 30, "the replica")
+
             replica.kill()
             assert found(web, "When does the garage open?") == ("primary (replica 1 does not answer)", ["Parking"])
             assert trouble(web) == "Other servers answer its searches: replica 1 does not answer."
