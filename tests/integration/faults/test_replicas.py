@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chat.models import Answer
 from retrieval.ingest import submission
 from retrieval.models import Collection, Document
 from tests.support.site import WebServer, wait_until
@@ -53,6 +54,9 @@ def test_searches_read_from_a_replica_that_holds_what_matters(
         try:
             replica.replay()
             assert found(web, "What does the director earn?") == (REPLICA, ["Salaries"])
+            ask(web, "POST", "/api/v1/ask/", {"question": "What does the director earn?"})
+            answer = Answer.objects.get()
+            assert (answer.status, answer.trace["server"]) == (Answer.Status.COMPLETED, REPLICA)
             assert trouble(web) == ""
 
             # It replays no more. What was added is found all the same, and what was narrowed is not.
