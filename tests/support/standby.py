@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -57,17 +56,18 @@ class Standby:
         wait_until(self._answers, 60, "the replica")
 
     def kill(self) -> None:
+        processes = self._processes()
+        for process in processes:
+            process.kill()
+        psutil.wait_procs(processes[1:], 10)
         assert self._server is not None
-        os.killpg(self._server.pid, signal.SIGKILL)
         self._server.wait(10)
         (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """It takes connections, and says nothing."""
-        assert self._server is not None
-        server = psutil.Process(self._server.pid)
-        processes = [server, *server.children(recursive=True)]
+        processes = self._processes()
         for process in processes:
             process.suspend()
         try:
@@ -95,6 +95,11 @@ class Standby:
         wait_until(
             lambda: self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == (True,), 30, "the replica"
         )
+
+    def _processes(self) -> list[psutil.Process]:
+        assert self._server is not None
+        server = psutil.Process(self._server.pid)
+        return [server, *server.children(recursive=True)]
 
     def _answers(self) -> bool:
         with contextlib.suppress(psycopg.OperationalError):
