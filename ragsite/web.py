@@ -25,7 +25,6 @@ from django.conf import settings
 from django.db import connections
 
 from chat.streaming.admission import ADMISSION
-from chat.streaming.writing import leave_to_others
 from ragsite import shared_metrics, telemetry
 from ragsite.postgres.pools import pool_of
 from ragsite.supervision.forked import share_memory
@@ -109,6 +108,9 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Streams have their grace; what is not written by then is left to other processes. Nothing runs after this:
         the signal that ended the server ends the process."""
+        # Models cannot be imported before Django is set up.
+        from chat.streaming.writing import leave_to_others
+
         await super().shutdown(sockets)
         await leave_to_others(SAVE_SECONDS)
 
