@@ -16,7 +16,7 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from ragsite.postgres.embedded import binaries
+from ragsite.postgres.cluster import binaries
 from tests.support.site import wait_until
 
 # Servers that listen at sockets of one folder differ by their port.
