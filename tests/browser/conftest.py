@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import (
@@ -48,8 +48,7 @@ PHONE: dict[str, Any] = {
     "has_touch": True,
 }
 # Each width and each scheme of colours once: what is wide or narrow does not depend on what is light or dark.
-LOOKS = [(WIDE, "light"), (PHONE, "dark")]
-LOOK_NAMES = ["wide-light", "phone-dark"]
+LOOKS: list[tuple[dict[str, Any], Literal["light", "dark"]]] = [(WIDE, "light"), (PHONE, "dark")]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

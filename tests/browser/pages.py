@@ -10,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Dialog, Error, Locator, Page, expect
 
+from tests.browser.conftest import LOOKS
+
 # What Playwright says where a page goes while it is looked at, and what its documents say that has just begun.
 _GOING = re.compile("navigation|Execution context was destroyed|Cannot read properties of null")
 
@@ -38,6 +40,16 @@ def violations(page: Page, context: Any = None, options: dict[str, Any] | None =
         for one in found
         if one["impact"] in ("serious", "critical")
     ]
+
+
+def in_all_looks(page: Page, context: Any = None) -> list[str]:
+    """What `violations` finds on a wide screen in light colours, and on a narrow one in dark colours."""
+    found = []
+    for size, scheme in LOOKS:
+        page.set_viewport_size(size["viewport"])
+        page.emulate_media(color_scheme=scheme)
+        found += violations(page, context)
+    return found
 
 
 def is_too_wide(page: Page) -> bool:

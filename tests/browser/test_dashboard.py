@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
+from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.pages import ask, is_too_wide, violations
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
@@ -66,22 +66,23 @@ def _three_weeks() -> None:
     Score.objects.update(created_at=timezone.now())
 
 
-def test_the_dashboard_is_a_click_from_the_admins_home(busy_site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_the_dashboard_is_a_click_from_the_admins_home(busy_site: Site, page: Page) -> None:
     busy_site.sign_in(page)
     page.goto(f"{busy_site.url}/admin/")
     page.locator(".dashboard-entry a").click()
     expect(page.get_by_role("heading", name="Dashboard", exact=True)).to_be_visible()
     drawings = page.locator("svg.chart-drawing")
     expect(drawings).to_have_count(7)
-    for drawing in drawings.all():
-        box = drawing.bounding_box()
-        assert box is not None
-        assert box["width"] > 250
-        # The letters stay readable where the drawing shrinks.
-        assert drawing.locator("text").first.evaluate("node => node.getBoundingClientRect().height") > 10
-    assert not is_too_wide(page)
-    assert violations(page) == []
+    for screen in (WIDE, PHONE):
+        page.set_viewport_size(screen["viewport"])
+        for drawing in drawings.all():
+            box = drawing.bounding_box()
+            assert box is not None
+            assert box["width"] > 250
+            # The letters stay readable where the drawing shrinks.
+            assert drawing.locator("text").first.evaluate("node => node.getBoundingClientRect().height") > 10
+        assert not is_too_wide(page)
+        assert violations(page) == []
 
 
 def test_a_chart_can_be_read_as_a_table_and_leads_to_its_answers(busy_site: Site, page: Page) -> None:
@@ -97,16 +98,17 @@ def test_a_chart_can_be_read_as_a_table_and_leads_to_its_answers(busy_site: Site
     expect(page.locator("#result_list tbody tr")).to_have_count(number)
 
 
-def test_from_a_bad_answer_two_clicks_lead_to_what_mends_it(busy_site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_from_a_bad_answer_two_clicks_lead_to_what_mends_it(busy_site: Site, page: Page) -> None:
     busy_site.sign_in(page)
     dashboard = f"{busy_site.url}/admin/evaluation/dashboard/"
 
     page.goto(dashboard)
     page.locator("#worst").get_by_role("link", name="Least grounded").click()
     expect(page).to_have_url(re.compile("kind=groundedness"))
-    assert violations(page) == []
-    assert not is_too_wide(page)
+    for screen in (WIDE, PHONE):
+        page.set_viewport_size(screen["viewport"])
+        assert violations(page) == []
+        assert not is_too_wide(page)
     page.locator(".dashboard-mend").first.get_by_role("link", name="Trace").click()
     expect(page).to_have_url(re.compile("/debug/$"))
 

@@ -21,11 +21,16 @@ from tests.support.experiments import LONG_AGO, draft, simulate, versions
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
 
+@pytest.fixture(scope="module")
+def _own_site(start_site: Callable[..., Site]) -> Site:
+    return start_site(EVALUATE_ANSWERS="false")
+
+
 @pytest.fixture
-def own_site(start_site: Callable[..., Site], settings: LazySettings) -> Site:
+def own_site(_own_site: Site, settings: LazySettings) -> Site:
     # The answers of simulated visitors are not judged, neither by the site nor by this process.
     settings.EVALUATE_ANSWERS = False
-    return start_site(EVALUATE_ANSWERS="false")
+    return _own_site
 
 
 def begin_long_ago() -> Experiment:
@@ -81,16 +86,12 @@ def test_an_experiment_from_its_plan_to_its_winner(
         assert profiles.published_version() == treatment
 
 
-@pytest.mark.parametrize("screen", [WIDE, PHONE], ids=["wide", "phone"])
-def test_a_fixed_horizon_keeps_its_metric_from_sight(
-    own_site: Site, visitor: Callable[..., Page], screen: dict[str, object]
-) -> None:
-    page = visitor(**screen)
+def test_a_fixed_horizon_keeps_its_metric_from_sight(own_site: Site, page: Page) -> None:
     own_site.sign_in(page)
     with own_site.data():
         from django.contrib.auth.models import User
 
-        lifecycle.start(draft(design="fixed", smallest_effect=0.15), User.objects.get(username="admin"))
+        lifecycle.start(draft(name="Hidden", design="fixed", smallest_effect=0.15), User.objects.get(username="admin"))
         experiment = begin_long_ago()
         simulate(experiment, 120, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
         assert timezone.now() - LONG_AGO < timezone.now() - timedelta(hours=experiment.observation_hours)
@@ -98,6 +99,8 @@ def test_a_fixed_horizon_keeps_its_metric_from_sight(
     expect(page.locator(".experiment-primary")).to_contain_text("Hidden: a look before the horizon would spoil")
     expect(page.locator(".experiment-actions button")).to_have_text(["End without publishing"])
     assert page.locator(".chart-drawing").count() == 0
-    assert not is_too_wide(page)
+    for screen in (WIDE, PHONE):
+        page.set_viewport_size(screen["viewport"])
+        assert not is_too_wide(page)
     page.get_by_role("button", name="End without publishing").click()
     expect(page.locator(".experiment-verdict")).to_contain_text("nothing can be said of the difference")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LOOK_NAMES, LOOKS, PHONE, Complaints, Site
-from tests.browser.pages import ask, violations
+from tests.browser.conftest import Complaints, Site
+from tests.browser.pages import ask, in_all_looks
 from tests.browser.test_accessibility import too_wide
 
 PROFILES = "/admin/retrieval/searchprofile/"
@@ -113,14 +112,8 @@ def test_edit_try_publish_roll_back(own_site: Site, page: Page) -> None:
     expect(page.locator(".messagelist .success")).to_contain_text("The built-in profile is in force.")
 
 
-@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
 def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
-    own_site: Site,
-    two_versions: tuple[int, int],
-    visitor: Callable[..., Page],
-    complaints: Complaints,
-    size: dict[str, Any],
-    scheme: Literal["light", "dark"],
+    own_site: Site, two_versions: tuple[int, int], page: Page, complaints: Complaints
 ) -> None:
     from retrieval.models import SearchProfileVersion
     from retrieval.search import profiles
@@ -131,7 +124,6 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     with own_site.data():
         profiles.publish(SearchProfileVersion.objects.get(pk=words))
         profile = SearchProfileVersion.objects.get(pk=words).profile_id
-    page = visitor(**size, color_scheme=scheme)
     own_site.sign_in(page)
     found = []
     for address in (
@@ -142,8 +134,7 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     ):
         page.goto(f"{own_site.url}{PROFILES}{address}")
         page.eval_on_selector_all("#content details", "nodes => nodes.forEach(node => node.open = true)")
-        found += violations(page, context="#content")
-        if scheme == "light" and size is PHONE and address.startswith(("playground", str(profile))):
+        found += in_all_looks(page, "#content")
+        if address.startswith(("playground", str(profile))):
             found += [each for each in too_wide(page) if "at 320" not in each]
-            page.set_viewport_size(PHONE["viewport"])
     assert found == []

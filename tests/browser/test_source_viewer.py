@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LOOK_NAMES, LOOKS, Complaints, Site
+from tests.browser.conftest import LOOKS, Complaints, Site
 from tests.browser.pages import violations
 from tests.browser.test_accessibility import too_wide
 
@@ -38,23 +37,17 @@ def address(site: Site, kind: str, **more: object) -> str:
 
 
 @pytest.mark.parametrize("kind", PASSAGES)
-@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=LOOK_NAMES)
-def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(
-    site: Site, visitor: Callable[..., Page], kind: str, size: dict[str, Any], scheme: Literal["light", "dark"]
-) -> None:
-    page = visitor(**size, color_scheme=scheme)
-    page.goto(address(site, kind))
-    expect(page.locator("#passage")).to_be_in_viewport()
-    assert page.locator("#passage").count() == 1
-    assert violations(page) == []
-
-
-def test_no_kind_scrolls_sideways(site: Site, page: Page) -> None:
-    found = []
-    for kind in PASSAGES:
-        page.goto(address(site, kind))
-        found += too_wide(page)
-    assert found == []
+def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(site: Site, page: Page, kind: str) -> None:
+    place, found = address(site, kind), []
+    for size, scheme in LOOKS:
+        page.set_viewport_size(size["viewport"])
+        page.emulate_media(color_scheme=scheme)
+        page.goto("about:blank")
+        page.goto(place)
+        expect(page.locator("#passage")).to_be_in_viewport()
+        assert page.locator("#passage").count() == 1
+        found += violations(page)
+    assert found + too_wide(page) == []
 
 
 def test_rendered_and_text_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:

@@ -23,8 +23,7 @@ LISTENER = """
 """
 
 
-def test_a_long_wait_says_so_once_and_counts_the_seconds(model_site: Site, anywhere: Page, model: ModelServer) -> None:
-    page = anywhere
+def test_a_long_wait_says_so_once_and_counts_the_seconds(model_site: Site, page: Page, model: ModelServer) -> None:
     model.pieces, model.delay_seconds = ["It is SK-9920-W [1]. ", "Done."], 30
     page.add_init_script(LISTENER)
     page.goto(model_site.url)
