@@ -9,12 +9,13 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
 from chat.signals import answer_completed
-from evaluation.experiments import lifecycle
+from evaluation.experiments import exposures, lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment
@@ -80,7 +81,10 @@ def answered(
 
 
 def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float], *, seed: int = 1) -> None:
-    """Visitors who come one after the other, ask one to three questions each, and rate every answer."""
+    """Visitors who come one after the other, ask one to three questions each, and rate every answer.
+
+    Their answers are recorded together, as those are whose process died right after them.
+    """
     random = np.random.default_rng(seed)
     began = timezone.now() - LONG_AGO + timedelta(hours=1)
     conversations = Conversation.objects.bulk_create(
@@ -96,8 +100,9 @@ def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float]
             if arm is not None:
                 ratings[answers[-1].pk] = bool(random.random() < rate(arm))
     _save(answers, ratings)
-    for answer in answers:
-        answer_completed.send(Answer, answer=answer)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(exposures, "SWEPT_BACK", 2 * LONG_AGO)
+        exposures.sweep()
 
 
 def _answer(experiment: Experiment, conversation: Conversation, at: datetime, **changed: Any) -> Answer:

@@ -22,6 +22,7 @@ from retrieval.models import Chunk, Collection, Document
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.types import Ranking, SearchFilters, SearchMethod
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,6 +31,7 @@ QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water",
 
 
 @pytest.fixture
+@remembered
 def corpus(monkeypatch: pytest.MonkeyPatch) -> Collection:
     monkeypatch.setattr(search_corpus, "SAMPLES", 2)
     return search_corpus.load(600, lambda *at: None).collection
