@@ -40,8 +40,8 @@ def look(page: Page, name: str) -> None:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
     # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label.
     # Preloaded style sheets would be put into the page, which the security policy refuses.
-    options = {"rules": {"link-in-text-block": {"enabled": False}}, "preload": False}
-    assert violations(page, context={"exclude": [["td.delete"]]}, options=options) == []
+    rules = {"link-in-text-block": {"enabled": False}}
+    assert violations(page, exclude="td.delete", rules=rules, preload=False) == []
     assert not is_too_wide(page)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from urllib.parse import urljoin, urlsplit
 
 import pytest
@@ -29,6 +31,10 @@ In winter, whoever knows {canary} heats the boiler house twice a day.
 # Each collection has the word that stands nowhere else, and the one who reads it at first.
 CANARIES = {"harbour": ("zalvorquim", "ada"), "orchard": ("wubriphant", "ben")}
 LEAVES_OUT = ("/accounts/logout/", "/admin/logout/", "/static/")
+
+
+Read = tuple[str, list[str]]
+"""A page, and where its links lead to."""
 
 
 @dataclass
@@ -65,10 +71,10 @@ def test_no_page_that_a_link_leads_to_tells_a_word_of_documents_that_are_closed(
 
     with own_site.data():
         _swap()
-    # Each goes to where both have been, and on from there.
+    # Each goes to where both have been, and on from there; what scripts fetch for a page is read as a page by itself.
     addresses = [*adas.told, *bens.told]
-    _tells(_walk(own_site, ada, addresses), orchard, not_of=harbour)
-    _tells(_walk(own_site, ben, addresses), harbour, not_of=orchard)
+    _tells(_walk(own_site, ada, addresses, read=_fetch), orchard, not_of=harbour)
+    _tells(_walk(own_site, ben, addresses, read=_fetch), harbour, not_of=orchard)
 
 
 def _fill() -> None:
@@ -100,23 +106,7 @@ def _swap() -> None:
         grant.save()
 
 
-def _walk(site: Site, page: Page, addresses: list[str] | None = None) -> Walk:
-    """All that stands at the addresses, and where their links lead to, a few of each kind."""
-    walk = Walk()
-    waiting = deque([f"{site.url}/", f"{site.url}/accounts/", *(addresses or [])])
-    given = set(addresses or ())
-    while waiting and len(walk.told) < MOST_PAGES + len(given):
-        address = waiting.popleft()
-        kind = resolve(urlsplit(address).path).view_name
-        if address in walk.told or (address not in given and walk.kinds[kind] >= PAGES_OF_A_KIND):
-            continue
-        walk.kinds[kind] += 1
-        walk.told[address], links = _read(page, address)
-        waiting.extend(link for link in links if _leads_on(site, link) and link not in walk.told)
-    return walk
-
-
-def _read(page: Page, address: str) -> tuple[str, list[str]]:
+def _read(page: Page, address: str) -> Read:
     """The page at the address, whole, and its links; of a file its text."""
     try:
         page.goto(address)
@@ -126,6 +116,29 @@ def _read(page: Page, address: str) -> tuple[str, list[str]]:
         return page.context.request.get(address).text(), []
     found: list[str] = page.locator("a[href]").evaluate_all("links => links.map(link => link.href)")
     return page.content(), [urljoin(address, link).partition("#")[0] for link in found]
+
+
+def _fetch(page: Page, address: str) -> Read:
+    """As `_read`, without the browser that would show it."""
+    text = page.context.request.get(address).body().decode(errors="replace")
+    links = re.findall(r'\b(?:href|hx-get)="([^"]+)"', text)
+    return text, [urljoin(address, unescape(link)).partition("#")[0] for link in links]
+
+
+def _walk(site: Site, page: Page, addresses: Sequence[str] = (), read: Callable[..., Read] = _read) -> Walk:
+    """All that stands at the addresses, and where their links lead to, a few of each kind."""
+    walk = Walk()
+    waiting = deque([f"{site.url}/", f"{site.url}/accounts/", *addresses])
+    given = set(addresses)
+    while waiting and len(walk.told) < MOST_PAGES + len(given):
+        address = waiting.popleft()
+        kind = resolve(urlsplit(address).path).view_name
+        if address in walk.told or (address not in given and walk.kinds[kind] >= PAGES_OF_A_KIND):
+            continue
+        walk.kinds[kind] += 1
+        walk.told[address], links = read(page, address)
+        waiting.extend(link for link in links if _leads_on(site, link) and link not in walk.told)
+    return walk
 
 
 def _leads_on(site: Site, link: str) -> bool:
