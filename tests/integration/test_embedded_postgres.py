@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from ragsite.postgres.cluster import LONGEST_SOCKET_DIR, EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
+from tests.support import made_once
 from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +33,21 @@ time.sleep(600)
 """
 
 
+@pytest.fixture(scope="module")
+def set_up() -> Iterator[Path]:
+    """The files of a server that was set up and stopped."""
+    with tempfile.TemporaryDirectory(prefix="ragsite-server-", ignore_cleanup_errors=True) as folder:
+        server = EmbeddedPostgres(Path(folder))
+        server.acquire()
+        server.release()
+        wait_until(lambda: not server.is_running() and guardian(server) is None, 60, "the end of the server")
+        yield server.cluster
+
+
 @pytest.fixture
-def server(server_folder: Path) -> Iterator[EmbeddedPostgres]:
+def server(server_folder: Path, set_up: Path) -> Iterator[EmbeddedPostgres]:
     server = EmbeddedPostgres(server_folder)
+    made_once.copy_files(set_up, server.cluster)
     server.acquire()
     yield server
     server.release()

@@ -51,7 +51,7 @@ def servers(model: ModelServer, tmp_path: Path) -> Iterator[tuple[WebServer, Web
 
 def long_text(seed: int) -> bytes:
     return "\n\n".join(
-        f"Paragraph {n} of document {seed} describes pump number {seed * 1000 + n}. " * 12 for n in range(60)
+        f"Paragraph {n} of document {seed} describes pump number {seed * 1000 + n}. " * 12 for n in range(35)
     ).encode()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,24 @@ from ragsite.postgres.embedded import GUARDIAN_FILE, EmbeddedPostgres
 from tests.support.site import ROOT, wait_until
 
 QUESTION = "How many grams does the pump weigh?"
+
+
+# Commands in one process, as `manage.py` runs each, and what each of them wrote: to start takes seconds.
+SEVERAL = """
+import contextlib, io, json, sys
+from django.core.management import execute_from_command_line
+
+results = []
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as written, contextlib.redirect_stderr(written):
+        try:
+            execute_from_command_line(["manage.py", *arguments])
+            status = 0
+        except SystemExit as ended:
+            status = ended.code
+    results.append((status, written.getvalue()))
+print("RESULTS", json.dumps(results))
+"""
 
 
 class Site:
@@ -39,10 +58,21 @@ class Site:
         self._server.release()
 
     def manage(self, *arguments: str, fails: bool = False) -> str:
+        """What the command wrote, in a process of its own."""
+        return self._run(["manage.py", *arguments], fails)
+
+    def manage_all(self, *commands: tuple[str, ...], fails: Sequence[int] = ()) -> list[str]:
+        """What each command wrote; those whose number is in ``fails`` are refused."""
+        output = self._run(["-c", SEVERAL, json.dumps(commands)], False)
+        results = json.loads(output.partition("RESULTS ")[2])
+        assert [number for number, (status, _) in enumerate(results) if status] == list(fails), results
+        return [written for _, written in results]
+
+    def _run(self, command: list[str], fails: bool) -> str:
         environment = {**os.environ, "DATA_DIR": str(self.data_dir), "RAGSITE_DOTENV": "false"}
         environment.pop("DATABASE_URL", None)
         result = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
+            [sys.executable, *command],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -86,19 +116,27 @@ def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "site.tar"
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
     site.manage("ingest", str(tmp_path / "pump.md"), "--collection", "manuals")
-    key = site.manage("create_key", "robot", "--service").split()[-1]
+    made, answered, told, again = site.manage_all(
+        ("create_key", "robot", "--service"),
+        ("ask", QUESTION),
+        ("backup", str(file)),
+        ("backup", str(file)),
+        fails=[3],
+    )
+    key = made.split()[-1]
     secret = (site.data_dir / "secret_key").read_text()
-    assert "3450 grams" in site.manage("ask", QUESTION)
-    assert "1 documents, 1 originals" in site.manage("backup", str(file))
+    assert "3450 grams" in answered
+    assert "1 documents, 1 originals" in told
+    assert "is there already" in again
     assert file.stat().st_mode & 0o777 == 0o600
     assert not list(site.data_dir.glob("backup-*"))
     originals = site.originals()
-    assert "is there already" in site.manage("backup", str(file), fails=True)
     # What came after the backup is not in it.
     (tmp_path / "valve.md").write_text("# Valve\n\nThe valve opens at 7 bar.")
-    site.manage("ingest", str(tmp_path / "valve.md"), "--collection", "manuals")
-
-    assert "has data already" in site.manage("restore", str(file), fails=True)
+    _, refused = site.manage_all(
+        ("ingest", str(tmp_path / "valve.md"), "--collection", "manuals"), ("restore", str(file)), fails=[1]
+    )
+    assert "has data already" in refused
     site.manage("restore", str(file), "--force")
     assert site.originals() == originals
     assert "7 bar" not in site.manage("ask", "At how many bar does the valve open?")
@@ -108,8 +146,8 @@ def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
     assert site.originals() == originals
     assert (site.data_dir / "secret_key").read_text() == secret
     assert (site.data_dir / "demo-loaded").exists()
-    assert "3450 grams" in site.manage("ask", QUESTION)
-    log = site.manage("export_audit")
+    answered, log = site.manage_all(("ask", QUESTION), ("export_audit",))
+    assert "3450 grams" in answered
     assert [action for action in ("key.added", "backup.made", "backup.restored") if action in log] == [
         "key.added",
         "backup.made",
@@ -128,8 +166,7 @@ def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
 def test_a_broken_backup_replaces_nothing(site: Site, tmp_path: Path) -> None:
     file, broken = tmp_path / "site.tar", tmp_path / "broken.tar"
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
-    site.manage("ingest", str(tmp_path / "pump.md"), "--collection", "manuals")
-    site.manage("backup", str(file))
+    site.manage_all(("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"), ("backup", str(file)))
     with tarfile.open(file) as whole, tarfile.open(broken, "w") as cut:
         for member in whole:
             content = whole.extractfile(member)
@@ -137,10 +174,16 @@ def test_a_broken_backup_replaces_nothing(site: Site, tmp_path: Path) -> None:
                 member.size //= 2
             cut.addfile(member, content)
     assert "pg_restore failed" in site.manage("restore", str(broken), "--force", fails=True)
-    assert "not a backup" in site.manage("restore", str(_empty_tar(tmp_path)), "--force", fails=True)
     (tmp_path / "text.tar").write_text("nothing")
-    assert "cannot be read" in site.manage("restore", str(tmp_path / "text.tar"), "--force", fails=True)
-    assert "3450 grams" in site.manage("ask", QUESTION)
+    empty, text, answered = site.manage_all(
+        ("restore", str(_empty_tar(tmp_path)), "--force"),
+        ("restore", str(tmp_path / "text.tar"), "--force"),
+        ("ask", QUESTION),
+        fails=[0, 1],
+    )
+    assert "not a backup" in empty
+    assert "cannot be read" in text
+    assert "3450 grams" in answered
 
 
 def _empty_tar(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from tests.support.site import Workers, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
-MANY = 150
+MANY = 90
 
 
 @pytest.mark.parametrize("kind", RunKind.values)
