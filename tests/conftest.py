@@ -113,22 +113,20 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_keepdb() -> bool:
-    """The database goes with its server; dropping it first would wait for every thread that ever asked it."""
-    return True
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(request: pytest.FixtureRequest, django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
+def django_db_setup(django_test_environment: None, django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
     """The test database, and one like it named ``migrated`` to make others of, on a server that does not wait for the
     disk: what it holds goes with it. In a parallel run, all processes have copies of one such server's files."""
     from django.conf import settings
     from django.db import connection
+    from django.test.utils import setup_databases
 
     from tests.support.databases import create_database
 
     def set_up() -> None:
-        request.getfixturevalue("django_db_setup")
+        # Also where no test is marked as one of the database: those in the browser have databases of their own.
+        with django_db_blocker.unblock():
+            # They go with their server; dropping them first would wait for every thread that ever asked one.
+            setup_databases(verbosity=0, interactive=False, keepdb=True)
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
                 cursor.execute(f"ALTER SYSTEM SET {setting} = off")

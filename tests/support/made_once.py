@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,7 @@ def made_once(name: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
         if path.exists():
             return path, False
         unfinished = path.with_name(f"{name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
         make(unfinished)
         unfinished.rename(path)
         return path, True
