@@ -16,7 +16,7 @@ export PORT
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
+.PHONY: help setup run test suite test-citus test-busy lint types unit format messages bench bench-ranking bench-answers bench-speed bench-stages bench-streams bench-dashboard bench-frameworks soak fuzz-api audit sbom clean
 
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,7 +26,10 @@ setup: $(VENV)/.site $(VENV)/.dev  ## make the environment in .venv
 run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=8000)
 	@exec $(BIN)/python manage.py serve --port $(PORT)
 
-test: $(VENV)/.dev lint types  ## lint, types, import rules, migrations, and the whole test suite
+test: $(VENV)/.dev lint  ## lint, types, import rules, migrations, and the whole test suite
+	@$(MAKE) --no-print-directory -j2 types suite
+
+suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 test-citus: $(VENV)/.dev  ## the integration tests on a Citus cluster of three servers (PGDIR=a PostgreSQL with Citus and pgvector)

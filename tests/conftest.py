@@ -113,7 +113,12 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_test_environment: None, django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
+def django_db_setup(
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_modify_db_settings: None,
+    django_db_blocker: Any,
+) -> None:
     """The test database, and one like it named ``migrated`` to make others of, on a server that does not wait for the
     disk: what it holds goes with it. In a parallel run, all processes have copies of one such server's files."""
     from django.conf import settings
@@ -122,11 +127,14 @@ def django_db_setup(django_test_environment: None, django_db_modify_db_settings:
 
     from tests.support.databases import create_database
 
-    def set_up() -> None:
+    def make_database() -> None:
         # Also where no test is marked as one of the database: those in the browser have databases of their own.
         with django_db_blocker.unblock():
-            # They go with their server; dropping them first would wait for every thread that ever asked one.
+            # It goes with its server; dropping it first would wait for every thread that ever asked it.
             setup_databases(verbosity=0, interactive=False, keepdb=True)
+
+    def set_up() -> None:
+        make_database()
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
                 cursor.execute(f"ALTER SYSTEM SET {setting} = off")
@@ -140,7 +148,7 @@ def django_db_setup(django_test_environment: None, django_db_modify_db_settings:
     if server is None:
         from tests.support import cluster
 
-        request.getfixturevalue("django_db_setup")
+        make_database()
         name = connection.settings_dict["NAME"]
         with django_db_blocker.unblock():
             cluster.distribute(name)
