@@ -7,8 +7,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.db import connection, models
 from psycopg import sql
+
+from retrieval.models import Document
 
 Returned = TypeVar("Returned")
 
@@ -16,8 +20,8 @@ Returned = TypeVar("Returned")
 def remembered(build: Callable[..., Returned]) -> Callable[..., Returned]:
     """A fixture that fills the tables of documents, and none else, and fills them the same every time.
 
-    It is run once. Afterwards those tables are emptied and filled with what they held then, ids included, and the
-    models among its arguments become those of the first time::
+    It is run once. Afterwards those tables are emptied and filled with what they held then, ids included, the files of
+    the documents are what they were, and the models among its arguments become those of the first time::
 
         @pytest.fixture
         @remembered
@@ -25,24 +29,40 @@ def remembered(build: Callable[..., Returned]) -> Callable[..., Returned]:
             ingest(collection, "pump.md", "The pump is blue.")
             return collection
     """
-    first: list[tuple[dict[str, bytes], dict[str, dict[str, Any]], Returned]] = []
+    first: list[tuple[dict[str, bytes], dict[str, bytes], dict[str, dict[str, Any]], Returned]] = []
 
     @functools.wraps(build)
     def fixture(**arguments: Any) -> Returned:
         rows = {name: value for name, value in arguments.items() if isinstance(value, models.Model)}
         if not first:
             returned = build(**arguments)
-            first.append((_copy_out(), {name: dict(row.__dict__) for name, row in rows.items()}, copy.copy(returned)))
+            states = {name: dict(row.__dict__) for name, row in rows.items()}
+            first.append((_copy_out(), _read_files(), states, copy.copy(returned)))
             return returned
-        tables, states, returned = first[0]
+        tables, files, states, returned = first[0]
         _copy_in(tables)
+        _write_files(files)
         for name, row in rows.items():
             row.__dict__.update(copy.deepcopy(states[name]))
             if isinstance(returned, models.Model) and returned.pk == row.pk and type(returned) is type(row):
                 return row  # type: ignore[return-value]
+        if isinstance(returned, models.Model):
+            # Not a copy: two share the objects of their files, and a test may have given one another file.
+            return type(returned)._base_manager.get(pk=returned.pk)
         return copy.copy(returned)
 
     return fixture
+
+
+def _read_files() -> dict[str, bytes]:
+    return {name: default_storage.open(name).read() for name in Document.objects.values_list("file", flat=True) if name}
+
+
+def _write_files(files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        if not default_storage.exists(name) or default_storage.open(name).read() != content:
+            default_storage.delete(name)
+            assert default_storage.save(name, ContentFile(content)) == name
 
 
 def _tables() -> list[str]:

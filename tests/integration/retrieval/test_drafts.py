@@ -33,6 +33,7 @@ from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.reconciliation.checks import check
 from retrieval.search.pipeline import search
+from tests.support.remembered import remembered
 from tests.support.site import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,6 +48,7 @@ HEATER = "# Heater\n\nThe heater takes 40 watts.\n"
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     for source, text in (("pump.md", PUMP), ("valve.md", VALVE), ("heater.md", HEATER)):
         ingest(collection, source, text, metadata={"site": "north"})

@@ -40,31 +40,16 @@ from tests.support.remembered import remembered
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def text_of(number: int) -> str:
-    filler = " ".join(f"Sentence {place} is about the pump and its {number} valves." for place in range(60))
-    return f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
-
-
 @pytest.fixture
 @remembered
-def rows(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
     for number in range(3):
-        ingest(collection, f"{number}.md", text_of(number))
+        filler = " ".join(f"Sentence {place} is about the pump and its {number} valves." for place in range(60))
+        text = f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
+        ingest(collection, f"{number}.md", text)
     assert collection.chunks.count() > 6
-    return collection
-
-
-@pytest.fixture
-def library(rows: Collection) -> Collection:
-    """Three documents, and their files as they were, whatever an earlier test did to them."""
-    for number in range(3):
-        document = rows.documents.get(source=f"{number}.md")
-        document.file.storage.delete(document.file.name)
-        assert (
-            document.file.storage.save(document.file.name, ContentFile(text_of(number).encode())) == document.file.name
-        )
     assert check() == []
-    return rows
+    return collection
 
 
 def sql(statement: str) -> None:

@@ -21,6 +21,7 @@ from retrieval.models import Collection, CollectionGrant, Document, Visibility
 from retrieval.search.pipeline import search
 from retrieval.tables.candidates import find_candidates
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,6 +76,7 @@ def test_is_public_is_still_a_name_for_it() -> None:
 
 
 @pytest.fixture
+@remembered
 def library(collection: Collection, ingest: Ingest) -> Collection:
     table = "| Room | Code |\n|---|---|\n| boiler | 41 |\n| cellar | 42 |\n"
     ingest(collection, "open.md", "# Open\n\nThe boiler is behind the green door.")

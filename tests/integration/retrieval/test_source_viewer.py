@@ -19,6 +19,7 @@ from retrieval.models import Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import page_pictures
 from retrieval.viewer.shared_work import SharedWork
+from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,6 +138,7 @@ def test_wrong_parameters_are_passed_over(client: Client, collection: Collection
 
 
 @pytest.fixture
+@remembered
 def manual(collection: Collection, ingest: Ingest) -> Document:
     return ingest(collection, "manual.pdf", MANUAL)
 
