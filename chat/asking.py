@@ -95,7 +95,7 @@ def begin(
                 title=question[:200],
                 key=limits.key if limits else "",
             )
-        return Answer.objects.create(
+        answer = Answer.objects.create(
             id=answer_id,
             conversation=conversation,
             question=question,
@@ -104,6 +104,8 @@ def begin(
             asked_within=sorted(limits.collections) if limits and limits.collections is not None else None,
             history=None if history is None else [asdict(turn) for turn in history],
         )
+        answer.is_first = conversation_id is None
+        return answer
 
 
 @contextmanager

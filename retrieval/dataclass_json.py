@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
+# Unlike any value of a field.
+_NOTHING = object()
 
 
 # For the metadata of a field that is left out while it has its default.
@@ -27,17 +31,32 @@ def json_name(name: str) -> Mapping[str, object]:
 
 def to_json(value: Any) -> Any:
     """The value in JSON's types; a dataclass is an object of its fields."""
-    if is_dataclass(value):
+    kind: Hashable = type(value)
+    if kind in _JSON_TYPES:
+        return value
+    if (written := _written_fields(kind)) is not None:
         return {
-            _name(each): to_json(content)
-            for each in fields(value)
-            if (content := getattr(value, each.name)) != each.default or not each.metadata.get("omit_default")
+            name: content if type(content) in _JSON_TYPES else to_json(content)
+            for own, name, omitted in written
+            if (content := getattr(value, own)) != omitted
         }
     if isinstance(value, Mapping):
         return {str(to_json(key)): to_json(content) for key, content in value.items()}
     if isinstance(value, (tuple, list)):
         return [to_json(content) for content in value]
     return value.value if isinstance(value, Enum) else value
+
+
+@functools.cache
+def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
+    """Of a dataclass, each field's name, its name in JSON, and the value with which it is left out; None for other
+    types. The explanation of a search holds hundreds of small ones."""
+    if not isinstance(kind, type) or not is_dataclass(kind):
+        return None
+    return tuple(
+        (each.name, _name(each), each.default if each.metadata.get("omit_default") else _NOTHING)
+        for each in fields(kind)
+    )
 
 
 def from_json(kind: type[T], stored: Any) -> T:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -24,7 +23,7 @@ FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
     """The answer's events behind the one named ``after``, as they come, for as long as the caller may read them."""
-    return unbuffered(answer_events(answer.pk, request.user, after, session_behind(request)))
+    return unbuffered(answer_events(answer, request.user, after, session_behind(request)))
 
 
 def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
@@ -36,14 +35,13 @@ def unbuffered(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
     return response
 
 
-async def answer_events(
-    answer_id: uuid.UUID, user: Any, after: str = "", session_key: str = ""
-) -> AsyncIterator[bytes]:
+async def answer_events(answer: Answer, user: Any, after: str = "", session_key: str = "") -> AsyncIterator[bytes]:
     """Server-sent events, the last one `completed` or `failed`. Tokens before a `reset` count no more."""
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open")
     await give_back_connection()
-    async with aclosing(readers.follow(answer_id, user, after, session_key=session_key)) as events:
+    following = readers.follow(answer.pk, user, after, session_key=session_key, asked=answer)
+    async with aclosing(following) as events:
         async for event in events:
             yield encode(event)
 

@@ -38,7 +38,7 @@ def collections_behind(answer: Answer) -> list[int]:
     if answer.choices:
         behind |= _searched_collections(answer)
     if may_retell(answer):
-        behind |= collections_before(answer)
+        behind |= behind_earlier(answer)[0]
     return sorted(behind)
 
 
@@ -46,7 +46,7 @@ def documents_behind(answer: Answer) -> list[int]:
     """The documents that the answer may rest on: those that it quotes, and those of what it may say again."""
     behind = set(rights.documents_of(answer.quoted_places))
     if may_retell(answer):
-        behind |= documents_before(answer)
+        behind |= behind_earlier(answer)[1]
     return sorted(behind)
 
 
@@ -55,18 +55,15 @@ def may_retell(answer: Answer) -> bool:
     return bool(answer.completed_question) or answer.prompt_version is not None
 
 
-def collections_before(answer: Answer) -> frozenset[int]:
-    """The collections behind the answers that came before this one and count for it."""
+def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
+    """The collections and the documents behind the answers that came before this one and count for it."""
     if answer.history is not None:
-        return frozenset()
-    return frozenset(pk for turn in _answers_before(answer) if not turn.refused for pk in turn.source_collections)
-
-
-def documents_before(answer: Answer) -> frozenset[int]:
-    """The documents behind the answers that came before this one and count for it."""
-    if answer.history is not None:
-        return frozenset()
-    return frozenset(pk for turn in _answers_before(answer) if not turn.refused for pk in turn.source_documents)
+        return frozenset(), frozenset()
+    telling = [earlier for earlier in _answers_before(answer) if not earlier.refused]
+    return (
+        frozenset(pk for earlier in telling for pk in earlier.source_collections),
+        frozenset(pk for earlier in telling for pk in earlier.source_documents),
+    )
 
 
 def _searched_collections(answer: Answer) -> frozenset[int]:
@@ -78,9 +75,12 @@ def _searched_collections(answer: Answer) -> frozenset[int]:
 
 def _answers_before(answer: Answer) -> list[Answer]:
     """Newest first."""
+    if answer.is_first:
+        return []
     earlier = Answer.objects.filter(
         conversation=answer.conversation_id,
         created_at__lt=answer.created_at,
         status__in=REMEMBERED_STATUSES,
     ).order_by("-created_at")
-    return list(earlier[:REMEMBERED_TURNS])
+    # Their explanations are long, and nobody asks for them here.
+    return list(earlier.defer("trace", "statements", "timings_ms")[:REMEMBERED_TURNS])

@@ -6,7 +6,7 @@ An answer is read with the rights of the moment of reading, not with those of th
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,15 +56,16 @@ def asker_of(answer: Answer) -> Any:
 
 
 def readable_collections(user: Any) -> frozenset[int]:
-    return frozenset(Collection.objects.readable_by(user).values_list("pk", flat=True))
+    return frozenset(Collection.objects.readable_by(user).order_by().values_list("pk", flat=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
     """What a user may read at one moment.
 
-    ``collections`` are those that are open to the user, ``closed`` those that are not. Deleted ones are in neither.
-    ``reads_all`` is for those who may read other people's answers, and those that rest on deleted collections.
+    ``collections`` are those that are open to the user, ``closed`` those that are not, known of those alone who read
+    all. Deleted ones are in neither. ``reads_all`` is for those who may read other people's answers, and those that
+    rest on deleted collections.
     """
 
     collections: frozenset[int]
@@ -74,16 +75,23 @@ class Rights:
 
     def allow(self, collections: Iterable[int], documents: Iterable[int] = ()) -> bool:
         """Whether all of these collections and documents may be read. Asks the database about documents alone."""
-        return self.allow_collections(collections) and not self.hide(documents)
+        return self.allow_collections(collections) and self.see(places_of(documents))
 
     def allow_collections(self, collections: Iterable[int]) -> bool:
         if self.reads_all:
             return self.closed.isdisjoint(collections)
         return self.collections.issuperset(collections)
 
+    def see(self, places: Mapping[int, int]) -> bool:
+        """Whether all of these documents may be read, given with the collections that they lie in now."""
+        return self.collections.issuperset(places.values()) and not (self.readers and self.hide(places))
+
     def hide(self, documents: Iterable[int]) -> frozenset[int]:
         """Those of the documents that are there and may not be read, because they are narrowed or have been moved."""
-        behind = Document.objects.filter(pk__in=set(documents))
+        wanted = set(documents)
+        if not wanted:
+            return frozenset()
+        behind = Document.objects.filter(pk__in=wanted).order_by()
         hidden = behind.exclude(collection__in=self.collections)
         if self.readers:
             hidden = hidden | behind.exclude(seen_by(self.readers))
@@ -92,17 +100,31 @@ class Rights:
 
 def rights_of(user: Any) -> Rights:
     readable = readable_collections(user)
-    others = Collection.objects.exclude(pk__in=readable)
-    return Rights(
-        readable, frozenset(others.values_list("pk", flat=True)), readers_in(readable, user), may_read_all(user)
-    )
+    reads_all = may_read_all(user)
+    closed = closed_to(readable) if reads_all else frozenset()
+    return Rights(readable, closed, readers_in(readable, user), reads_all)
+
+
+def closed_to(readable: frozenset[int]) -> frozenset[int]:
+    """The collections that are not among the ``readable`` ones."""
+    return frozenset(Collection.objects.exclude(pk__in=readable).order_by().values_list("pk", flat=True))
 
 
 def collections_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
     """The collections that the quoted places (as saved with an answer) lie in now."""
     documents = documents_of(places)
-    collections = dict(Document.objects.filter(pk__in=documents).values_list("pk", "collection"))
-    return frozenset(collections.get(document, UNKNOWN_COLLECTION) for document in documents)
+    return collections_in(places_of(documents), documents)
+
+
+def places_of(documents: Iterable[int]) -> dict[int, int]:
+    """The collection that each of the documents lies in now; those that are gone are missing."""
+    wanted = set(documents)
+    # In no order: the database sorts for nobody.
+    return dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
+
+
+def collections_in(places: Mapping[int, int], documents: Iterable[int]) -> frozenset[int]:
+    return frozenset(places.get(document, UNKNOWN_COLLECTION) for document in documents)
 
 
 def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
@@ -152,16 +174,16 @@ def is_closed_to(user: Any, path: str = "") -> Q | None:
     For those who see other people's answers: of these, the question is not shown either.
     """
     rights = rights_of(user)
-    if not rights.closed and not rights.readers:
+    closed = sorted(closed_to(rights.collections))
+    if not closed and not rights.readers:
         return None
     hidden = Document.objects.filter(pk__in=[])
-    if rights.closed:
-        hidden = hidden | Document.objects.filter(collection__in=rights.closed)
+    if closed:
+        hidden = hidden | Document.objects.filter(collection__in=closed)
     if rights.readers:
         hidden = hidden | Document.objects.exclude(seen_by(rights.readers))
     condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
-    if rights.closed:
-        closed = sorted(rights.closed)
+    if closed:
         condition |= Q(**{f"{path}source_collections__overlap": closed})
         condition |= Q(**{f"{path}conversation__collection__in": closed})
     if rights.readers:
@@ -180,7 +202,7 @@ def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> Q
     closed = is_closed_to(user)
     if closed is None:
         return conversations
-    closed_collections = rights_of(user).closed
+    closed_collections = closed_to(readable_collections(user))
     return conversations.exclude(collection__in=closed_collections).exclude(
         Exists(Answer.objects.filter(closed, conversation=OuterRef("pk")))
     )

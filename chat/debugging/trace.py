@@ -5,16 +5,17 @@ Pure Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from chat.types import TracedCall
 from retrieval.dataclass_json import from_json
 from retrieval.search.trace import SearchTrace
-from retrieval.types import Passage
 
 PREVIEW_CHARACTERS = 160
+# With white space, of which a preview keeps one blank between words.
+READ_FOR_PREVIEW = 2 * PREVIEW_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +57,21 @@ def answer_trace(
     trace: SearchTrace,
     assembly: Mapping[str, int],
     prompt: PromptTrace,
-    passages: Iterable[Passage],
+    passages: Mapping[int, KnownPassage],
     uncalibrated: str = "",
 ) -> AnswerTrace:
     return AnswerTrace(
         **{each.name: getattr(trace, each.name) for each in fields(SearchTrace)},
         assembly=assembly,
         prompt=prompt,
-        passages={
-            each.chunk_id: KnownPassage(
-                each.document_title,
-                each.section,
-                " ".join(each.content.split())[:PREVIEW_CHARACTERS],
-                each.document_id,
-            )
-            for each in passages
-        },
+        passages=passages,
         uncalibrated=uncalibrated,
     )
+
+
+def preview_of(text: str) -> str:
+    """What the text begins with, on one line."""
+    return " ".join(text.split())[:PREVIEW_CHARACTERS]
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:

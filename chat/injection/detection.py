@@ -61,7 +61,8 @@ def find_instruction(text: str) -> str:
     return "hidden" if _hides(text, plain, COMPILED) or any(map(_is_order_in_disguise, _disguised(plain))) else ""
 
 
-@functools.lru_cache(maxsize=256)
+# Some 3 MB: what is asked about often is read once.
+@functools.lru_cache(maxsize=1024)
 def holds_instructions(text: str) -> bool:
     """Whether a document's text holds something that sets instructions aside or asks for them, open or disguised."""
     plain = _plain(text)

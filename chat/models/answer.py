@@ -102,6 +102,9 @@ class Answer(Leased):
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
     completed_at = models.DateTimeField(_("answered"), null=True, blank=True)
 
+    # Of one that was just asked in a conversation of its own: there are none before it.
+    is_first = False
+
     class Meta:
         ordering = ["created_at"]
         verbose_name = _("answer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +16,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.module_loading import import_string
 
 from chat.conversations import rights
-from chat.conversations.history import collections_before, documents_before
+from chat.conversations.history import behind_earlier
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
@@ -34,14 +34,24 @@ _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | No
 
 
 async def follow(
-    answer_id: uuid.UUID, user: Any, after: str = "", *, session_key: str = "", may_return: bool = True
+    answer_id: uuid.UUID,
+    user: Any,
+    after: str = "",
+    *,
+    session_key: str = "",
+    may_return: bool = True,
+    asked: Answer | None = None,
 ) -> AsyncGenerator[StreamEvent, None]:
     """As `streams.follow`, for as long as ``user`` may read the sources; then `failed`, with a sentence.
 
-    Whoever came with a key reads while the key is good, and within a session while it lasts.
+    Whoever came with a key reads while the key is good, and within a session while it lasts. ``asked`` is the answer
+    for who has just asked for it.
     """
     reader = _Reader(answer_id, user, session_key)
-    if not await in_database(reader.may_begin)():
+    # Of an answer that begins a conversation, there is nothing yet that could rest on anything.
+    if asked is not None and asked.is_first:
+        reader.begin(asked)
+    elif not await in_database(reader.may_begin)():
         yield _withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return)
@@ -102,39 +112,47 @@ class _Reader:
         # Who comes back in the middle does not hear what was searched, which may not be stored yet either.
         self.knows_sources = False
 
-    def may_begin(self) -> bool:
-        """Whether what is known of the answer by now may be read. The stream reports one that is gone."""
-        answer = Answer.objects.select_related("conversation").filter(pk=self._answer_id).first()
-        if answer is None:
-            return True
+    def begin(self, answer: Answer) -> None:
         # A visitor was found by the cookie, which a stream cannot lose.
         owner = answer.conversation.owner_id
         self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
-        self._behind = frozenset(answer.source_collections) | collections_before(answer)
-        self._documents = frozenset(answer.source_documents) | documents_before(answer)
+
+    def may_begin(self) -> bool:
+        """Whether what is known of the answer by now may be read. The stream reports one that is gone."""
+        found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
+        answer = found.defer("trace", "text", "statements", "timings_ms").first()
+        if answer is None:
+            return True
+        self.begin(answer)
+        self._behind, self._documents = frozenset(answer.source_collections), frozenset(answer.source_documents)
         if answer.is_finished:
-            self._behind = frozenset(answer.source_collections) | rights.collections_of(answer.quoted_places)
-            self._documents = rights.documents_behind(answer)
-            self.knows_sources = True
-        elif (payload := _searched(answer)) is not None:
-            self._add(payload["sources"])
-        return self.may_go_on(fresh=True)
+            return self._may_read(answer.quoted_places, fresh=True)
+        collections, documents = behind_earlier(answer)
+        self._behind |= collections
+        self._documents |= documents
+        payload = _searched(answer)
+        return self._may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def searched(self, sources: list[dict[str, Any]]) -> bool:
         """Whether the reader may read these sources and all that came before."""
-        self._add(sources)
-        return self.may_go_on()
+        return self._may_read(sources)
 
-    def _add(self, sources: list[dict[str, Any]]) -> None:
-        self._behind |= rights.collections_of(sources)
-        self._documents |= rights.documents_of(sources)
+    def _may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
+        quoted = rights.documents_of(sources)
+        self._documents |= quoted
+        places = rights.places_of(self._documents)
+        self._behind |= rights.collections_in(places, quoted)
         self.knows_sources = True
+        return self._allows(places, fresh=fresh)
 
     def may_go_on(self, *, fresh: bool = False) -> bool:
+        return self._allows(rights.places_of(self._documents), fresh=fresh)
+
+    def _allows(self, places: Mapping[int, int], *, fresh: bool) -> bool:
         held = _rights_of(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             return False
-        return held.allow(self._behind, self._documents)
+        return held.allow_collections(self._behind) and held.see(places)
 
 
 def _searched(answer: Answer) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from chat import payloads
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
-from chat.debugging.trace import PromptTrace, answer_trace
+from chat.debugging.trace import READ_FOR_PREVIEW, KnownPassage, PromptTrace, answer_trace, preview_of
 from chat.injection.detection import holds_instructions
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
@@ -25,9 +25,8 @@ from chat.streaming import answer_cache
 from chat.types import Completed, Failed, Searched
 from retrieval.dataclass_json import to_json
 from retrieval.dense.calibration.current import uncalibrated_embedder
-from retrieval.models import Chunk, Document
 from retrieval.resilience import disk
-from retrieval.search.passages import load_passages
+from retrieval.statements import fetch
 
 logger = logging.getLogger(__name__)
 
@@ -61,11 +60,11 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
     """
     outcome = record.outcome
     with transaction.atomic():
-        answer = Answer.objects.select_for_update().get(pk=record.answer.pk)
+        answer = Answer.objects.select_for_update().order_by().get(pk=record.answer.pk)
         if answer.lease != record.answer.lease:
             # Saved already, by an attempt whose word of success was lost; or taken over by another process.
-            last = answer.events.filter(attempt=record.answer.attempts, name__in=("completed", "failed")).first()
-            return (last.name, last.payload) if last else ("lost", {})
+            known = answer.events.filter(attempt=record.answer.attempts, name__in=("completed", "failed")).first()
+            return (known.name, known.payload) if known else ("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in record.timings_ms.items()}
         answer.completed_at = timezone.now()
         answer.lease = None
@@ -94,10 +93,10 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         answer.save()
         name = "failed" if isinstance(outcome, Failed) else "completed"
         payload = {"message": answer.error} if name == "failed" else payloads.completed(answer, citations)
-        store(events)
-        StreamedEvent.objects.create(
+        last = StreamedEvent(
             answer=answer, attempt=answer.attempts, sequence=record.sequence, name=name, payload=payload
         )
+        store([*events, last])
         if answer.status == Answer.Status.COMPLETED:
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count(answer)
@@ -166,9 +165,12 @@ def _completed(answer: Answer, outcome: Completed, draft: PartialAnswer) -> list
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     """The rows as they can be saved; words of a passage that is gone by now are kept without it."""
-    chunks = set(Chunk.objects.filter(pk__in=[cited.chunk_id for cited in citations]).values_list("pk", flat=True))
-    documents = set(
-        Document.objects.filter(pk__in=[cited.document_id for cited in citations]).values_list("pk", flat=True)
+    if not citations:
+        return citations
+    [(chunks, documents)] = fetch(
+        "SELECT ARRAY(SELECT id FROM retrieval_chunk WHERE id = ANY(%s::bigint[])), "
+        "ARRAY(SELECT id FROM retrieval_document WHERE id = ANY(%s::bigint[]))",
+        [[cited.chunk_id for cited in citations], [cited.document_id for cited in citations]],
     )
     for cited in citations:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
@@ -180,11 +182,25 @@ def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
     instructed = tuple(source.marker for source in searched.sources if holds_instructions(source.block.content))
     INSTRUCTED_SOURCES.inc(len(instructed))
     prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls))
-    passages = load_passages([candidate.chunk_id for candidate in searched.trace.candidates])
+    known = _known_passages([candidate.chunk_id for candidate in searched.trace.candidates])
     stored: dict[str, Any] = to_json(
-        answer_trace(searched.trace, searched.context.statistics, prompt, passages.values(), uncalibrated_embedder())
+        answer_trace(searched.trace, searched.context.statistics, prompt, known, uncalibrated_embedder())
     )
     return stored
+
+
+def _known_passages(chunk_ids: Sequence[int]) -> dict[int, KnownPassage]:
+    """The beginnings of the candidates' passages: of all that the index holds of them, nothing else is read."""
+    rows = fetch(
+        "SELECT chunk.id, document.title, chunk.heading_path, left(chunk.content, %s), chunk.document_id "
+        "FROM retrieval_chunk AS chunk JOIN retrieval_document AS document ON document.id = chunk.document_id "
+        "WHERE chunk.id = ANY(%s::bigint[])",
+        [READ_FOR_PREVIEW, list(chunk_ids)],
+    )
+    return {
+        pk: KnownPassage(title, " › ".join(headings), preview_of(beginning), document)
+        for pk, title, headings, beginning, document in rows
+    }
 
 
 def _count(answer: Answer) -> None:
