@@ -31,10 +31,10 @@ def json_name(name: str) -> Mapping[str, object]:
 
 def to_json(value: Any) -> Any:
     """The value in JSON's types; a dataclass is an object of its fields."""
-    kind: Hashable = type(value)
+    kind = type(value)
     if kind in _JSON_TYPES:
         return value
-    if (written := _written_fields(kind)) is not None:
+    if (written := _written_fields(kind)) is not None:  # type: ignore[arg-type]  # mypy takes no class for hashable
         return {
             name: content if type(content) in _JSON_TYPES else to_json(content)
             for own, name, omitted in written

@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.grounding.relevance import ScoredUnit, UnitScoring, codes
 from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, whole_units
-from chat.grounding.words import stem_weights, stems
+from chat.grounding.words import stem_set, stem_weights, stems
 from chat.questions.analysis import Question, analyse, is_same_question
 from chat.questions.presence import PresencePassage, assess_presence, without_replacements
 from chat.types import AnswerForm
@@ -196,10 +197,8 @@ def assess(
     is_asked_there = any(is_same_question(asked, heading) for heading in {each.unit.section.heading for each in scored})
     by_words = not calibrated or all(each.vector is None for each in scored)
     units = [each.unit for each in scored]
-    weights = stem_weights(
-        stems(question), [set(stems(f"{unit.heading} {unit.table_head} {unit.text}")) for unit in units]
-    )
-    source_stems = [set(stems(_text(source))) for source in sources]
+    weights = stem_weights(stems(question), [stem_set(unit.heading, unit.table_head, unit.text) for unit in units])
+    source_stems = [stem_set(_text(source)) for source in sources]
     features = {
         "coverage": max(_share(weights, words) for words in source_stems),
         "reach": _share(weights, set().union(*source_stems)),
@@ -260,6 +259,6 @@ def _text(source: ContextSource) -> str:
     return f"{best.document_title} {best.section} {source.block.content}"
 
 
-def _share(weights: Mapping[str, float], held: set[str]) -> float:
+def _share(weights: Mapping[str, float], held: AbstractSet[str]) -> float:
     total = sum(weights.values())
     return sum(weight for word, weight in weights.items() if word in held) / (total + UNSPOKEN)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from chat.grounding.assertions import Assertion
-from chat.grounding.words import numbers_held, pairs, split_words
+from chat.grounding.words import numbers_held, pairs, stems_in_order
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class EvidenceSentence:
     context: str = ""
 
     @cached_property
-    def _stems_in_order(self) -> list[str]:
-        return [word.stem for word in split_words(f"{self.context} {self.text}")]
+    def _stems_in_order(self) -> tuple[str, ...]:
+        return stems_in_order(self.context) + stems_in_order(self.text)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -62,7 +62,7 @@ class EvidencePassage:
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
-        return frozenset(word.stem for word in split_words(self.title))
+        return frozenset(stems_in_order(self.title))
 
     @cached_property
     def stems(self) -> frozenset[str]:

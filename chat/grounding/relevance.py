@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.grounding.units import QuotableUnit, UnitKind
-from chat.grounding.words import stem_weight, stem_weights, stems
+from chat.grounding.words import stem_set, stem_weight, stem_weights, stems
 from retrieval.text.blocks import BlockKind
 from retrieval.text.compounds import DUTCH, has_part
 from retrieval.text.language import detect_language
@@ -214,9 +215,9 @@ def codes(text: str) -> frozenset[str]:
 
     A text about E-201 does not answer a question about E-512, however alike the two look to an embedder.
     """
-    return frozenset(
-        _PUNCTUATION.sub("", code).lower() for run in _RUN.finditer(text) for code in _codes_in(run.group())
-    )
+    # A code has digits: most runs of letters need not be looked at.
+    runs = (run for run in _RUN.findall(text) if not run.isalpha())
+    return frozenset(_PUNCTUATION.sub("", code).lower() for run in runs for code in _codes_in(run))
 
 
 def identifiers(text: str) -> set[str]:
@@ -263,9 +264,9 @@ def _match_words(question: str, units: Sequence[QuotableUnit]) -> tuple[list[flo
     wanted = stems(_joined(question, units))
     texts = [
         (
-            set(stems(f"{unit.table_head} {unit.text}")),
-            set(stems(unit.heading)),
-            set(stems(f"{unit.source.block.best.document_title} {unit.source.block.best.section}")),
+            stem_set(unit.table_head, unit.text),
+            stem_set(unit.heading),
+            stem_set(unit.source.block.best.document_title, unit.source.block.best.section),
         )
         for unit in units
     ]
@@ -301,7 +302,11 @@ def _dutch_sources(question: str, units: Sequence[QuotableUnit]) -> set[int]:
 
 
 def _coverage(
-    weights: Mapping[str, float], own: set[str], heading: set[str], titles: set[str], related: Related
+    weights: Mapping[str, float],
+    own: AbstractSet[str],
+    heading: AbstractSet[str],
+    titles: AbstractSet[str],
+    related: Related,
 ) -> float:
     total = sum(weights.values())
     if not total:
@@ -316,7 +321,7 @@ def _coverage(
     return covered / total
 
 
-def _heading_match(weights: Mapping[str, float], heading: set[str], related: Related) -> float:
+def _heading_match(weights: Mapping[str, float], heading: AbstractSet[str], related: Related) -> float:
     """The share of the question's weight that a heading holds, times the share of the heading's words that hold it."""
     holding = {word for word in heading if word in weights or any(word in others for others in related.values())}
     if not holding:
@@ -325,7 +330,7 @@ def _heading_match(weights: Mapping[str, float], heading: set[str], related: Rel
     return share / sum(weights.values()) * len(holding) / len(heading)
 
 
-def _share_held(word: str, words: set[str], related: Related) -> float:
+def _share_held(word: str, words: AbstractSet[str], related: Related) -> float:
     """How far ``words`` hold ``word``: 1 for the word itself."""
     if word in words:
         return 1.0

@@ -36,11 +36,22 @@ def stems(text: str) -> list[str]:
     return list(_stems(text))
 
 
-@functools.lru_cache(maxsize=8192)
+def stem_set(*texts: str) -> frozenset[str]:
+    """The stems of all the texts together."""
+    return frozenset().union(*map(_stems, texts))
+
+
+@functools.lru_cache(maxsize=4096)
 def _stems(text: str) -> tuple[str, ...]:
     """An answer asks for those of each sentence, item and row of its sources several times."""
-    words = _WORD.findall(expand_identifiers(text).lower())
-    return tuple(dict.fromkeys(_stem(word) for word in words if word not in _STOP_WORDS))
+    return tuple(dict.fromkeys(stem for run in text.split() for stem in _stems_of_run(run)))
+
+
+@functools.lru_cache(maxsize=2**15)
+def _stems_of_run(run: str) -> tuple[str, ...]:
+    """Of characters without white space, which no identifier reaches beyond: documents say most of them again."""
+    words = _WORD.findall(expand_identifiers(run).lower())
+    return tuple(_stem(word) for word in words if word not in _STOP_WORDS)
 
 
 @functools.lru_cache(maxsize=2**16)
@@ -73,6 +84,12 @@ def split_words(text: str) -> tuple[StemmedWord, ...]:
     return tuple(
         StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def stems_in_order(text: str) -> tuple[str, ...]:
+    """The stems of `split_words`, where nobody asks for their places."""
+    return tuple(stem for word in _WORD.findall(text) for stem in stems_of_word(word))
 
 
 def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ DATABASE_PREPARES_STATEMENTS = env.flag("DATABASE_PREPARES_STATEMENTS", True)
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
-        "ENGINE": "django.db.backends.postgresql" if DATABASE_URL else "ragsite.postgres_backend",
+        "ENGINE": "ragsite.postgres_backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
     }
