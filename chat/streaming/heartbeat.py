@@ -22,7 +22,8 @@ from chat.metrics import ABANDONED
 from chat.models import Answer
 from chat.streaming import saving
 from chat.streaming.runs import RUNS, Run, in_database
-from retrieval.jobs.lease import renew
+from retrieval.resilience.commits import NOT_WAITING
+from retrieval.statements import fetch
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,11 @@ FLUSH_SECONDS = 0.25
 UNFOLLOWED_SECONDS = 5.0
 # The same for a caller who cannot come back: the next round ends the work.
 GONE_SECONDS = 0.2
+
+_RENEW = (
+    "UPDATE chat_answer SET heartbeat_at = %s WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) "
+    f"AND {NOT_WAITING} RETURNING lease, followed_at"
+)
 
 _TASKS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
@@ -108,9 +114,8 @@ def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
 def _store_at_once(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
     by_lease = {snapshot.run.answer.lease: snapshot for snapshot in snapshots}
     with transaction.atomic():
-        held = Answer.objects.filter(lease__in=by_lease, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING])
-        renew(held)
-        followed_at = {by_lease[lease]: at for lease, at in held.values_list("lease", "followed_at")}
+        renewed = fetch(_RENEW, [timezone.now(), list(by_lease), [Answer.Status.PENDING, Answer.Status.GENERATING]])
+        followed_at = {by_lease[lease]: at for lease, at in renewed}
         saving.store([event for snapshot in followed_at for event in snapshot.run.rows(snapshot.upto)])
     for snapshot in followed_at:
         snapshot.run.stored = snapshot.upto

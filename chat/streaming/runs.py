@@ -18,6 +18,7 @@ from chat.conversations.history import turns_before
 from chat.models import Answer, StreamedEvent
 from retrieval.exceptions import InvalidQuery
 from retrieval.jobs import lease
+from retrieval.resilience.commits import NotWaiting
 from retrieval.types import SearchFilters, Turn
 
 # Their own, so that no heartbeat waits behind the searches of a hundred questions.
@@ -123,7 +124,9 @@ def in_database(function: Callable[P, R]) -> Callable[P, Any]:
 def acquire(answer_id: uuid.UUID) -> Lease | None:
     """The lease of the answer, if it waits or its writer is dead. The answer is PENDING until it is its turn."""
     unfinished = Answer.objects.filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
-    answers = unfinished.select_related("conversation__owner", "conversation__collection")
+    answers = (
+        unfinished.filter(NotWaiting()).select_related("conversation__owner", "conversation__collection").order_by()
+    )
     answer = lease.acquire(answers, answer_id, status=Answer.Status.PENDING, text="", error="")
     if answer is None:
         return None

@@ -16,6 +16,7 @@ from chat.metrics import QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming.admission import ADMISSION
 from chat.streaming.runs import Run, in_database
+from retrieval.resilience.commits import NotWaiting
 
 # How often an answer that waits for other processes looks again, on average.
 SITE_POLL_SECONDS = 0.5
@@ -68,7 +69,7 @@ def _begin(answer: Answer) -> bool:
     """Whether the site has room for the answer, which is then GENERATING, unless it was stopped meanwhile: then its
     heartbeat ends it.
     """
-    waiting = answer.held().filter(status=Answer.Status.PENDING)
+    waiting = answer.held().filter(NotWaiting(), status=Answer.Status.PENDING)
     limit = settings.ANSWERS_AT_ONCE_SITE
     if not limit:
         waiting.update(status=Answer.Status.GENERATING)

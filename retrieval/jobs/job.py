@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from retrieval.jobs.lease import Leased
+from retrieval.resilience.commits import NotWaiting
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             break
         sent += 1
         # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
-        model._default_manager.filter(is_due(now), pk=pk, lease=None).update(enqueued_at=now)
+        model._default_manager.filter(NotWaiting(), is_due(now), pk=pk, lease=None).update(enqueued_at=now)
     return sent
 
 
