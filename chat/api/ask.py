@@ -69,7 +69,7 @@ def finish_answer(answer: Answer, user: Any) -> Answer:
     # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
         connection.close()
-    last = async_to_sync(streams.finish)(answer.pk)
+    last = async_to_sync(streams.finish)(answer.pk, answer)
     if last.payload.get("code") == saving.DISK_FULL:
         raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()

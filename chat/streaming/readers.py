@@ -54,7 +54,7 @@ async def follow(
     elif not await in_database(reader.may_begin)():
         yield _withheld()
         return
-    events = streams.follow(answer_id, after, may_return=may_return)
+    events = streams.follow(answer_id, after, may_return=may_return, asked=asked)
     checked_at = time.monotonic()
     try:
         while True:
@@ -78,7 +78,7 @@ async def follow(
             if event.name == "searched":
                 may_read = await in_database(reader.searched)(event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
-                may_read = await in_database(reader.may_begin)()
+                may_read = await in_database(reader.may_begin)(event.saved)
             else:
                 may_read = True
             yield event if may_read else _withheld()
@@ -117,13 +117,17 @@ class _Reader:
         owner = answer.conversation.owner_id
         self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
 
-    def may_begin(self) -> bool:
-        """Whether what is known of the answer by now may be read. The stream reports one that is gone."""
-        found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
-        answer = found.defer("trace", "text", "statements", "timings_ms").first()
-        if answer is None:
-            return True
-        self.begin(answer)
+    def may_begin(self, saved: Answer | None = None) -> bool:
+        """Whether what is known of the answer by now, or as it was just ``saved``, may be read. The stream reports one
+        that is gone."""
+        if saved is None:
+            found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
+            answer = found.defer("trace", "text", "statements", "timings_ms").first()
+            if answer is None:
+                return True
+            self.begin(answer)
+        else:
+            answer = saved
         self._behind, self._documents = frozenset(answer.source_collections), frozenset(answer.source_documents)
         if answer.is_finished:
             return self._may_read(answer.quoted_places, fresh=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.contrib.auth import get_user_model
 from django.db import connection
+from django.db.models import QuerySet
 
 from chat.asking import filters_of
 from chat.conversations.history import turns_before
@@ -30,11 +33,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """An event of a stream. ``id`` is "attempt-sequence", both from 1; empty for a ping, which is not stored."""
+    """An event of a stream. ``id`` is "attempt-sequence", both from 1; empty for a ping, which is not stored.
+
+    ``saved`` is the answer as it was saved before the last event, for readers in the process that wrote it.
+    """
 
     id: str
     name: str
     payload: dict[str, Any]
+    saved: Answer | None = field(default=None, compare=False)
 
     @property
     def is_last(self) -> bool:
@@ -87,8 +94,8 @@ class Run:
             self.is_stopped = True
             self.task.cancel()
 
-    def publish(self, name: str, payload: dict[str, Any]) -> None:
-        self.events.append(StreamEvent(f"{self.answer.attempts}-{len(self.events) + 1}", name, payload))
+    def publish(self, name: str, payload: dict[str, Any], saved: Answer | None = None) -> None:
+        self.events.append(StreamEvent(f"{self.answer.attempts}-{len(self.events) + 1}", name, payload, saved))
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 
@@ -121,13 +128,18 @@ def in_database(function: Callable[P, R]) -> Callable[P, Any]:
     return sync_to_async(call, thread_sensitive=False, executor=_THREADS)
 
 
-def acquire(answer_id: uuid.UUID) -> Lease | None:
-    """The lease of the answer, if it waits or its writer is dead. The answer is PENDING until it is its turn."""
+def acquire(answer_id: uuid.UUID, asked: Answer | None = None) -> Lease | None:
+    """The lease of the answer, if it waits or its writer is dead. The answer is PENDING until it is its turn.
+
+    ``asked`` is the answer for who has just asked for it: it is not read again.
+    """
     unfinished = Answer.objects.filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
-    answers = (
-        unfinished.filter(NotWaiting()).select_related("conversation__owner", "conversation__collection").order_by()
-    )
-    answer = lease.acquire(answers, answer_id, status=Answer.Status.PENDING, text="", error="")
+    rows = unfinished.filter(NotWaiting()).order_by()
+    restart = {"status": Answer.Status.PENDING, "text": "", "error": ""}
+    answer = _take(asked, rows, restart) if asked is not None else None
+    if answer is None:
+        joined = rows.select_related("conversation__owner", "conversation__collection")
+        answer = lease.acquire(joined, answer_id, **restart)
     if answer is None:
         return None
     try:
@@ -135,6 +147,21 @@ def acquire(answer_id: uuid.UUID) -> Lease | None:
     except InvalidQuery:
         filters = SearchFilters()
     return Lease(answer, filters, turns_before(answer))
+
+
+def _take(asked: Answer, rows: QuerySet[Answer], restart: Mapping[str, str]) -> Answer | None:
+    """A copy of the answer, leased; None unless nobody has leased it before. Its asker is read anew: what the request
+    knows of them holds for the request.
+    """
+    token = lease.take(rows.filter(attempts=0), asked.pk, **restart)
+    if token is None:
+        return None
+    answer = copy.copy(asked)
+    answer.lease, answer.attempts = token, 1
+    answer.conversation = copy.copy(asked.conversation)
+    if asked.conversation.owner_id is not None:
+        answer.conversation.owner = get_user_model()._default_manager.get(pk=asked.conversation.owner_id)
+    return answer
 
 
 def hand_over(lease: Lease) -> None:

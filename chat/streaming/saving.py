@@ -39,7 +39,7 @@ class Record:
     """All that is to be saved of one generation. ``answer`` is as it was leased.
 
     ``sequence`` is the number of the last event. ``cache_key`` is empty for an answer that must not
-    serve again. ``stopped`` says that a reader, or the lack of one, ended it.
+    serve again. ``stopped`` says that a reader, or the lack of one, ended it. ``saved`` is the answer, once it is.
     """
 
     answer: Answer
@@ -50,6 +50,7 @@ class Record:
     timings_ms: dict[str, float] = field(default_factory=dict)
     cache_key: str = ""
     stopped: bool = False
+    saved: Answer | None = None
 
 
 def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str, Any]]:
@@ -100,6 +101,7 @@ def save(record: Record, events: Sequence[StreamedEvent]) -> tuple[str, dict[str
         if answer.status == Answer.Status.COMPLETED:
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
     _count(answer)
+    record.saved = answer
     return name, payload
 
 

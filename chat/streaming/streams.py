@@ -37,19 +37,19 @@ _EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 async def follow(
-    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True
+    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, asked: Answer | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
     """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
 
     When ``after`` belongs to an attempt that was interrupted, a `reset` comes first. Pings come while there is nothing
     else to say. ``may_return`` says that a reader whose line is cut can come back for the rest: one who cannot leaves
-    work behind that is ended at once.
+    work behind that is ended at once. ``asked`` is the answer for who has just asked for it.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is leased must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return)))
+            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, asked)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
@@ -65,19 +65,19 @@ async def follow(
             yield event
 
 
-async def _begin(answer_id: uuid.UUID, may_return: bool) -> Run | None:
+async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None) -> Run | None:
     """The generation, if it was for this process to begin."""
-    lease = await in_database(runs.acquire)(answer_id)
+    lease = await in_database(runs.acquire)(answer_id, asked)
     return writing.start(lease, may_return=may_return) if lease is not None else None
 
 
-async def finish(answer_id: uuid.UUID) -> StreamEvent:
+async def finish(answer_id: uuid.UUID, asked: Answer | None = None) -> StreamEvent:
     """Write the answer to its end (or wait until whoever writes it has done so); returns its last event.
 
     Cancelled, the writing stops too.
     """
     last = StreamEvent("", "failed", {"message": deleted_message()})
-    async with aclosing(follow(answer_id, may_return=False)) as events:
+    async with aclosing(follow(answer_id, may_return=False, asked=asked)) as events:
         async for event in events:
             last = event
     return last

@@ -200,7 +200,7 @@ async def _end(run: Run, record: Record) -> None:
                 await asyncio.sleep(pause_seconds)
             else:
                 await in_database(saving.give_up)(record, payload["message"])
-    run.publish(name, payload)
+    run.publish(name, payload, record.saved)
     _forget(run)
 
 

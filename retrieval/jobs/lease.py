@@ -66,12 +66,18 @@ def acquire(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     None when it is not among them, or leased to a process that is alive. One UPDATE decides: of two callers one
     succeeds.
     """
+    lease = take(rows, pk, **values)
+    return rows.filter(lease=lease).first() if lease is not None else None
+
+
+def take(rows: QuerySet[L], pk: object, **values: Any) -> uuid.UUID | None:
+    """As `acquire`, for who knows the row; returns the lease."""
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
-    acquired = rows.filter(is_free, pk=pk).update(
+    taken = rows.filter(is_free, pk=pk).update(
         lease=lease, heartbeat_at=timezone.now(), attempts=F("attempts") + 1, **values
     )
-    return rows.filter(lease=lease).first() if acquired else None
+    return lease if taken else None
 
 
 def renew(held: QuerySet[Any]) -> int:
