@@ -70,6 +70,7 @@ bench-stages: $(VENV)/.site
 
 bench-streams: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --write docs/performance.md
+	$(BIN)/python manage.py benchmark_streams --streams $(BENCH_STREAMS) --quoted --write docs/performance.md
 
 bench-dashboard: $(VENV)/.site
 	$(BIN)/python manage.py benchmark_dashboard --write docs/performance.md

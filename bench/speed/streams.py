@@ -1,4 +1,4 @@
-"""What many open streams cost: a web server of its own, a model that writes slowly, and readers over HTTP."""
+"""What many open streams cost: a web server of its own, readers over HTTP, and a model that writes slowly, or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -37,17 +37,20 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
     """A moment of the web server: its memory (proportional set size of all its processes), its database connections,
-    and the processor time it has taken since it began, which other work on the machine does not change."""
+    and the processor time that it, the database and the readers (with the model) have taken since they began, which
+    other work on the machine hardly changes. Of a database on another machine nothing is known."""
 
     memory_mib: float
     connections: int
     cpu_seconds: float
+    database_seconds: float | None
+    readers_seconds: float
 
 
 @dataclass(slots=True)
 class StreamRun:
-    """What was measured. ``stopped_seconds`` is how long the model wrote on after all readers had vanished at once;
-    ``settled`` is the load a little after that."""
+    """What was measured. ``stopped_seconds`` is how long answers were written on after all readers had vanished at
+    once; ``settled`` is the load a little after that. ``quoted`` says that no model wrote."""
 
     streams: int
     readings: Sequence[Reading]
@@ -58,6 +61,7 @@ class StreamRun:
     stopped_seconds: float
     settled: StreamLoad
     statuses: dict[str, int] = field(default_factory=dict)
+    quoted: bool = False
 
     @property
     def errors(self) -> list[str]:
@@ -68,6 +72,17 @@ class StreamRun:
         """Processor time of the web server for one stream, from the question to its end."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
+    @property
+    def database_ms(self) -> float | None:
+        """The same of the database, with whatever else asks it meanwhile."""
+        if self.before.database_seconds is None or self.after.database_seconds is None:
+            return None
+        return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000
+
+    @property
+    def readers_ms(self) -> float:
+        return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
+
     def percentiles(self, moment: str) -> Percentiles | None:
         """Seconds to one moment of the readings that it came in; None when it came in none."""
         values = (getattr(reading, f"{moment}_seconds") for reading in self.readings)
@@ -75,14 +90,16 @@ class StreamRun:
         return percentiles(known) if known else None
 
 
-def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float) -> StreamRun:
+def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
     """Open ``streams`` streams within ``over_seconds`` and read them to their ends; then as many, and hang up on all.
+
+    With ``quoted`` no model is asked, so that what is measured is the site's own work.
 
     Raises: EvaluationError when the web process does not start, UntrustworthyRun when nothing was streamed.
     """
     collection = _collection()
     try:
-        with slow_model(tokens, token_seconds) as model, _web(model) as (process, port):
+        with slow_model(tokens, token_seconds) as model, _web("" if quoted else model.url) as (process, port):
             _read(port, ["How heavy is the MX-9901?"], 0.0)
             with _Watch(process.pid) as watch:
                 before = watch.now()
@@ -97,7 +114,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float)
             settled = _Watch(process.pid).now()
             rows = Answer.objects.filter(conversation__collection=collection).values_list("status", flat=True)
             statuses = {status: list(rows).count(status) for status in sorted(set(rows))}
-        return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses)
+        return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses, quoted)
     finally:
         _remove(collection)
 
@@ -157,13 +174,21 @@ class _Watch:
                 "AND application_name = %s",
                 [SLUG],
             )
-            return StreamLoad(_memory_mib(self._pid), cursor.fetchone()[0], _cpu_seconds(self._pid))
+            return StreamLoad(
+                _memory_mib(self._pid),
+                cursor.fetchone()[0],
+                _cpu_seconds(self._pid),
+                _database_seconds(),
+                time.process_time(),
+            )
 
     def peak(self) -> StreamLoad:
         """The most that was seen of each."""
         loads = [*self._loads, self.now()]
         return StreamLoad(
-            max(load.memory_mib for load in loads), max(load.connections for load in loads), loads[-1].cpu_seconds
+            max(load.memory_mib for load in loads),
+            max(load.connections for load in loads),
+            *(loads[-1].cpu_seconds, loads[-1].database_seconds, loads[-1].readers_seconds),
         )
 
     def _look(self) -> None:
@@ -192,16 +217,29 @@ def _cpu_seconds(pid: int) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in _processes(pid))
 
 
+def _database_seconds() -> float | None:
+    """Of the server and all of its processes, those that have ended too; None when it is not the site's own."""
+    if settings.EMBEDDED_POSTGRES is None:
+        return None
+    pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])
+    first = psutil.Process(pid)
+    seconds = sum(first.cpu_times()[:4])
+    for process in first.children():
+        with suppress(psutil.NoSuchProcess):
+            seconds += sum(process.cpu_times()[:2])
+    return seconds
+
+
 @contextmanager
-def _web(model: SlowModel) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The site's web server as the Procfile starts it, with the slow model; the process and its port."""
+def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The site's web server as the Procfile starts it, with the model there, if any; the process and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     environment = {
         **os.environ,
-        "OPENAI_BASE_URL": model.url,
-        "OPENAI_MODEL": "slow",
+        "OPENAI_BASE_URL": model_url,
+        "OPENAI_MODEL": "slow" if model_url else "",
         "OPENAI_API_KEY": "",
         "OPENAI_MAX_TOKENS": "8000",
         "REFORMULATE_WITH_MODEL": "false",
@@ -209,8 +247,8 @@ def _web(model: SlowModel) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "HTTPS": "false",
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
-        # What is measured is what many open streams cost, not the queue.
-        "ANSWERS_AT_ONCE": "4096",
+        # What is measured is what many open streams cost, not the queue; without a model, how fast that gets shorter.
+        "ANSWERS_AT_ONCE" if model_url else "ANSWERS_WAITING": "4096",
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         # By this name the database knows the web process's connections from all others.
         "PGAPPNAME": SLUG,

@@ -35,6 +35,9 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--over", type=float, default=10.0, metavar="SECONDS", help="In which they are opened (10)."
         )
+        parser.add_argument(
+            "--quoted", action="store_true", help="No model: answers are quoted, and the site's own work is measured."
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
         parser.add_argument("--write", type=Path, metavar="FILE", help="Put the table into this Markdown page.")
 
@@ -48,9 +51,11 @@ class Command(PreparedCommand):
                 tokens=options["tokens"],
                 token_seconds=options["token_seconds"],
                 over_seconds=options["over"],
+                quoted=options["quoted"],
             )
             if options["write"]:
-                replace_section(options["write"], "streams", _as_markdown(measured))
+                section = "quoted streams" if measured.quoted else "streams"
+                replace_section(options["write"], section, _as_markdown(measured))
         except (EvaluationError, RetrievalError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if options["json"]:
@@ -74,13 +79,15 @@ def _as_markdown(measured: StreamRun) -> str:
         f"after {measured.streams} readers vanished": measured.settled,
     }
     loads = [[name, f"{load.memory_mib:.0f}", str(load.connections)] for name, load in moments.items()]
+    database = "unknown" if measured.database_ms is None else f"{measured.database_ms:.0f} ms"
     return "\n\n".join(
         [
             f"{measured.streams} streams, {len(measured.errors)} failed.",
             table(["seconds to the", "p50", "p95"], times),
             table(["web server", "memory, MiB", "database connections"], loads),
-            f"Processor time of the web server: {measured.cpu_ms:.0f} ms a stream.",
-            f"All readers gone at once: the model wrote on for {measured.stopped_seconds:.1f} s.",
+            f"Processor time of a stream: web server {measured.cpu_ms:.0f} ms, database {database}, "
+            f"readers{'' if measured.quoted else ' and model'} {measured.readers_ms:.0f} ms.",
+            f"All readers gone at once: answers were written on for {measured.stopped_seconds:.1f} s.",
         ]
     )
 
@@ -91,6 +98,8 @@ def _as_json(measured: StreamRun) -> dict[str, Any]:
         "errors": len(measured.errors),
         "seconds": {moment: rounded(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))},
         "cpu_ms_per_stream": round(measured.cpu_ms, 1),
+        "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
+        "readers_ms_per_stream": round(measured.readers_ms, 1),
         "before": _load(measured.before),
         "peak": _load(measured.peak),
         "after": _load(measured.after),
