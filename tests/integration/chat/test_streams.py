@@ -258,8 +258,8 @@ async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
     whole = runs.acquire
     leasing, go_on = threading.Event(), threading.Event()
 
-    def slowly(answer_id: uuid.UUID) -> runs.Lease | None:
-        leased = whole(answer_id)
+    def slowly(answer_id: uuid.UUID, asked: Answer | None) -> runs.Lease | None:
+        leased = whole(answer_id, asked)
         leasing.set()
         go_on.wait(5)
         return leased
