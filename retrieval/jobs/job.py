@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from retrieval.jobs.lease import Leased
-from retrieval.resilience.commits import NotWaiting
+from retrieval.resilience.commits import not_waiting
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,8 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             break
         sent += 1
         # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
-        model._default_manager.filter(NotWaiting(), is_due(now), pk=pk, lease=None).update(enqueued_at=now)
+        with not_waiting():
+            model._default_manager.filter(is_due(now), pk=pk, lease=None).update(enqueued_at=now)
     return sent
 
 
