@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from django.db import connection, transaction
 from django.db.models import BooleanField, Func
 
-# True. For the condition of an UPDATE that is a transaction of its own, or the first statement of one. Citus takes no such
-# condition on the tables that it distributes: there, `not_waiting`.
+# True. For the condition of an UPDATE that is a transaction of its own, or the first statement of one. Citus takes no
+# such condition on the tables that it distributes: there, `not_waiting`.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
