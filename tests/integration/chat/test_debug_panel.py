@@ -134,7 +134,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     for_asker = client_of(visitor="browser-1").get(path).content.decode()
     assert "sda1" in for_staff
     assert "sda1" not in for_asker
-    assert 'class="step is-failed"' in for_asker
+    assert 'class="step at-vector is-failed"' in for_asker
     assert "did not answer" in text_of(for_asker)
 
     Document.objects.filter(source="pump.md").update(title="Renamed")
