@@ -27,7 +27,6 @@ from retrieval.admin.rights import CollectionFilter, OpenRowsFilter
 from retrieval.admin.uploading import UploadingAdmin
 from retrieval.drafts.editing import changing
 from retrieval.ingest import submission
-from retrieval.ingest.writing import mark_changed
 from retrieval.models import Document, DocumentText
 from retrieval.recognition.pages import LOW_CONFIDENCE
 from retrieval.viewer.views import download
@@ -251,7 +250,6 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
             document.share_metadata()
             if replacement is not None:
                 reread = submission.submit(document.collection, document.source, replacement).changed
-            mark_changed(document.collection_id)
         if reread:
             self.message_user(request, _t("The document will be read again."), messages.INFO)
 

@@ -19,7 +19,6 @@ from retrieval.exceptions import DocumentRejected, FilesUnavailable
 from retrieval.ingest.deletion import forget_files
 from retrieval.ingest.fingerprint import is_current
 from retrieval.ingest.turns import LEFT_TO_ITS_COMMAND
-from retrieval.ingest.writing import mark_changed
 from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import Collection, Document, Source
 from retrieval.resilience import disk
@@ -83,12 +82,9 @@ def submit(
         document.title = title or document.title
         document.url = url or document.url
         document.language = language or document.language
-        narrows = bool(document.pk) and metadata is not None and metadata != document.metadata
         document.metadata = metadata if metadata is not None else document.metadata
         requeue(document, enqueue=enqueue)
         document.share_metadata()
-        if narrows:
-            mark_changed(collection.pk)
         forget_files([previous])
     return Submission(document, changed=True)
 

@@ -111,12 +111,6 @@ def _follow_exchange(embedder: Embedder, chunk_ids: list[int]) -> None:
         ChunkEmbedding.objects.filter(chunk__in=chunk_ids).update(embedder=active)
 
 
-def mark_changed(collection_id: int) -> None:
-    """Tell that documents of the collection changed although their passages did not: what narrows them, say. What was
-    derived from them is stale, and so is a replica without this. At the end of a transaction: others wait for it."""
-    CollectionStatistics.objects.filter(pk=collection_id).update(version=F("version") + 1)
-
-
 def remove_chunks(document: Document) -> None:
     """Remove all the document's chunks and what they added to the statistics."""
     with transaction.atomic():

@@ -8,7 +8,6 @@ from typing import Any
 from django.db import connection, transaction
 
 from retrieval.drafts.editing import changing
-from retrieval.ingest.writing import mark_changed
 from retrieval.models import Source
 
 # Keys of a document's own stay.
@@ -37,7 +36,6 @@ def save_source(source: Source) -> None:
             return
         with changing(source.collection_id), connection.cursor() as cursor:
             cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
-            mark_changed(source.collection_id)
 
 
 def current_metadata(source: Source) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from asgiref.sync import SyncToAsync
 from django.conf import settings
 from django.db import connection, connections
 from psycopg import sql
@@ -36,7 +37,7 @@ def url_of(name: str) -> str:
 @contextmanager
 def database(name: str) -> Iterator[None]:
     """The models of this process, and of the threads it starts, read and write the named database."""
-    connections.close_all()
+    _close_connections()
     # All threads share this description; their connections do not outlive what they are asked to do.
     described = connection.settings_dict
     before = described["NAME"], described["CONN_MAX_AGE"]
@@ -44,8 +45,14 @@ def database(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        connections.close_all()
+        _close_connections()
         described["NAME"], described["CONN_MAX_AGE"] = before
+
+
+def _close_connections() -> None:
+    connections.close_all()
+    # The thread in which asynchronous code asks the database keeps its connection when nobody's request ends there.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 def _server() -> str:

@@ -283,8 +283,7 @@ async def test_a_stream_ends_with_the_whole_answer(handbook):
     assert response["Cache-Control"] == "private, no-store, no-transform"
     events = read(raw)
     names = [name for _, name, _ in events]
-    assert names[0] == "searched"
-    assert names[-1] == "completed"
+    assert (names[0], names[-1]) == ("searched", "completed"), events
     assert set(names[1:-1]) == {"token"}
     ids = [event_id for event_id, _, _ in events]
     assert len(set(ids)) == len(ids)
