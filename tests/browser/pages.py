@@ -17,6 +17,11 @@ _GOING = re.compile("navigation|Execution context was destroyed|Cannot read prop
 
 _LATER_ROWS = "tbody tr:nth-child(n + 16)"
 
+# Colours on their way to others are neither of the two; what turns for ever, as a sign of work, is not waited for.
+_SETTLED = """() => Promise.all(document.getAnimations()
+    .filter(each => each.playState === "running" && each.effect.getComputedTiming().endTime !== Infinity)
+    .map(each => each.finished.catch(() => null))).then(() => null)"""
+
 T = TypeVar("T")
 
 
@@ -38,6 +43,7 @@ def violations(page: Page, include: str = "html", exclude: str = "", **options: 
     context = {"include": [[include]], "exclude": [[_LATER_ROWS], *([[exclude]] if exclude else [])]}
     # What passes is not told one by one.
     options = {"resultTypes": ["violations"], **options}
+    at_rest(page, lambda: page.evaluate(_SETTLED))
     found = at_rest(page, lambda: Axe().run(page, context=context, options=options).response["violations"])
     return [
         f"{page.url}: {one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}: {one['nodes'][0]['failureSummary']}"
