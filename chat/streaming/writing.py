@@ -221,7 +221,8 @@ async def _hand_over(run: Run) -> None:
         await in_database(runs.hand_over)(run.lease)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
-    logger.info("Answer %s is left to another process, because this one ends.", run.answer.pk)
+    else:
+        logger.info("Answer %s is left to another process, because this one ends.", run.answer.pk)
     _forget(run)
 
 

@@ -26,6 +26,8 @@ class Command(PreparedCommand):
         parser.add_argument("--check", action="store_true", help="Say what would be done, and whether it can be.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["shards"] is not None and options["shards"] < 1:
+            raise CommandError("The number of shards is 1 or more.")
         if found := trouble():
             raise CommandError(found)
         steps = plan(options["shards"])
@@ -44,7 +46,9 @@ class Command(PreparedCommand):
             try:
                 step.run(bar.show)
             except DatabaseError as error:
-                raise CommandError(f"{error}What was done so far stands: run it again to go on.") from error
+                raise CommandError(
+                    f"{str(error).rstrip()}\nWhat was done so far stands: run it again to go on."
+                ) from error
             finally:
                 bar.clear()
             self.stdout.write(f"  {time.monotonic() - started:.1f} s")
