@@ -20,7 +20,7 @@ from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
 from chat.pages.cards import near_cards
 from retrieval.admin.base import ConditionFilter, ReadOnlyAdmin, badge
 from retrieval.admin.rights import CollectionFilter
-from retrieval.record import tell
+from retrieval.observability.record import tell
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only

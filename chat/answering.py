@@ -32,17 +32,17 @@ from chat.types import (
     Searched,
     Verified,
 )
+from retrieval.database.replicas import read_from_replica
+from retrieval.database.servers import give_connections_back
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.replicas import read_from_replica
+from retrieval.observability.tracing import annotate, span
 from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
-from retrieval.servers import give_connections_back
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.types import Operation
 from retrieval.text.language import detect_language
-from retrieval.tracing import annotate, span
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)

@@ -22,10 +22,10 @@ from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.metrics import REFUSED_QUESTIONS
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION, QueueFull
-from retrieval.access import filters_for
 from retrieval.exceptions import InvalidQuery
-from retrieval.key_limits import limits_of
 from retrieval.resilience import disk
+from retrieval.rights.access import filters_for
+from retrieval.rights.key_limits import limits_of
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"

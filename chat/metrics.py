@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Histogram
 
-from retrieval.metrics import latest_gauge
+from retrieval.observability.metrics import latest_gauge
 
 ANSWERS = Counter("ragsite_answers", "Finished answers.", ["status", "refused"])
 ANSWER_CACHE = Counter(

@@ -22,11 +22,12 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import REGISTRY
 
-from retrieval import tracing
+from retrieval.observability import tracing
 
 
 class OpenTelemetrySpans:
-    """`retrieval.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends what has not been sent."""
+    """`retrieval.observability.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends what has not
+    been sent."""
 
     def __init__(self, instance: uuid.UUID) -> None:
         from opentelemetry import context, trace

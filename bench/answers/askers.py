@@ -16,7 +16,7 @@ from chat.payloads import completed_question, form
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.answering import reply_to
-from retrieval.access import filters_for
+from retrieval.rights.access import filters_for
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0

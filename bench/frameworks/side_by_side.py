@@ -72,8 +72,8 @@ def of_size(chunks: int) -> Material:
 def ours(material: Material) -> tuple[list[float], list[list[int]]]:
     from django.contrib.auth.models import AnonymousUser
 
-    from retrieval.access import readers_in
     from retrieval.dense.encoding import encode_query
+    from retrieval.rights.access import readers_in
     from retrieval.search.pipeline import search
     from retrieval.types import SearchFilters
 
@@ -94,7 +94,7 @@ def ours(material: Material) -> tuple[list[float], list[list[int]]]:
 def theirs(material: Material, python: Path) -> Iterator[tuple[str, list[float], list[list[int]]]]:
     from retrieval.dense.active import active_embedder
     from retrieval.dense.encoding import encode_query
-    from retrieval.stored import load_stored
+    from retrieval.search.stored import load_stored
 
     vectors = []
     for start in range(0, len(material.chunk_ids), 5000):

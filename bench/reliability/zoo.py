@@ -96,8 +96,8 @@ def main() -> None:
         from django.contrib.auth import get_user_model
 
         from ragsite.keys.issuing import issue_key
-        from retrieval.key_limits import Scope
         from retrieval.models import Collection, Document, Visibility
+        from retrieval.rights.key_limits import Scope
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(Scope)).secret

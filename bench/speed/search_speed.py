@@ -24,7 +24,7 @@ from bench.speed.search_corpus import TABLES, LoadedCorpus
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics.intervals import Percentiles, percentiles
-from retrieval.access import readers_in
+from retrieval.database.statements import fetch
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import encode_query, forget_queries
 from retrieval.dense.index import exact_distance
@@ -33,10 +33,10 @@ from retrieval.distribution.tables import distributed
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.ranking.plans import SearchPlan, plan_for
+from retrieval.rights.access import readers_in
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import active_profile
 from retrieval.search.trace import SearchResult
-from retrieval.statements import fetch
 from retrieval.types import Retriever, SearchFilters
 
 WARM_UP = 10

@@ -9,7 +9,7 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from retrieval.api.errors import ApiView, Busy
 from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import MayAsk
-from retrieval.key_limits import Scope, on_every_method
+from retrieval.rights.key_limits import Scope, on_every_method
 
 
 class AskersView(ApiView):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chat.asking import filters_of
 from chat.models import Answer
-from retrieval.access import filters_for
+from retrieval.rights.access import filters_for
 from retrieval.types import SearchFilters
 
 

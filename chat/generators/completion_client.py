@@ -21,9 +21,9 @@ from chat.generators.completion_stream import deltas as read_deltas
 from chat.generators.refused import Refused, read_beginning
 from chat.generators.tool_calls import ASK_TABLES
 from retrieval.language_models.endpoint import ChatEndpoint
+from retrieval.observability.tracing import span
 from retrieval.resilience.breaker import Breaker, BreakerState, Open
 from retrieval.resilience.quoting import without_request
-from retrieval.tracing import span
 
 logger = logging.getLogger(__name__)
 

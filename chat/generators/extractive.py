@@ -22,7 +22,7 @@ from chat.questions.comparison import find_compared
 from chat.questions.presence import find_answer_values
 from chat.questions.types import Question, ValueKind
 from chat.types import AnswerForm, ContextSource
-from retrieval.tracing import span
+from retrieval.observability.tracing import span
 
 # The values that are recognised well enough to say that one is not there. A place is told in too many ways.
 TOLD_APART = frozenset(set(ValueKind) - {ValueKind.PLACE})

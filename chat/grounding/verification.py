@@ -19,9 +19,9 @@ from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration
 from retrieval.dense.calibration.scales import BUILT_IN
 from retrieval.exceptions import EmbeddingFailed, RetrievalError
+from retrieval.observability.tracing import span
 from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
-from retrieval.tracing import span
 
 if TYPE_CHECKING:
     from chat.grounding.closeness import SourceTokens

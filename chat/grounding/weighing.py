@@ -21,8 +21,8 @@ from retrieval.dense.encoding import encode_query
 from retrieval.dense.passage_tokens import load_tokens
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.exceptions import RetrievalError
+from retrieval.observability.tracing import span
 from retrieval.protocols import TokenEmbedder
-from retrieval.tracing import span
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors

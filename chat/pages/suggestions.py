@@ -9,9 +9,9 @@ from itertools import chain, zip_longest
 from django.core.cache import caches
 
 from chat.grounding.words import stems
-from retrieval.access import narrowing_key
 from retrieval.models import Chunk, Collection, Document
-from retrieval.models.narrowing import is_narrowed
+from retrieval.rights.access import narrowing_key
+from retrieval.rights.narrowing import is_narrowed
 from retrieval.types import ANYBODY
 
 _KEPT_SECONDS = 300

@@ -25,9 +25,9 @@ from chat.generators.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
 from chat.protocols import ModelGenerator
-from retrieval.access import narrowing_key
 from retrieval.dense.calibration.current import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
+from retrieval.rights.access import narrowing_key
 from retrieval.search.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn

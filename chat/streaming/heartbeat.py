@@ -22,8 +22,8 @@ from chat.metrics import ABANDONED
 from chat.models import Answer
 from chat.streaming import saving
 from chat.streaming.runs import RUNS, Run, in_database
+from retrieval.database.statements import fetch
 from retrieval.resilience.commits import NOT_WAITING
-from retrieval.statements import fetch
 
 logger = logging.getLogger(__name__)
 

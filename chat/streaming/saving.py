@@ -23,10 +23,10 @@ from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
 from chat.streaming import answer_cache
 from chat.types import Completed, Failed, Searched
+from retrieval.database.statements import fetch
 from retrieval.dataclass_json import to_json
 from retrieval.dense.calibration.current import uncalibrated_embedder
 from retrieval.resilience import disk
-from retrieval.statements import fetch
 
 logger = logging.getLogger(__name__)
 

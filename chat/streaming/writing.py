@@ -30,9 +30,9 @@ from chat.streaming.saving import Record, broken_message, deleted_message, inter
 from chat.threads import in_thread
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
+from retrieval.observability.tracing import span
 from retrieval.resilience import deadline
 from retrieval.resilience.timeouts import statements_within
-from retrieval.tracing import span
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)

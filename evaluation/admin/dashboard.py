@@ -41,7 +41,7 @@ from evaluation.models import Dashboard
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.dense.calibration.current import uncalibrated_embedder
 from retrieval.models import Collection
-from retrieval.record import tell
+from retrieval.observability.record import tell
 
 # Of each list the dashboard shows the beginning.
 SHOWN = 5

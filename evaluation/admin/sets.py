@@ -35,7 +35,7 @@ from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, read_
 from retrieval.admin.collections import CollectionAdmin
 from retrieval.admin.rights import CollectionFilter
 from retrieval.models import Collection
-from retrieval.record import tell
+from retrieval.observability.record import tell
 
 _FORMATS: dict[str, tuple[str, Callable[[EvaluationSet], Any]]] = {
     "csv": ("text/csv; charset=utf-8", importing.as_csv),

@@ -19,11 +19,11 @@ from chat.conversations.rights import rights_of
 from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
-from retrieval.access import narrowing_key
 from retrieval.dense.calibration.current import current_calibration
 from retrieval.dense.calibration.scales import BUILT_IN, Compared
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Collection, Document
+from retrieval.rights.access import narrowing_key
 
 # Each wording is embedded, and compared with each other one.
 MOST_QUESTIONS = 500

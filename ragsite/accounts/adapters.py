@@ -25,7 +25,7 @@ from ragsite.accounts.claims import Claims, read_claims, saml_claims
 from ragsite.accounts.rights import apply_claims, is_last_local_administrator
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import may_use_password
-from retrieval.encryption import decrypt, encrypt
+from retrieval.database.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ragsite.models import AuditEntry
-from retrieval.access import seen_whole_by
 from retrieval.models import Collection
+from retrieval.rights.access import seen_whole_by
 
 
 def may_read_labels(user: Any) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from ragsite.audit.origin import current_origin
 from ragsite.audit.recording import record
 from ragsite.models import AuditEntry
-from retrieval.record import happened
+from retrieval.observability.record import happened
 
 # Whoever does the same again and again, from the same address, did it once in so long: looks on, on a page that asks
 # for more, or sends a password with each call.

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from ragsite.accounts.rights import is_forgotten
 from ragsite.keys.issuing import digest_of
 from ragsite.models import ApiKey
-from retrieval.key_limits import KeyLimits, set_limits
+from retrieval.rights.key_limits import KeyLimits, set_limits
 
 # A request writes the time of the last use when the one that is stored is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
+from retrieval.rights.key_limits import Scope
 
 MOST_USABLE_KEYS = 50
 

@@ -12,8 +12,8 @@ from django.db import transaction
 from django.utils.crypto import get_random_string
 
 from ragsite.models import ApiKey
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
+from retrieval.rights.key_limits import Scope
 
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8

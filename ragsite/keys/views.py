@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from ragsite.keys.forms import KeyForm
 from ragsite.keys.issuing import issue_key
 from ragsite.models import ApiKey
-from retrieval.key_limits import Scope
+from retrieval.rights.key_limits import Scope
 
 
 @never_cache

@@ -15,7 +15,7 @@ from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 from psycopg.errors import QueryCanceled
 
-from retrieval import servers
+from retrieval.database import servers
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -21,7 +21,8 @@ from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health
 from ragsite.readiness.queues import queues
-from retrieval import conf, replicas, sandbox
+from retrieval import conf, sandbox
+from retrieval.database import replicas
 from retrieval.dense.active import searches_former
 from retrieval.dense.calibration.current import calibration_of, missing_calibration
 from retrieval.distribution.cluster import nodes as cluster_nodes

@@ -28,7 +28,7 @@ from ragsite.readiness.probes import CheckGroup, Finding, Health, collect_findin
 from ragsite.readiness.queues import queues
 from ragsite.supervision.processes import restarts
 from retrieval.distribution.cluster import nodes
-from retrieval.metrics import latest_gauge
+from retrieval.observability.metrics import latest_gauge
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import disk
 from retrieval.sources.states import count_states

@@ -41,7 +41,7 @@ for _number, _url in enumerate(DATABASE_REPLICA_URLS, start=1):
     _replica["OPTIONS"] |= {"connect_timeout": 2, "tcp_user_timeout": 2000}
     if DATABASE_POOL_SIZE:
         _replica["OPTIONS"]["pool"] = pool_of(DATABASE_POOL_SIZE, is_replica=True)
-DATABASE_ROUTERS = ["retrieval.servers.Router"] if DATABASE_REPLICA_URLS else []
+DATABASE_ROUTERS = ["retrieval.database.servers.Router"] if DATABASE_REPLICA_URLS else []
 
 CACHE_URL = env.text("CACHE_URL")
 CACHES: dict[str, dict[str, Any]] = {

@@ -16,7 +16,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.access import entrust
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.admin.documents import documents_by_status, requeue_all
 from retrieval.admin.drafts import may_begin
@@ -25,6 +24,7 @@ from retrieval.admin.rights import CuratedAdmin, GrantInline, may_manage
 from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
+from retrieval.rights.access import entrust
 
 
 class InServiceChangeList(ChangeList):

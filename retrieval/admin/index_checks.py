@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.access import seen_whole_by
 from retrieval.admin.base import ReadOnlyAdmin, badge
 from retrieval.models import Collection, IndexCheck
 from retrieval.reconciliation.checks import DESCRIPTIONS, ProblemKind
+from retrieval.rights.access import seen_whole_by
 
 
 @admin.register(IndexCheck)

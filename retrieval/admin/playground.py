@@ -10,10 +10,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.access import filters_for
 from retrieval.admin.profile_form import differences
 from retrieval.models import Collection, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
+from retrieval.rights.access import filters_for
 from retrieval.search import profiles
 from retrieval.search.comparison import compare
 from retrieval.search.profiles import BUILT_IN, NamedProfile

@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.access import seen_whole_by
 from retrieval.models import Collection, CollectionGrant
 from retrieval.models.collection import CollectionQuerySet, is_superuser
+from retrieval.rights.access import seen_whole_by
 
 
 class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only

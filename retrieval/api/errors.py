@@ -18,8 +18,8 @@ from retrieval.api.parsers import BodyTooLarge
 from retrieval.api.permissions import check_scopes
 from retrieval.distribution import outage
 from retrieval.exceptions import FilesUnavailable, SearchUnavailable
-from retrieval.key_limits import ScopesByMethod
 from retrieval.resilience import disk
+from retrieval.rights.key_limits import ScopesByMethod
 
 logger = logging.getLogger(__name__)
 

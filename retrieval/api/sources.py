@@ -21,8 +21,8 @@ from retrieval.api.parsers import JSONParser
 from retrieval.api.permissions import StaffWithPermission
 from retrieval.api.serializers import ProblemSerializer
 from retrieval.exceptions import DocumentRejected
-from retrieval.key_limits import Scope, reading_and_writing
 from retrieval.models import Source, SourceRun
+from retrieval.rights.key_limits import Scope, reading_and_writing
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.metadata import save_source

@@ -15,7 +15,6 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from retrieval.access import entrust, filters_for, is_staff_with
 from retrieval.api.errors import ApiView, InsufficientStorage
 from retrieval.api.pagination import Pagination
 from retrieval.api.parsers import JSONParser
@@ -34,9 +33,10 @@ from retrieval.dataclass_json import to_json
 from retrieval.drafts.editing import changing
 from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
 from retrieval.ingest.uploads import submit_upload
-from retrieval.key_limits import Scope, on_every_method, reading_and_writing
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
+from retrieval.rights.access import entrust, filters_for, is_staff_with
+from retrieval.rights.key_limits import Scope, on_every_method, reading_and_writing
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
 from retrieval.search.trace import hit_as_json

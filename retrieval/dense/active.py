@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from retrieval import conf
+from retrieval.database.statements import fetch
 from retrieval.dense.index import create_index
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.models import Embedder
-from retrieval.statements import fetch
 
 logger = logging.getLogger(__name__)
 

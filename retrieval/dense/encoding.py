@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from retrieval import conf
 from retrieval.dense.token_vectors import TokenEncoding, packed
-from retrieval.metrics import QUERY_ENCODINGS
+from retrieval.observability.metrics import QUERY_ENCODINGS
 from retrieval.protocols import TextEmbedder, TokenEmbedder
-from retrieval.recent import Recent
+from retrieval.resilience.recent import Recent
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors

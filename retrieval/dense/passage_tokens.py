@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.db import DatabaseError
 
+from retrieval.database.statements import fetch
 from retrieval.dense.token_vectors import PassageTokens, packed
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest.chunking import embedding_text
-from retrieval.metrics import PASSAGES_ENCODED
-from retrieval.statements import fetch
+from retrieval.observability.metrics import PASSAGES_ENCODED
 
 if TYPE_CHECKING:
     from retrieval.protocols import TokenEmbedder

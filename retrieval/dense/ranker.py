@@ -17,7 +17,7 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 from pgvector import HalfVector
 
-from retrieval.access import document_condition
+from retrieval.database.statements import fetch
 from retrieval.dense.active import searched_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.index import exact_distance, indexed_distance, scan_settings
@@ -29,7 +29,7 @@ from retrieval.models import Embedder
 from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.statements import fetch
+from retrieval.rights.access import document_condition
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 # Up to here every row is compared: exact, and no slower than the index.

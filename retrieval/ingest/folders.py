@@ -17,8 +17,8 @@ from retrieval.ingest import pipeline
 from retrieval.ingest.parallel import in_processes
 from retrieval.ingest.submission import check_size, submit
 from retrieval.ingest.writing import reweigh, settle
+from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection, Document
-from retrieval.progress import ProgressBar
 
 # For fewer, a process would take longer to begin than to read them.
 LEAST_FILES_A_PROCESS = 4

@@ -16,7 +16,7 @@ from retrieval.exceptions import ModelFailed
 from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.language_models.chat_model import ChatModel
 from retrieval.language_models.marking import mark_sentences, new_mark
-from retrieval.metrics import QUESTION_FAILURES
+from retrieval.observability.metrics import QUESTION_FAILURES
 from retrieval.resilience.breaker import Breaker, Open
 from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language

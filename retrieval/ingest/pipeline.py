@@ -42,8 +42,8 @@ from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue
 from retrieval.jobs.lease import acquire
-from retrieval.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.models import Document, DocumentText, Embedder
+from retrieval.observability.metrics import INSTRUCTED_DOCUMENTS
 from retrieval.recognition.pages import forget_pages
 from retrieval.resilience import disk
 from retrieval.tables.reading import read_tables

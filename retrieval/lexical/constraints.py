@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from retrieval.database.servers import connection
 from retrieval.lexical.statistics import by_configuration
 from retrieval.lexical.syntax import ParsedQuestion
 from retrieval.lexical.tsquery import all_of, any_of, within_one_field
-from retrieval.servers import connection
 from retrieval.text.terms import spellings
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Container, Mapping, Sequence
 
+from retrieval.database.servers import connection
 from retrieval.lexical.fuzzy import Expansion, document_frequencies
 from retrieval.lexical.spelling import LONGEST_TERM
 from retrieval.lexical.statistics import tokens_of
-from retrieval.servers import connection
 from retrieval.text.compounds import BY_CONFIGURATION, SHORTEST_PART, Compounding, has_part, pieces_of, rests_of, split
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import ANYBODY, Reader

@@ -9,12 +9,12 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from retrieval.access import restrict
+from retrieval.database.servers import connection
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.tsquery import MatchesTsQuery
 from retrieval.models import Chunk
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.servers import connection
+from retrieval.rights.access import restrict
 from retrieval.text.terms import expand_identifiers
 from retrieval.types import Retriever, SearchFilters
 

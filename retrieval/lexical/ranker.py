@@ -13,7 +13,7 @@ from functools import cached_property
 
 from django.core.exceptions import EmptyResultSet
 
-from retrieval.access import document_condition
+from retrieval.database.statements import fetch
 from retrieval.lexical import scoring
 from retrieval.lexical.pruning import ROUNDING, candidates, rarest
 from retrieval.lexical.query import LexicalQuery, build_queries
@@ -21,7 +21,7 @@ from retrieval.lexical.tsquery import all_of
 from retrieval.protocols import Ranker
 from retrieval.ranking.plans import SearchPlan
 from retrieval.resilience.timeouts import statement_timeout
-from retrieval.statements import fetch
+from retrieval.rights.access import document_condition
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 # Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.

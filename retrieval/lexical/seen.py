@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from django.core.exceptions import EmptyResultSet
 from django.db.models import QuerySet
 
+from retrieval.database.servers import connection
 from retrieval.lexical.tsquery import quote
 from retrieval.models import Chunk, Document
-from retrieval.models.narrowing import seen_by
-from retrieval.servers import connection
+from retrieval.rights.narrowing import seen_by
 from retrieval.types import Reader
 
 

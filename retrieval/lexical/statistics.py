@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from retrieval.recent import Recent
-from retrieval.servers import connection
+from retrieval.database.servers import connection
+from retrieval.resilience.recent import Recent
 from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")

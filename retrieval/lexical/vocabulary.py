@@ -15,6 +15,7 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 
 from retrieval import conf
+from retrieval.database.servers import connection
 from retrieval.lexical.decompounding import known_parts
 from retrieval.lexical.fuzzy import LONGEST_ENDING, beginning_alike, document_frequencies, expand, unknown_terms
 from retrieval.lexical.seen import chunks_seen
@@ -23,7 +24,6 @@ from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_
 from retrieval.lexical.tsquery import quote
 from retrieval.models import Document
 from retrieval.reformulation.spelling import NearWord
-from retrieval.servers import connection
 from retrieval.text.terms import expand_identifiers, identifiers
 from retrieval.types import ANYBODY, Reader
 

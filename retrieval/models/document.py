@@ -9,10 +9,10 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.ingest.left_out import tell
 from retrieval.jobs.job import Job
-from retrieval.left_out import tell
 from retrieval.models.collection import Collection
-from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
+from retrieval.rights.narrowing import is_narrowed, readers_for, seen_by
 
 
 def upload_path(document: Document, filename: str) -> str:

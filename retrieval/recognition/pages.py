@@ -12,8 +12,8 @@ from django.conf import settings
 
 from retrieval import sandbox
 from retrieval.ingest.extraction.printed import PrintedPage
-from retrieval.metrics import PAGES_RECOGNISED
 from retrieval.models import Document, DocumentText, RecognisedPage
+from retrieval.observability.metrics import PAGES_RECOGNISED
 from retrieval.recognition import tesseract
 from retrieval.recognition.words import RecognisedWords, check_words, to_page
 

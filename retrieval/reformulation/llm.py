@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from retrieval.exceptions import ModelFailed
 from retrieval.language_models.chat_model import ChatModel
-from retrieval.metrics import REFORMULATION_FAILURES
+from retrieval.observability.metrics import REFORMULATION_FAILURES
 from retrieval.reformulation.rules import RuleBasedReformulator
 from retrieval.reformulation.subjects import tokens_of
 from retrieval.resilience.breaker import Breaker, Open

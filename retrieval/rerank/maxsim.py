@@ -23,7 +23,7 @@ from retrieval.ingest.chunking import embedding_text
 from retrieval.lexical.statistics import WORD, by_configuration, frequencies_in, lexemes_of, passages_in, words_in
 from retrieval.models import Chunk
 from retrieval.protocols import Reranker, TokenEmbedder
-from retrieval.stored import load_stored
+from retrieval.search.stored import load_stored
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Candidates, Retriever, WordMatch
 

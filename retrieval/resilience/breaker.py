@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from weakref import WeakValueDictionary
 
-from retrieval.metrics import BREAKER_OPEN, BREAKER_OPENED
+from retrieval.observability.metrics import BREAKER_OPEN, BREAKER_OPENED
 from retrieval.resilience import deadline
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from django.db import DatabaseError, OperationalError, transaction
 from psycopg.errors import QueryCanceled
 
-from retrieval import servers
+from retrieval.database import servers
 from retrieval.distribution.outage import is_node_lost
 from retrieval.exceptions import NodeLost, RetrieverFailed
 from retrieval.resilience import deadline

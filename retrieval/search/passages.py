@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from retrieval.database.statements import fetch
 from retrieval.ingest.formats import page_unit
 from retrieval.models import Chunk
-from retrieval.statements import fetch
 from retrieval.text.blocks.rows import from_rows, procedures_from_rows
 from retrieval.types import Passage
 

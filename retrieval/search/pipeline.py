@@ -15,28 +15,29 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
-from retrieval import conf, servers
-from retrieval.access import some_await_vectors
+from retrieval import conf
+from retrieval.database import servers
+from retrieval.database.replicas import read_from_replica
 from retrieval.dense.active import lags
 from retrieval.dense.encoding import encode_ahead
 from retrieval.distribution import outage
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
-from retrieval.metrics import SEARCH_SECONDS
+from retrieval.observability.metrics import SEARCH_SECONDS
+from retrieval.observability.tracing import annotate, span
 from retrieval.ranking.adjustment import boost, boost_neighbours
 from retrieval.ranking.classification import classify
 from retrieval.ranking.fusion import fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
-from retrieval.replicas import read_from_replica
+from retrieval.rights.access import some_await_vectors
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import look_up, run_retrievers
 from retrieval.search.rewording import spelt
 from retrieval.search.trace import Hit, SearchResult, SearchTrace
-from retrieval.tracing import annotate, span
 from retrieval.types import Candidate, Reformulation, Retriever, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)

@@ -21,11 +21,11 @@ from django.utils.translation import gettext as _
 
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
-from retrieval.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
+from retrieval.observability.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
+from retrieval.observability.record import tell
 from retrieval.ranking.plans import SearchPlan
 from retrieval.ranking.profile import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
-from retrieval.record import tell
 from retrieval.types import SearchMethod
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from typing import TypeVar
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
+from retrieval.database.servers import give_connections_back
 from retrieval.exceptions import RerankFailed, RerankLate
 from retrieval.lexical.syntax import parse
-from retrieval.metrics import RERANK_FAILURES
+from retrieval.observability.metrics import RERANK_FAILURES
 from retrieval.ranking.adjustment import rerank
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.resilience import deadline
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, threads
 from retrieval.search.trace import RerankTrace, SearchTrace, StageStatus
-from retrieval.servers import give_connections_back
 from retrieval.types import Candidate, Candidates, Retriever, StoredChunk
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.database.encryption import SecretUnreadable, decrypt, encrypt
 from retrieval.models import Source
 from retrieval.sources.protocol import SourceKind, SourceRefused
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrieval.access import seen_whole_by
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
+from retrieval.rights.access import seen_whole_by
 
 
 def open_collections(user: Any) -> CollectionQuerySet:

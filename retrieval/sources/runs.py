@@ -13,7 +13,7 @@ from retrieval.drafts.editing import changing
 from retrieval.exceptions import RetrievalError
 from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import Source, SourceRun
-from retrieval.record import tell
+from retrieval.observability.record import tell
 
 
 class RunRefused(RetrievalError):

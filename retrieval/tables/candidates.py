@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Q, QuerySet
 
-from retrieval.access import document_condition, restrict
+from retrieval.database.statements import fetch
 from retrieval.models import Table
-from retrieval.recent import Recent
-from retrieval.statements import fetch
+from retrieval.resilience.recent import Recent
+from retrieval.rights.access import document_condition, restrict
 from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM
 from retrieval.tables.lexicon import GRAMMAR_WORDS
 from retrieval.tables.links import KnownTable

@@ -15,7 +15,7 @@ from pygments.token import Comment, Keyword, Name, Number, String, _TokenType  #
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from retrieval import sandbox
-from retrieval.metrics import CODE_NOT_COLOURED
+from retrieval.observability.metrics import CODE_NOT_COLOURED
 
 logger = logging.getLogger(__name__)
 

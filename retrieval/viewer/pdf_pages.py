@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from retrieval import sandbox
-from retrieval.metrics import PAGES_NOT_DRAWN
+from retrieval.observability.metrics import PAGES_NOT_DRAWN
 from retrieval.resilience.slots import Slots
 from retrieval.viewer.shared_work import SharedWork, TooMuchWork
 

@@ -21,7 +21,6 @@ from psycopg import sql
 from ragsite.backup.making import make_backup
 from ragsite.backup.restoring import restore_backup
 from retrieval import conf
-from retrieval.access import everything
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name, indexed_distance, scan_settings
 from retrieval.distribution.cluster import nodes
@@ -30,6 +29,7 @@ from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, Collection, Document, Visibility
 from retrieval.reconciliation.checks import check
 from retrieval.resilience.timeouts import statements_within
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database

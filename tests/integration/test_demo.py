@@ -17,8 +17,8 @@ from django.core.management.base import OutputWrapper
 from chat import answering
 from chat.types import Completed, Failed, Searched
 from ragsite.demo import COLLECTIONS, load_demo
-from retrieval.access import everything
 from retrieval.models import Collection, Document
+from retrieval.rights.access import everything
 from tests.support.databases import database
 from tests.support.demo import make_demo_database
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragsite.keys.issuing import issue_key
-from retrieval.key_limits import Scope
+from retrieval.rights.key_limits import Scope
 
 
 def key_of(user: Any, *scopes: Scope, **limits: Any) -> str:

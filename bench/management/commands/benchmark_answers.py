@@ -18,7 +18,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 SECTION = "answers"
 NAMES = {"search.fusion": "search: fusion", "search.rerank": "search: reranking", "search": "search: the rest"}

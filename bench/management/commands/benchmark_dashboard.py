@@ -18,7 +18,7 @@ from bench.speed.synthetic_answers import load
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

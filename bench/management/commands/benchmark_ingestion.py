@@ -16,7 +16,7 @@ from bench.speed.ingestion import IngestionRun, run
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

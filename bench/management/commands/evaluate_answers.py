@@ -21,7 +21,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 SECTION = "answers"
 FIGURES = {

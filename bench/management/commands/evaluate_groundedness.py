@@ -28,7 +28,7 @@ from chat.grounding.support import SupportReason, SupportScorer
 from chat.grounding.verification import current_scorer
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 if TYPE_CHECKING:
     from bench.groundedness.altered import Alteration

@@ -23,8 +23,8 @@ from evaluation.exceptions import EvaluationError
 from evaluation.runs.agreement import holds_answer
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection
-from retrieval.progress import ProgressBar
 from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search

@@ -17,7 +17,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.statistics.intervals import Interval, rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 SECTION = "graded answers"
 SHARES = {

@@ -15,9 +15,9 @@ from django.core.management.base import CommandError
 from chat import answering, payloads
 from chat.asking import InvalidQuestion, checked
 from chat.types import AnswerForm, AnswerToken, Choice, Completed, Failed, Searched
-from retrieval.access import everything
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.rights.access import everything
 from retrieval.types import Passage, SearchFilters
 
 

@@ -18,8 +18,8 @@ from evaluation.runs.results import interval_of
 from evaluation.statistics.intervals import rounded
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.management.progress import ProgressBar
 from retrieval.models import Draft, SearchProfileVersion
-from retrieval.progress import ProgressBar
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.search.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 

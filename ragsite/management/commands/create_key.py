@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from ragsite.keys.issuing import issue_key
 from ragsite.models.api_key import check_rate
-from retrieval.key_limits import Scope
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
+from retrieval.rights.key_limits import Scope
 
 
 class Command(PreparedCommand):

@@ -29,7 +29,7 @@ from retrieval.ingest.extraction.types import (
     TableGrid,
     TableGridRow,
 )
-from retrieval.metrics import FILES_BEYOND_LIMITS
+from retrieval.observability.metrics import FILES_BEYOND_LIMITS
 from retrieval.recognition.words import RecognisedWords, to_page
 
 logger = logging.getLogger(__name__)

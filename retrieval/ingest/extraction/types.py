@@ -75,7 +75,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that the file holds and the text does not. ``retrieval.left_out`` has a sentence for each kind.
+    """Something that the file holds and the text does not. ``retrieval.ingest.left_out`` has a sentence for each kind.
 
     ``names`` are the first of ``count``, where they have names.
     """

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import copy_to_bucket, is_in_a_folder
 from retrieval.management.prepared import PreparedCommand
+from retrieval.management.progress import ProgressBar
 from retrieval.models import Document
-from retrieval.progress import ProgressBar
 
 
 class Command(PreparedCommand):

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from retrieval.distribution.cluster import nodes, shard_count, trouble
 from retrieval.distribution.distributing import plan
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

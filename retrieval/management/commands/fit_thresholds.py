@@ -12,7 +12,7 @@ from retrieval.dense.calibration.fitting import SHOWN_QUANTILES, Fit, fit_thresh
 from retrieval.dense.calibration.scales import BUILT_IN_NAMES
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 NAMES = sorted(BUILT_IN_NAMES)[-1].partition("/")[0]
 

@@ -18,8 +18,8 @@ from retrieval.dense.loading import load_vectors, loading
 from retrieval.exceptions import RetrievalError
 from retrieval.ingest.folders import Counts, ingest_paths
 from retrieval.management.prepared import PreparedCommand
+from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection
-from retrieval.progress import ProgressBar
 
 NICENESS = 10
 

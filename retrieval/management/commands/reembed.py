@@ -11,7 +11,7 @@ from retrieval.dense.calibration.current import calibration_of, missing_calibrat
 from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.progress import ProgressBar
+from retrieval.management.progress import ProgressBar
 
 
 class Command(PreparedCommand):

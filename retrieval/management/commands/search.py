@@ -10,10 +10,10 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-from retrieval.access import everything
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import InvalidQuery, RetrievalError
 from retrieval.management.prepared import PreparedCommand
+from retrieval.rights.access import everything
 from retrieval.search.metadata import date_range, validated_any_of
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches

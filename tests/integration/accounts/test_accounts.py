@@ -15,7 +15,7 @@ from django.utils import timezone
 from ragsite.accounts.invitations import hash_token, new_token
 from ragsite.accounts.models import Invitation
 from ragsite.keys.issuing import issue_key
-from retrieval.key_limits import Scope
+from retrieval.rights.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD
 
 NEW = {"password1": "quite another one", "password2": "quite another one"}

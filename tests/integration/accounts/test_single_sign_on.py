@@ -17,8 +17,8 @@ from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.claims import Claims
 from ragsite.accounts.models import ClaimedRights
 from ragsite.keys.issuing import issue_key
-from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionGrant
+from retrieval.rights.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD
 from tests.support.oidc_provider import Provider
 

@@ -22,11 +22,11 @@ from chat.debugging.scores import PanelScore
 from chat.models import Answer
 from chat.payloads import completed
 from chat.streaming import streams
-from retrieval.access import everything
 from retrieval.exceptions import RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.rights.access import everything
 from retrieval.search import profiles
 from tests.support.remembered import remembered
 

@@ -13,8 +13,8 @@ from chat import asking
 from chat.conversations.history import turns_before
 from chat.models import Answer
 from chat.streaming import streams
-from retrieval.access import everything
 from retrieval.models import Collection, Document
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn

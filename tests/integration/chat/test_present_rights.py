@@ -25,8 +25,8 @@ from chat.streaming.runs import RUNS
 from chat.types import ContextSource
 from ragsite.keys.authentication import KeyAuthentication
 from ragsite.keys.issuing import issue_key
-from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
+from retrieval.rights.key_limits import Scope
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

@@ -25,8 +25,8 @@ from chat.models import Answer, Conversation
 from ragsite.keys.issuing import digest_of, issue_key
 from ragsite.models import ApiKey
 from retrieval.api.errors import ApiView
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
+from retrieval.rights.key_limits import Scope
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

@@ -25,8 +25,8 @@ from ragsite.audit.recording import record
 from ragsite.models import ApiKey, AuditEntry, Invitation
 from ragsite.people.erasure import erase_person
 from ragsite.tasks import delete_old
-from retrieval.access import everything
 from retrieval.models import CollectionGrant
+from retrieval.rights.access import everything
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

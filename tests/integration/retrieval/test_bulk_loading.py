@@ -14,7 +14,6 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from retrieval.access import everything
 from retrieval.dense import loading, reembedding
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.index import index_name
@@ -24,6 +23,7 @@ from retrieval.ingest.folders import ingest_paths
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
 from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import reconcile
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.site import SiteProcess, database_url, wait_until

@@ -12,11 +12,11 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.pages.suggestions import suggestions
-from retrieval.access import everything
 from retrieval.ingest import chunking, pipeline
 from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server

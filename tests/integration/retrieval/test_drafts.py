@@ -21,7 +21,6 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval import gates
-from retrieval.access import everything, filters_for
 from retrieval.drafts import copying, lifecycle
 from retrieval.drafts.editing import changing, reason_not_to_change
 from retrieval.drafts.lifecycle import Changes, DraftRefused
@@ -32,6 +31,7 @@ from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.reconciliation.checks import check
+from retrieval.rights.access import everything, filters_for
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 from tests.support.site import database_url

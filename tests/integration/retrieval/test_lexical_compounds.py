@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from retrieval.access import everything
 from retrieval.lexical.decompounding import WORTH
 from retrieval.lexical.query import LexicalQuery, build_queries
 from retrieval.models import Collection, Document
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod

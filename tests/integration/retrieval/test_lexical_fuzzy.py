@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from retrieval.access import everything
 from retrieval.lexical import fuzzy
 from retrieval.lexical.fuzzy import MAX_EXPANSIONS
 from retrieval.lexical.query import build_queries
@@ -15,8 +14,9 @@ from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
-from retrieval.stored import load_stored
+from retrieval.search.stored import load_stored
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import remembered

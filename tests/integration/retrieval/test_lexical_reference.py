@@ -15,7 +15,6 @@ from django.conf import settings
 from django.db import connection
 
 from bench.bulk import NewDocument, replace_documents
-from retrieval.access import everything
 from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding
 from retrieval.ingest.chunking import content_hash
@@ -27,6 +26,7 @@ from retrieval.lexical.tsquery import MatchesTsQuery
 from retrieval.models import Chunk, Collection, Document, Lexeme
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.rights.access import everything
 from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from django.db import connection
 
-from retrieval.access import everything
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import indexed_distance
@@ -19,8 +18,9 @@ from retrieval.lexical.syntax import parse
 from retrieval.models import Chunk, Collection, Document, Embedder
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
-from retrieval.stored import load_stored
+from retrieval.search.stored import load_stored
 from retrieval.types import SearchMethod
 from tests.support.remembered import remembered
 

@@ -9,10 +9,10 @@ from django.conf import LazySettings
 from django.core.management import call_command
 
 from retrieval import conf
-from retrieval.access import everything
 from retrieval.exceptions import RerankFailed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document
 from retrieval.rerank.maxsim import MaxSim
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.search.reranking import with_word_matches
 from retrieval.search.trace import StageStatus

@@ -15,12 +15,12 @@ from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from chat import answering
-from retrieval.access import everything
 from retrieval.exceptions import SearchUnavailable
-from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
+from retrieval.observability.metrics import PROFILE_FAILURES
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
+from retrieval.rights.access import everything
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
-from retrieval import statements
+from retrieval.database import statements
 from retrieval.ingest.writing import reweigh
 from retrieval.lexical import ranker
 from retrieval.lexical.query import build_queries

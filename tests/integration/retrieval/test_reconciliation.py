@@ -17,7 +17,6 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from retrieval import conf, tasks
-from retrieval.access import everything
 from retrieval.dense import reembedding
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest import pipeline
@@ -34,6 +33,7 @@ from retrieval.models import (
 from retrieval.reconciliation import checks, runs
 from retrieval.reconciliation.checks import ProblemKind, check
 from retrieval.reconciliation.runs import last_counts, reconcile
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 

@@ -13,12 +13,12 @@ from django.core.management.base import CommandError
 
 from ragsite.readiness import checks
 from retrieval import conf
-from retrieval.access import everything
 from retrieval.dense import reembedding
 from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest import pipeline
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)

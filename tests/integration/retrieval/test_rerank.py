@@ -17,14 +17,14 @@ import pytest
 from django.core.checks import run_checks
 from rest_framework.test import APIClient
 
-from retrieval.access import everything
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
-from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk, Collection, Document
+from retrieval.observability.metrics import RERANK_FAILURES
 from retrieval.protocols import Reranker
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rerank.texts import load_texts
+from retrieval.rights.access import everything
 from retrieval.search import reranking
 from retrieval.search.pipeline import search
 from retrieval.search.trace import SearchResult, StageStatus

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from retrieval.access import everything
 from retrieval.lexical.vocabulary import CollectionVocabulary
 from retrieval.models import Collection, Document
 from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.spelling import suggest
+from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod, Turn
 from tests.support.remembered import remembered

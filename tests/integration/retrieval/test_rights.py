@@ -10,7 +10,6 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import IntegrityError, connection, transaction
 
 from chat.streaming import answer_cache
-from retrieval.access import everything, filters_for, narrowing_key
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name
@@ -18,6 +17,7 @@ from retrieval.lexical.matches import count_matches
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.vocabulary import CollectionVocabulary
 from retrieval.models import Collection, CollectionGrant, Document, Visibility
+from retrieval.rights.access import everything, filters_for, narrowing_key
 from retrieval.search.pipeline import search
 from retrieval.tables.candidates import find_candidates
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod

@@ -14,7 +14,6 @@ from django.test.utils import CaptureQueriesContext
 from pgvector import HalfVector
 
 from retrieval import conf
-from retrieval.access import everything, filters_for
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name, indexed_distance
@@ -23,14 +22,15 @@ from retrieval.exceptions import ImproperEmbedder, InvalidQuery, RetrieverFailed
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
 from retrieval.lexical.statistics import frequencies_in
-from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import Collection, Document
+from retrieval.observability.metrics import RETRIEVER_FAILURES
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings
+from retrieval.rights.access import everything, filters_for
 from retrieval.search import retrievers
 from retrieval.search.pipeline import search
+from retrieval.search.stored import load_stored
 from retrieval.search.trace import StageStatus
-from retrieval.stored import load_stored
 from retrieval.types import Retriever, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 

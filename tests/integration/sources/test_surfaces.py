@@ -13,8 +13,8 @@ from rest_framework.test import APIClient
 
 from ragsite.models import AuditEntry
 from retrieval.drafts import lifecycle
-from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document, Source, SourceRun
+from retrieval.rights.key_limits import Scope
 from retrieval.sources.options import all_options
 from retrieval.sources.syncing import sync
 from tests.support.keys import key_of

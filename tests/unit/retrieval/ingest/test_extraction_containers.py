@@ -16,7 +16,7 @@ from retrieval.ingest.extraction import ExtractionLimits, extract, outlook
 from retrieval.ingest.extraction.members import clean_name
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import LeftOut
-from retrieval.left_out import tell
+from retrieval.ingest.left_out import tell
 
 MakeZip = Callable[[dict[str, bytes]], bytes]
 NOTES = b"The pump hums.\n"

@@ -15,7 +15,7 @@ from retrieval.ingest.extraction import extract
 from retrieval.ingest.extraction.sheets import Cell, Sheet, write_sheets
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.extraction.workbook import show_value
-from retrieval.left_out import tell
+from retrieval.ingest.left_out import tell
 from retrieval.tables.reading import read_tables
 
 PRICES = """# Prices

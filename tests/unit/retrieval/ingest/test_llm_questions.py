@@ -11,7 +11,7 @@ import pytest
 
 from retrieval.ingest import llm_questions
 from retrieval.ingest.llm_questions import ModelQuestions
-from retrieval.metrics import QUESTION_FAILURES
+from retrieval.observability.metrics import QUESTION_FAILURES
 from tests.support.completion_server import CompletionServer, completion_server
 
 TEXT = "The MX-9920-W is a wet-rotor circulation pump. It weighs 3450 grams and it has a warranty of two years."

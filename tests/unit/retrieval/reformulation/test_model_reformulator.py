@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from retrieval.exceptions import ImproperModel
-from retrieval.metrics import REFORMULATION_FAILURES
+from retrieval.observability.metrics import REFORMULATION_FAILURES
 from retrieval.reformulation import llm
 from retrieval.reformulation.llm import ModelReformulator
 from retrieval.types import Turn

@@ -1,7 +1,7 @@
 """Which PostgreSQL server the work at hand reads from: the primary, or a replica.
 
-:mod:`retrieval.replicas` chooses. Statements in SQL use :data:`connection` from here, models ask :class:`Router`. What
-is written always goes to the primary.
+:mod:`retrieval.database.replicas` chooses. Statements in SQL use :data:`connection` from here, models ask
+:class:`Router`. What is written always goes to the primary.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 
 from retrieval.exceptions import InvalidQuery
-from retrieval.key_limits import limits_of
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import readers_for, seen_by
+from retrieval.rights.key_limits import limits_of
+from retrieval.rights.narrowing import readers_for, seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
 
 # The document's own dates, by the names that a filter gives them.

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 
-from retrieval.servers import connection
+from retrieval.database.servers import connection
 
 
 def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -25,10 +25,10 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db import Error as DatabaseTrouble
 from django.db import connection as primary_connection
 
-from retrieval import servers
-from retrieval.metrics import REPLICA_LAG, REPLICA_USED, SEARCHES_BY_SERVER
+from retrieval.database import servers
+from retrieval.database.statements import fetch
+from retrieval.observability.metrics import REPLICA_LAG, REPLICA_USED, SEARCHES_BY_SERVER
 from retrieval.resilience import deadline
-from retrieval.statements import fetch
 
 logger = logging.getLogger(__name__)
 
