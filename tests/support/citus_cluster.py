@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import socket
 import subprocess
 import sys
@@ -99,6 +100,7 @@ def _url(port: int, database: str) -> str:
 
 def main() -> int:
     pgdir, command = Path(sys.argv[1]).resolve(), sys.argv[2:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers are stopped on the way out
     with cluster(pgdir) as url:
         return subprocess.run(
             command, env={**_environment(pgdir), "TEST_CITUS_URL": url, "TEST_CITUS_PGDIR": str(pgdir)}, check=False
