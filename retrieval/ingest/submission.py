@@ -47,9 +47,11 @@ def submit(
     enqueue: bool = True,
     origin: Source | None = None,
 ) -> Submission:
-    """Store a file as the current version of ``source``, to be ingested; unchanged content is left alone.
+    """Store a file as the current version of ``source``, to be ingested; an unchanged file is left alone.
 
-    ``parent`` is the archive or mail that holds it, ``origin`` the source that it comes from by itself.
+    A file that is handed in again with another title, address, language or other metadata has changed; one of a source
+    or an archive has not, because there these are given once and then edited here. ``parent`` is the archive or mail
+    that holds it, ``origin`` the source that it comes from by itself.
 
     Raises: DocumentRejected when it is larger than the site accepts, the collection's documents may not be changed, the
     document there came from elsewhere, or a member would take the place of one that is none of its parent's;
@@ -67,6 +69,7 @@ def submit(
             and document.content_hash == content_hash
             and document.status == Document.Status.READY
             and is_current(document)
+            and (origin or parent or not _is_described_anew(document, title, url, language, metadata))
         ):
             return Submission(document, changed=False)
         if document is None:
@@ -87,6 +90,15 @@ def submit(
         document.share_metadata()
         forget_files([previous])
     return Submission(document, changed=True)
+
+
+def _is_described_anew(
+    document: Document, title: str, url: str, language: str, metadata: dict[str, object] | None
+) -> bool:
+    given = {"title": title, "url": url, "language": language}
+    return any(value and value != getattr(document, name) for name, value in given.items()) or (
+        metadata is not None and metadata != document.metadata
+    )
 
 
 def _check_origin(document: Document, origin: Source | None) -> None:

@@ -124,6 +124,14 @@ def test_the_same_file_again_changes_nothing(collection: Collection, ingest: Ing
     before = list(Chunk.objects.values_list("pk", flat=True))
     assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).changed
     assert list(Chunk.objects.values_list("pk", flat=True)) == before
+    # Handed in with what it has already it is the same; described anew it is not, and is read with that.
+    described = {"title": "Guide to pumps", "url": "https://x.example/guide", "metadata": {"year": 2026}}
+    assert submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
+    document = pipeline.ingest(Document.objects.get().pk)
+    assert document is not None
+    assert (document.title, document.url, document.metadata) == tuple(described.values())
+    assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
+    assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).changed
 
 
 def test_a_new_version_keeps_unchanged_passages_and_their_ids(collection: Collection, ingest: Ingest) -> None:
