@@ -158,7 +158,7 @@ class AnswerAdmin(ChatAdmin):
     def state(self, answer: Answer) -> SafeString:
         return badge(answer.status, answer.get_status_display())
 
-    @admin.display(description=_("legs that did not answer"))
+    @admin.display(description=_("retrievers that did not answer"))
     def legs_missing(self, answer: Answer) -> str:
         return ", ".join(answer.degraded)
 

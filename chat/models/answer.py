@@ -66,7 +66,7 @@ class Answer(Leased):
     error = models.TextField(_("error"), blank=True)
     notice = models.TextField(_("notice"), blank=True, help_text=_("A fallback that the reader was told of."))
     search_method = models.CharField(_("search method"), max_length=12, blank=True)
-    degraded = models.JSONField(_("legs that did not answer"), default=list, blank=True)
+    degraded = models.JSONField(_("retrievers that did not answer"), default=list, blank=True)
     generator = models.CharField(_("written by"), max_length=200, blank=True)
     prompt_version = models.PositiveSmallIntegerField(
         _("version of the prompt"), null=True, blank=True, help_text=_("Empty: no model was asked.")

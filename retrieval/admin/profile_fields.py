@@ -94,7 +94,7 @@ class ClassWeightsWidget(SiteTemplateMixin, forms.MultiWidget):
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
         inputs = iter(context["widget"]["subwidgets"])
-        context["legs"] = list(RETRIEVER_NAMES.values())
+        context["retrievers"] = list(RETRIEVER_NAMES.values())
         context["rows"] = [
             (label, [(label_of_retriever, next(inputs)) for label_of_retriever in RETRIEVER_NAMES.values()])
             for label in CLASS_NAMES.values()
