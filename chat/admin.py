@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.conversations.rights import tell_of_look
-from chat.follow_up import documents_behind, trace_address
+from chat.debugging.follow_up import documents_behind, trace_address
 from chat.models import Answer, Citation, Conversation, Feedback, QuestionBudget
 from chat.pages.cards import near_cards
 from retrieval.admin.base import ConditionFilter, ReadOnlyAdmin, badge

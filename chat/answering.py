@@ -10,8 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat import conf
-from chat.askable_tables import TablesOfQuestion, find_tables
-from chat.composing.computed import cite_rows, render_computed
+from chat.composing.refusals import ask_which, instruction_refusal, refusal, refuse
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.grounding.places import put_in_place
 from chat.grounding.verification import verify
@@ -20,8 +19,9 @@ from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
 from chat.questions.analysis import asks_what_it_is
-from chat.refusals import ask_which, instruction_refusal, refusal, refuse
-from chat.threads import in_thread
+from chat.streaming.threads import in_thread
+from chat.tables.askable import TablesOfQuestion, find_tables
+from chat.tables.computed import cite_rows, render_computed
 from chat.types import (
     AnswerEvent,
     AnswerForm,

@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from bench.answers.graded import GradedQuestion, Reply
 from chat.conversations.history import REMEMBERED_TURNS
-from chat.payloads import completed_question, form
+from chat.streaming.payloads import completed_question, form
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.answering import reply_to

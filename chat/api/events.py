@@ -12,11 +12,10 @@ from django.db import connections
 from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 
-from chat import payloads
 from chat.api.reach import session_behind
 from chat.conversations import rights
 from chat.models import Answer
-from chat.streaming import readers, sse, streams
+from chat.streaming import payloads, readers, sse, streams
 
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
@@ -99,8 +98,8 @@ def _state(answer: Answer) -> dict[str, Any]:
 
 
 def with_answer(completed: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of chat.payloads.completed as the API promises it: the text is called `answer`, and that it repeats
-    another answer is told without that one's id, which would let the caller read what a stranger asked.
+    """The form of chat.streaming.payloads.completed as the API promises it: the text is called `answer`, and that it
+    repeats another answer is told without that one's id, which would let the caller read what a stranger asked.
     """
     rest = {name: value for name, value in completed.items() if name != "text"}
     return {"answer": completed["text"], **rest, "repeats": completed["repeats"] is not None}

@@ -1,4 +1,4 @@
-"""What the API takes, and the shape of what it gives (the latter for the schema; chat.payloads builds it)."""
+"""What the API takes, and the shape of what it gives (the latter for the schema; chat.streaming.payloads builds it)."""
 
 from __future__ import annotations
 

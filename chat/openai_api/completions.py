@@ -31,7 +31,7 @@ class ChatCompletion:
     ignored: Sequence[str] = ()
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """The completion with the answer (in the form of chat.payloads.completed)."""
+        """The completion with the answer (in the form of chat.streaming.payloads.completed)."""
         message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self._cite(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return {

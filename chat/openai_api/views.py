@@ -11,7 +11,7 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat import asking, payloads
+from chat import asking
 from chat.api.ask import finish_answer
 from chat.api.events import unbuffered
 from chat.models import Answer, Conversation
@@ -27,6 +27,7 @@ from chat.openai_api.serializers import (
     ModelSerializer,
 )
 from chat.openai_api.stream import chunks
+from chat.streaming import payloads
 from retrieval.api.schema import EVENT
 from retrieval.models import Collection
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Citation
 from chat.pages.record_paragraphs import show_records
-from chat.payloads import page_unit
+from chat.streaming.payloads import page_unit
 
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420

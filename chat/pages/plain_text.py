@@ -11,8 +11,8 @@ from chat.pages.cards import place
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """The text of an answer (in the form of chat.payloads.completed); of a refusal also its near places, and the
-    questions that are offered instead.
+    """The text of an answer (in the form of chat.streaming.payloads.completed); of a refusal also its near places, and
+    the questions that are offered instead.
 
     It begins with the answer's own text, so that the positions of its markers hold.
     """

@@ -12,7 +12,6 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat import payloads
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
 from chat.debugging.trace import READ_FOR_PREVIEW, KnownPassage, PromptTrace, answer_trace, preview_of
@@ -21,7 +20,7 @@ from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.protocols import PartialAnswer
 from chat.signals import answer_completed
-from chat.streaming import answer_cache
+from chat.streaming import answer_cache, payloads
 from chat.types import Completed, Failed, Searched
 from retrieval.database.statements import fetch
 from retrieval.dataclass_json import to_json

@@ -18,9 +18,8 @@ from datetime import timedelta
 from django.db import DatabaseError
 from django.utils import timezone
 
-from chat import payloads
 from chat.models import Answer, StreamedEvent
-from chat.streaming import runs, writing
+from chat.streaming import payloads, runs, writing
 from chat.streaming.runs import RUNS, Run, StreamEvent, in_database
 from chat.streaming.saving import deleted_message, unsaved
 from retrieval.resilience import disk

@@ -18,16 +18,16 @@ from django.conf import settings
 from django.db import OperationalError
 from django.utils.translation import gettext as _
 
-from chat import answering, budgets, payloads
+from chat import answering, budgets
 from chat.metrics import OUT_OF_TIME
 from chat.models import Answer
 from chat.protocols import PartialAnswer
-from chat.streaming import answer_cache, heartbeat, runs, saving, turns
+from chat.streaming import answer_cache, heartbeat, payloads, runs, saving, turns
 from chat.streaming.admission import ADMISSION
 from chat.streaming.answer_cache import CachedAnswer
 from chat.streaming.runs import RUNS, Lease, Run, in_database
 from chat.streaming.saving import Record, broken_message, deleted_message, interrupted_message, stopped_message
-from chat.threads import in_thread
+from chat.streaming.threads import in_thread
 from chat.types import AnswerEvent, AnswerToken, Completed, Failed, Searched
 from retrieval.exceptions import SearchUnavailable
 from retrieval.observability.tracing import span

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import push_url, reswap, retarget
 
 from chat import asking
+from chat.api.throttling import QuestionThrottle
 from chat.pages.turns import build_turn
 from chat.streaming import streams
-from chat.throttling import QuestionThrottle
 from chat.views.access import for_visitors, may_debug, own_conversation, stoppable_answer
 from chat.views.pages import page, sidebar
 from retrieval.exceptions import DiskFull

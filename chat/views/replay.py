@@ -10,13 +10,13 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from chat.api.throttling import QuestionThrottle
 from chat.conversations.rights import may_read_all
 from chat.debugging.reach import filters_of_both
 from chat.debugging.replay import Baseline, baseline_of, replay, writers
 from chat.debugging.replay_form import ReplayForm
 from chat.debugging.trace import read_trace
 from chat.models import Answer
-from chat.throttling import QuestionThrottle
 from chat.views.access import explainable_answer, for_visitors
 from retrieval.exceptions import InvalidQuery
 from retrieval.types import QueryClass

@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.follow_up import DocumentBehind, documents_behind, trace_address
+from chat.debugging.follow_up import DocumentBehind, documents_behind, trace_address
 from chat.models import Answer, Feedback
 from evaluation.charts import Caption, Markup, Series, histogram, line_chart, stacked_bars
 from evaluation.dashboard.activity import Activity

@@ -26,7 +26,7 @@ def case_of(answer: Answer, reference: str = "") -> Case:
 
 
 def _source(saved: Mapping[str, Any]) -> ContextSource:
-    """The source from its saved form (``chat.payloads.source``), its block one passage."""
+    """The source from its saved form (``chat.streaming.payloads.source``), its block one passage."""
     passage = Passage(
         chunk_id=saved["chunk_id"],
         document_id=saved["document"]["id"],

@@ -12,8 +12,8 @@ from asgiref.sync import async_to_sync
 from chat import conf as chat_conf
 from chat.answering import answer
 from chat.grounding.verification import current_scorer
-from chat.payloads import form
 from chat.protocols import PartialAnswer
+from chat.streaming.payloads import form
 from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
 from evaluation.runs import agreement

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from chat import payloads
 from chat.models import Answer, Conversation
+from chat.streaming import payloads
 from chat.types import ContextSource
 from retrieval.types import ContextBlock, Passage
 

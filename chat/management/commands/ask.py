@@ -12,8 +12,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from chat import answering, payloads
+from chat import answering
 from chat.asking import InvalidQuestion, checked
+from chat.streaming import payloads
 from chat.types import AnswerForm, AnswerToken, Choice, Completed, Failed, Searched
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand

@@ -20,8 +20,8 @@ from chat.debugging import scores
 from chat.debugging.panel import panel_of
 from chat.debugging.scores import PanelScore
 from chat.models import Answer
-from chat.payloads import completed
 from chat.streaming import streams
+from chat.streaming.payloads import completed
 from retrieval.exceptions import RetrieverFailed
 from retrieval.lexical.matches import count_matches, matched_spans
 from retrieval.models import Chunk, Collection, Document, SearchProfile

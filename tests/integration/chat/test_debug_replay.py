@@ -13,11 +13,11 @@ from django.core.cache import cache
 from django.test import Client
 
 from chat import asking
+from chat.api.throttling import QuestionThrottle
 from chat.debugging.reach import filters_of_both
 from chat.debugging.replay import baseline_of, replay, writers
 from chat.models import Answer
 from chat.streaming import streams
-from chat.throttling import QuestionThrottle
 from chat.views.replay import form_for
 from retrieval.models import Collection, Document, SearchProfile
 from retrieval.ranking.profile import ProfileSettings

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import AsyncClient, Client
 
+from chat.api.throttling import QuestionThrottle
 from chat.models import Answer, Conversation
-from chat.throttling import QuestionThrottle
 from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)

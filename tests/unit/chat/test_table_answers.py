@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chat.table_answers import MOST_ROWS, fill_in_markers, render_result
+from chat.tables.rendering import MOST_ROWS, fill_in_markers, render_result
 from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
 
 

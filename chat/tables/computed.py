@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chat.table_answers import MOST_ROWS, fill_in_markers, render_result
+from chat.tables.rendering import MOST_ROWS, fill_in_markers, render_result
 from chat.types import ContextSource
 from retrieval.search.assembly import blocks_of
 from retrieval.search.passages import load_passages

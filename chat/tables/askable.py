@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from django.db import DatabaseError, connection
 
-from chat.composing.computed import cite_further_rows, render_computed, rows_behind
 from chat.exceptions import TablesUnavailable
 from chat.grounding.citations import quoted
-from chat.threads import in_thread
+from chat.streaming.threads import in_thread
+from chat.tables.computed import cite_further_rows, render_computed, rows_behind
 from chat.types import Asked, ContextSource
 from retrieval.resilience.timeouts import statements_within
 from retrieval.tables.answering import answer_from_tables
