@@ -15,7 +15,7 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
-        from ragsite import roles
+        from ragsite.accounts import roles
         from ragsite.audit import receivers  # noqa: F401  (they register themselves)
         from ragsite.audit.watching import watch_all
 

@@ -9,7 +9,8 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, worker_process_init
 
-from ragsite import memory, request_context  # noqa: F401  (the second connects its signals)
+from ragsite.observability import request_context  # noqa: F401  (connects its signals)
+from ragsite.supervision import memory
 
 # Whoever imports this first: uvicorn does before asgi.py has said so.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")

@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from ragsite import security_txt
+from ragsite.http import security_txt
 from ragsite.keys import views as keys
 from ragsite.people import views as people
 from ragsite.readiness import views as health
@@ -41,7 +41,7 @@ urlpatterns = [
     path("", include("chat.urls")),
 ]
 
-handler400 = "ragsite.errors.bad_request"
-handler403 = "ragsite.errors.permission_denied"
-handler404 = "ragsite.errors.page_not_found"
-handler500 = "ragsite.errors.server_error"
+handler400 = "ragsite.http.errors.bad_request"
+handler403 = "ragsite.http.errors.permission_denied"
+handler404 = "ragsite.http.errors.page_not_found"
+handler500 = "ragsite.http.errors.server_error"

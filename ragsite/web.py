@@ -25,7 +25,7 @@ from django.conf import settings
 from django.db import connections
 
 from chat.streaming.admission import ADMISSION
-from ragsite import shared_metrics, telemetry
+from ragsite.observability import shared_metrics, telemetry
 from ragsite.postgres.pools import pool_of
 from ragsite.supervision.forked import share_memory
 from ragsite.supervision.preloading import preload, prepare_model

@@ -1,0 +1,1 @@
+"""Answers that are computed over the rows of tables."""

@@ -17,10 +17,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 from django.utils import timezone
 
-from ragsite import scheduling
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health
 from ragsite.readiness.queues import queues
+from ragsite.supervision import scheduling
 from retrieval import conf, sandbox
 from retrieval.database import replicas
 from retrieval.dense.active import searches_former

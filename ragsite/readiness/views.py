@@ -22,7 +22,7 @@ from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING
 from chat.streaming.admission import ADMISSION
 from evaluation.gates import open_alerts
 from evaluation.models import Judgement
-from ragsite import shared_metrics
+from ragsite.observability import shared_metrics
 from ragsite.readiness import checks
 from ragsite.readiness.probes import CheckGroup, Finding, Health, collect_findings
 from ragsite.readiness.queues import queues

@@ -5,7 +5,7 @@ from __future__ import annotations
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
-from ragsite import env
+from ragsite.settings import env
 from ragsite.settings.accounts import *
 from ragsite.settings.accounts import HTTPS, SAML_ENTITY_ID
 from ragsite.settings.answers import *
@@ -59,13 +59,13 @@ if (BASE_DIR / "bench").is_dir():
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
-    "ragsite.request_context.number_requests",
+    "ragsite.observability.request_context.number_requests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "ragsite.sign_in.middleware.SignInMiddleware",
-    "ragsite.middleware.StaticFilesMiddleware",
+    "ragsite.http.middleware.StaticFilesMiddleware",
     # Behind the static files, which are public and stay cacheable.
-    "ragsite.middleware.private_responses",
+    "ragsite.http.middleware.private_responses",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -76,7 +76,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "ragsite.audit.origin.remember_request",
-    "ragsite.errors.StorageMiddleware",
+    "ragsite.http.errors.StorageMiddleware",
 ]
 
 TEMPLATES = [

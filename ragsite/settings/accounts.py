@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite import env
+from ragsite.settings import env
 
 LOGIN_URL = "account_login"
 # Whoever comes from a page goes back to it; the administration names its own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragsite import env
+from ragsite.settings import env
 
 # For all of the API, OpenAI's protocol included.
 API_KEY_AUTHENTICATION = "ragsite.keys.authentication.KeyAuthentication"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite import env
 from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.postgres.pools import pool_of
+from ragsite.settings import env
 from ragsite.settings.paths import DATA_DIR
 
 DATABASE_URL = env.text("DATABASE_URL")

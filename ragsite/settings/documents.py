@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ragsite import env
+from ragsite.settings import env
 from ragsite.settings.paths import DATA_DIR
 
 STATIC_URL = "static/"

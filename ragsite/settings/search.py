@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragsite import env
+from ragsite.settings import env
 from ragsite.settings.paths import DATA_DIR
 
 

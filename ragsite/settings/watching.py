@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragsite import env
+from ragsite.settings import env
 
 # Traces and metrics go there over OTLP; the exporters read OpenTelemetry's other variables themselves.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -17,11 +17,11 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "text": {
-            "()": "ragsite.logs.TextFormatter",
+            "()": "ragsite.observability.logs.TextFormatter",
             "format": "{asctime} {levelname:<7} {name}: {message}",
             "style": "{",
         },
-        "json": {"()": "ragsite.logs.JsonFormatter"},
+        "json": {"()": "ragsite.observability.logs.JsonFormatter"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},

@@ -6,7 +6,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_asy
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from rest_framework import status
 
-from ragsite.errors import problem
+from ragsite.http.errors import problem
 from ragsite.models import ApiKey
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import describe_wait

@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.template.loader import get_template
 from django.urls import get_resolver
 
-from ragsite import telemetry
+from ragsite.observability import telemetry
 from retrieval import conf
 from retrieval.dense.onnx_embedder import OnnxEmbedder
 from retrieval.exceptions import RetrievalError
@@ -31,7 +31,7 @@ _MODULES = (
     "celery.bin.celery",
     "ragsite.asgi",
     "ragsite.web",
-    "ragsite.worker_pool",
+    "ragsite.supervision.worker_pool",
     "django.contrib.humanize.templatetags.humanize",
     "django.contrib.messages.storage.fallback",
     "django.contrib.sessions.serializers",

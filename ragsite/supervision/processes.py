@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ragsite import memory
+from ragsite.supervision import memory
 from ragsite.supervision.forked import Fork
 from ragsite.supervision.watchdog import Watchdog
 

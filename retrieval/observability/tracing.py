@@ -1,4 +1,6 @@
-"""Spans of OpenTelemetry, where the site has switched it on (`ragsite.telemetry`); otherwise nothing happens. PURE.
+"""Spans of OpenTelemetry, where the site has switched it on; otherwise nothing happens. PURE.
+
+`ragsite.observability.telemetry` switches it on.
 
 An attribute holds a name or a number, never a text of a document, a question or an answer. Nor does a span hold an
 error's message, which may quote one; its class is enough.

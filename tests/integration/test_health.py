@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
-from ragsite import scheduling
 from ragsite.readiness import checks, probes
+from ragsite.supervision import scheduling
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import CollectionStatistics, Document, Embedder

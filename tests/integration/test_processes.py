@@ -115,7 +115,7 @@ def test_children_do_not_outlive_a_killed_parent(arguments: tuple[str, ...]) -> 
 POOL = """
 import os, signal, sys, time
 from celery.signals import worker_process_init
-from ragsite.worker_pool import TaskPool
+from ragsite.supervision.worker_pool import TaskPool
 def initializer(): worker_process_init.send(sender=None)
 pool = TaskPool.BlockingPool(2, initializer=initializer)
 time.sleep(1)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from ragsite.roles import ROLES, create_roles
+from ragsite.accounts.roles import ROLES, create_roles
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
 
 pytestmark = pytest.mark.django_db

@@ -26,8 +26,8 @@ from chat import conf
 from chat.models import Answer, Conversation
 from chat.streaming import streams, sweep, writing
 from chat.types import ContextSource
-from ragsite import scheduling
 from ragsite.celery import app as celery_app
+from ragsite.supervision import scheduling
 from ragsite.supervision.ballast import Ballast
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Collection, Document

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from django.conf import settings
 
-from ragsite import memory
+from ragsite.supervision import memory
 from ragsite.supervision.processes import Supervisor, parse_procfile
 from tests.support.site import start_worker, wait_until
 
@@ -59,7 +59,7 @@ def test_what_serve_starts_goes_before_the_database(tmp_path: Path) -> None:
 
 def test_a_higher_score_stays() -> None:
     asked = (
-        "from ragsite import memory; memory.go_before_others(900); memory.go_before_others(500); "
+        "from ragsite.supervision import memory; memory.go_before_others(900); memory.go_before_others(500); "
         "print(open('/proc/self/oom_score_adj').read())"
     )
     shown = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from ragsite import scheduling
 from ragsite.readiness import checks, probes
+from ragsite.supervision import scheduling
 from tests.support.site import SiteProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragsite.cores import available_cores
+from ragsite.supervision.cores import available_cores
 
 
 @pytest.mark.parametrize(

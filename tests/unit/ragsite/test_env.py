@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite import env
+from ragsite.settings import env
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject, empty
 
-from ragsite import telemetry
+from ragsite.observability import telemetry
 
 HEADER = "X-Request-ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")

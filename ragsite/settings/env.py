@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
 from psycopg.conninfo import conninfo_to_dict
 
-BASE_DIR = Path(__file__).resolve().parents[1]
+BASE_DIR = Path(__file__).resolve().parents[2]
 Number = TypeVar("Number", int, float)
 
 

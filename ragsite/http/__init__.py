@@ -1,0 +1,1 @@
+"""What holds for every request: middleware, the size of bodies, refusals."""

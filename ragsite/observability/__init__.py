@@ -1,0 +1,1 @@
+"""What the site tells about its own work: log lines, metrics of several processes, OpenTelemetry."""
