@@ -163,11 +163,11 @@ def weigh(
     """
     units = quotable_units(sources)
     scoring = UnitScoring(question, [*units, *whole_units(sources)], compare)
-    asked = analyse(question)
+    words = _WordsFound(question, analyse(question), units, sources)
 
     def judge() -> tuple[list[ScoredUnit], Answerability]:
         scored = [each for each in scoring.scored() if each.unit.kind is not UnitKind.WHOLE]
-        return scored, assess(question, scored, sources, calibrated=calibration is not None, asked=asked)
+        return scored, _judge(words, scored, calibrated=calibration is not None)
 
     scored, answerability = judge()
     if scoring.refine(is_decided=answerability.is_decided):
@@ -177,49 +177,49 @@ def weigh(
     return Evidence(tuple(units), tuple(scored), answerability, tuple(wholes), repeats_from)
 
 
-def assess(
-    question: str,
-    scored: Sequence[ScoredUnit],
-    sources: Sequence[ContextSource],
-    *,
-    calibrated: bool = True,
-    asked: Question | None = None,
-) -> Answerability:
-    """The answerability of ``question`` by ``sources``, whose units are ``scored``; 0 when there are none.
+class _WordsFound:
+    """What the words of the sources tell of a question, however near its units come to it in meaning."""
+
+    def __init__(
+        self, question: str, asked: Question, units: Sequence[QuotableUnit], sources: Sequence[ContextSource]
+    ) -> None:
+        self.asked = asked
+        headings = {unit.section.heading for unit in units}
+        self.is_asked_there = any(is_same_question(asked, heading) for heading in headings)
+        weights = stem_weights(stems(question), [stem_set(unit.heading, unit.table_head, unit.text) for unit in units])
+        source_stems = [stem_set(_text(source)) for source in sources]
+        self.coverage = max((_share(weights, words) for words in source_stems), default=0.0)
+        self.reach = _share(weights, set().union(*source_stems))
+        self.is_foreign = _names_unknown_codes(question, sources) or bool(_CALCULATION.fullmatch(asked.topic))
+        self.in_english = _is_english(question, sources)
+
+
+def _judge(words: _WordsFound, scored: Sequence[ScoredUnit], *, calibrated: bool) -> Answerability:
+    """The answerability of a question by sources, whose units are ``scored``; 0 when there are none.
 
     A question that a heading asks too is answered below it, whether or not a value is recognised there. A question
     without a word that carries meaning ("What is it?") has nothing to be covered: similarity decides.
-    ``asked`` is the question analysed, where that has been done already.
     """
     if not scored:
         return Answerability(0.0, {"best_block": 0.0})
-    asked = asked or analyse(question)
-    is_asked_there = any(is_same_question(asked, heading) for heading in {each.unit.section.heading for each in scored})
     by_words = not calibrated or all(each.vector is None for each in scored)
-    units = [each.unit for each in scored]
-    weights = stem_weights(stems(question), [stem_set(unit.heading, unit.table_head, unit.text) for unit in units])
-    source_stems = [stem_set(_text(source)) for source in sources]
-    features = {
-        "coverage": max(_share(weights, words) for words in source_stems),
-        "reach": _share(weights, set().union(*source_stems)),
-    }
+    features = {"coverage": words.coverage, "reach": words.reach}
     missing = ""
     if not by_words:
-        presence = assess_presence(asked, _passages(scored))
-        features["similarity"] = presence.similarity if is_asked_there else presence.value_similarity
+        presence = assess_presence(words.asked, _passages(scored))
+        features["similarity"] = presence.similarity if words.is_asked_there else presence.value_similarity
         features["closest"] = presence.similarity
-        missing = "" if is_asked_there else presence.missing or ""
+        missing = "" if words.is_asked_there else presence.missing or ""
     intercept, slopes = (INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS) if by_words else (INTERCEPT, WEIGHTS)
     probability = _probability(intercept, slopes, features)
     # A value that is not recognised is no reason not to ask a language model.
     features["on_subject"] = _probability(intercept, slopes, {**features, "similarity": features.get("closest", 0.0)})
     features["best_block"] = scored[0].score
-    is_foreign = _names_unknown_codes(question, sources) or bool(_CALCULATION.fullmatch(asked.topic))
-    features["unknown_code"] = float(is_foreign)
-    if features["unknown_code"]:
+    features["unknown_code"] = float(words.is_foreign)
+    if words.is_foreign:
         probability = min(probability, UNKNOWN_CODE)
         features["on_subject"] = min(features["on_subject"], UNKNOWN_CODE)
-    return Answerability(probability, features, by_words, _is_english(question, sources), missing)
+    return Answerability(probability, features, by_words, words.in_english, missing)
 
 
 def _probability(intercept: float, slopes: Mapping[str, float], features: Mapping[str, float]) -> float:

@@ -14,6 +14,7 @@ from retrieval.text.terms import expand_identifiers
 SHORTEST_STEM = 4
 
 _WORD = re.compile(r"[^\W_]+")
+_AROUND_WORDS = ".,;:!?()[]\"'*`"
 _STOP_WORDS = frozenset(
     """
     a about all also am an and any are as at be been but by can could did do does for from get had has have how
@@ -50,6 +51,11 @@ def _stems(text: str) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=2**15)
 def _stems_of_run(run: str) -> tuple[str, ...]:
     """Of characters without white space, which no identifier reaches beyond: documents say most of them again."""
+    word = run.strip(_AROUND_WORDS)
+    if word.isalpha() and word[1:].islower():
+        # Not joined to anything and without capital letters inside, it is no identifier.
+        word = word.lower()
+        return () if word in _STOP_WORDS else (_stem(word),)
     words = _WORD.findall(expand_identifiers(run).lower())
     return tuple(_stem(word) for word in words if word not in _STOP_WORDS)
 

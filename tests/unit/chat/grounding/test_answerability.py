@@ -18,7 +18,6 @@ from chat.grounding.answerability import (
     WEAKEST_BLOCK,
     WEAKEST_BLOCK_NOT_IN_ENGLISH,
     Answerability,
-    assess,
     weigh,
 )
 from chat.types import AnswerForm
@@ -178,7 +177,7 @@ def test_a_question_too_short_to_tell_is_in_the_language_of_its_sources(
 
 
 def test_nothing_to_quote_is_no_answer() -> None:
-    assert assess("anything", [], []).probability == 0.0
+    assert weigh("anything", [], letters).answerability.probability == 0.0
     assert weigh("anything", [source("\n")], letters).answerability.probability == 0.0
 
 
