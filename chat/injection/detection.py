@@ -16,10 +16,14 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from chat.injection.orders import COMPILED_ANYWHERE, COMPILED_ORDERS
 from chat.injection.rules import COMPILED, Rules
 from retrieval.text.instructions import find_instructions
+
+if TYPE_CHECKING:
+    from retrieval.types import ContextBlock
 
 # Grows with the rules.
 INJECTION_VERSION = 2
@@ -27,6 +31,9 @@ INJECTION_VERSION = 2
 # What also tells in a document, where people may well be told to act as somebody.
 _IN_DOCUMENTS: Rules = {rule: COMPILED[rule] for rule in ("set aside", "reveal", "markup")}
 _IN_DISGUISE: Rules = {rule: COMPILED[rule] for rule in ("set aside", "reveal")}
+
+# The characters on either side of the end of a passage in which an instruction is looked for that goes on in the next.
+REACH = 300
 
 # A sentence with what ends it.
 _SENTENCE = re.compile(r"[^.!?\n]++[.!?\n]*+[\"'”’)]*+")
@@ -61,8 +68,16 @@ def find_instruction(text: str) -> str:
     return "hidden" if _hides(text, plain, COMPILED) or any(map(_is_order_in_disguise, _disguised(plain))) else ""
 
 
-# Some 3 MB: what is asked about often is read once.
-@functools.lru_cache(maxsize=1024)
+def is_instructed(block: ContextBlock) -> bool:
+    """Whether a source holds instructions. Its passages come again with other questions, and are read once; so are the
+    places where two of them meet."""
+    ends = (passage.end - block.start for passage in block.passages[:-1])
+    meetings = (block.content[max(0, end - REACH) : end + REACH] for end in ends)
+    return any(holds_instructions(text) for text in (*(each.content for each in block.passages), *meetings))
+
+
+# Some 6 MB.
+@functools.lru_cache(maxsize=4096)
 def holds_instructions(text: str) -> bool:
     """Whether a document's text holds something that sets instructions aside or asks for them, open or disguised."""
     plain = _plain(text)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from chat.debugging.trace import read_trace
-from chat.injection.detection import holds_instructions
+from chat.injection.detection import is_instructed
 from chat.models import Answer, Citation
 from chat.types import AnswerForm
 
@@ -81,7 +81,7 @@ def source(found: ContextSource) -> dict[str, Any]:
         "start": block.start,
         "end": block.end,
         "score": block.score,
-        "instructions": holds_instructions(block.content),
+        "instructions": is_instructed(block),
     }
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
 from chat.debugging.trace import READ_FOR_PREVIEW, KnownPassage, PromptTrace, answer_trace, preview_of
-from chat.injection.detection import holds_instructions
+from chat.injection.detection import is_instructed
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
 from chat.protocols import PartialAnswer
@@ -180,7 +180,7 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
 
 
 def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
-    instructed = tuple(source.marker for source in searched.sources if holds_instructions(source.block.content))
+    instructed = tuple(source.marker for source in searched.sources if is_instructed(source.block))
     INSTRUCTED_SOURCES.inc(len(instructed))
     prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls))
     known = _known_passages([candidate.chunk_id for candidate in searched.trace.candidates])
