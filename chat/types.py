@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from retrieval.search.context import AssembledContext, ContextBlock, Passage
     from retrieval.search.trace import SearchTrace
     from retrieval.tables.types import TableResult
-    from retrieval.types import AssembledContext, ContextBlock, Passage
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from evaluation.experiments.assignment import Arm, pseudonym
 from evaluation.experiments.exposures import arm_of
 from evaluation.models import Experiment, Exposure, Judgement, Score
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion, Visibility
-from retrieval.ranking.profile import to_json
+from retrieval.ranking.profile_json import to_json
 from retrieval.search import profiles
 
 SEED = 90_000

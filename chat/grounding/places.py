@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from chat.types import NearPlace, VerifiedCitation
 from retrieval.ingest.outline import below_title, headings_at
 from retrieval.models import DocumentText
-from retrieval.types import Passage
+from retrieval.search.context import Passage
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
         Usage,
         VerifiedCitation,
     )
+    from retrieval.search.context import Passage
     from retrieval.search.trace import SearchTrace
-    from retrieval.types import Passage, Reformulation
+    from retrieval.types import Reformulation
 
 
 # What a verified citation, its row and its JSON call the same.

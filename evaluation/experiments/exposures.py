@@ -15,7 +15,7 @@ from chat.models import Answer
 from chat.signals import answer_completed
 from evaluation.experiments.assignment import Arm, assign, pseudonym
 from evaluation.models import Experiment, Exposure
-from retrieval.ranking.profile import from_json
+from retrieval.ranking.profile_json import from_json
 from retrieval.search.profiles import BUILT_IN, NamedProfile, named, register_chooser
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ from evaluation.experiments.report import report, sentence
 from evaluation.experiments.statistics import planning
 from evaluation.experiments.statistics.planning import Plan
 from evaluation.models import Experiment
-from retrieval.ranking.profile import ImproperProfile, to_json
+from retrieval.ranking.profile import ImproperProfile
+from retrieval.ranking.profile_json import to_json
 from retrieval.search import profiles
 
 if TYPE_CHECKING:

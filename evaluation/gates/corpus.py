@@ -13,7 +13,7 @@ from evaluation.models import CorpusAlert, EvaluationRun, GatePolicy
 from evaluation.runs.queue import UNFINISHED, request_run
 from evaluation.runs.results import compare
 from evaluation.sets.resolution import fingerprint, measured_questions
-from retrieval.ranking.profile import to_json
+from retrieval.ranking.profile_json import to_json
 from retrieval.search.profiles import active_profile
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from evaluation.runs.results import RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics.intervals import is_loss
 from retrieval.models import Document, Draft, SearchProfileVersion
-from retrieval.ranking.profile import to_json
+from retrieval.ranking.profile_json import to_json
 from retrieval.search.profiles import NamedProfile, active_profile, named
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from chat.models import Answer
 from chat.types import ContextSource
 from evaluation.judges.types import Case
-from retrieval.types import ContextBlock, Passage
+from retrieval.search.context import ContextBlock, Passage
 
 
 def case_of(answer: Answer, reference: str = "") -> Case:

@@ -30,7 +30,8 @@ from retrieval.exceptions import LeaseLost
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue, is_due
 from retrieval.jobs.lease import acquire
-from retrieval.ranking.profile import ImproperProfile, from_json
+from retrieval.ranking.profile import ImproperProfile
+from retrieval.ranking.profile_json import from_json
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 

@@ -16,7 +16,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from retrieval.jobs.job import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
-from retrieval.ranking.profile import to_json
+from retrieval.ranking.profile_json import to_json
 from retrieval.search.profiles import NamedProfile
 
 if TYPE_CHECKING:

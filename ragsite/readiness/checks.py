@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from functools import wraps
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage
@@ -18,7 +14,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from ragsite.celery import app as celery_app
-from ragsite.readiness.probes import Check, CheckGroup, Finding, Health
+from ragsite.readiness.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
 from ragsite.readiness.queues import queues
 from ragsite.supervision import scheduling
 from retrieval import conf, sandbox
@@ -31,7 +27,6 @@ from retrieval.ingest.storage import document_files
 from retrieval.models import Document, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
-from retrieval.resilience.timeouts import statements_within
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
 
@@ -46,12 +41,7 @@ WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
 STUCK_AFTER = timedelta(minutes=3)
 # The scheduler looks at its schedule every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
-# What a probe remembers of a check that costs something: a remote embedder is not to be paid for every few seconds.
-REMEMBERED_SECONDS = 30.0
-FAILURE_REMEMBERED_SECONDS = 5.0
 BROKER_TIMEOUT_SECONDS = 3
-# Of one statement of a check; less than the deadline of all of them.
-STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
 def database() -> Finding:
@@ -260,37 +250,6 @@ def indexes() -> Finding:
     if sum(last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()
-
-
-@dataclass
-class Remembered:
-    """A check whose finding holds for a while; one probe at a time asks anew."""
-
-    check: Callable[[], Finding]
-    finding: Finding | None = None
-    until: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.lock = threading.Lock()
-
-    def __call__(self) -> Finding:
-        with self.lock:
-            if self.finding is None or time.monotonic() >= self.until:
-                self.finding = self.check()
-                holds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
-                self.until = time.monotonic() + holds
-            return self.finding
-
-
-def ask_in_database(check: Check) -> Check:
-    """``check`` in a transaction whose statements PostgreSQL itself ends soon."""
-
-    @wraps(check)
-    def check_with_timeout() -> Finding:
-        with statements_within(STATEMENT_TIMEOUT_SECONDS):
-            return check()
-
-    return check_with_timeout
 
 
 CHECKS: dict[str, Check] = {

@@ -15,11 +15,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import wraps
 from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import load_backend
+
+from retrieval.resilience.timeouts import statements_within
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +31,11 @@ DEADLINE_SECONDS = 1.5
 CONNECT_TIMEOUT_SECONDS = 2
 # A round that is this old has lost its server: its connection is cut, so that the next round begins with a new one.
 ABANDONED_SECONDS = 10.0
+# What a probe remembers of a check that costs something: a remote embedder is not to be paid for every few seconds.
+REMEMBERED_SECONDS = 30.0
+FAILURE_REMEMBERED_SECONDS = 5.0
+# Of one statement of a check; less than the deadline of all of them.
+STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
 class Health(StrEnum):
@@ -46,6 +54,37 @@ class Finding:
 
 
 Check = Callable[[], Finding]
+
+
+@dataclass
+class Remembered:
+    """A check whose finding holds for a while; one probe at a time asks anew."""
+
+    check: Callable[[], Finding]
+    finding: Finding | None = None
+    until: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self) -> Finding:
+        with self.lock:
+            if self.finding is None or time.monotonic() >= self.until:
+                self.finding = self.check()
+                holds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
+                self.until = time.monotonic() + holds
+            return self.finding
+
+
+def ask_in_database(check: Check) -> Check:
+    """``check`` in a transaction whose statements PostgreSQL itself ends soon."""
+
+    @wraps(check)
+    def check_with_timeout() -> Finding:
+        with statements_within(STATEMENT_TIMEOUT_SECONDS):
+            return check()
+
+    return check_with_timeout
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ from evaluation.gates import open_alerts
 from evaluation.models import Judgement
 from ragsite.observability import shared_metrics
 from ragsite.readiness import checks
-from ragsite.readiness.probes import CheckGroup, Finding, Health, collect_findings
+from ragsite.readiness.probes import CheckGroup, Finding, Health, ask_in_database, collect_findings
 from ragsite.readiness.queues import queues
 from ragsite.supervision.processes import restarts
 from retrieval.distribution.cluster import nodes
@@ -122,7 +122,7 @@ def _count_rows() -> Finding:
     return Finding()
 
 
-_FIGURES = CheckGroup({"figures": checks.ask_in_database(_count_rows)}, ("figures",))
+_FIGURES = CheckGroup({"figures": ask_in_database(_count_rows)}, ("figures",))
 
 
 def _judgements() -> dict[tuple[str, str], int]:

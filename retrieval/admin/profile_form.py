@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy as _l
 
 from retrieval.admin.profile_fields import setting_field
 from retrieval.models import SearchProfile
-from retrieval.ranking.profile import NO_RERANKER, SECTIONS, SETTINGS, ImproperProfile, ProfileSettings, changes
+from retrieval.ranking.profile import NO_RERANKER, SECTIONS, SETTINGS, ImproperProfile, ProfileSettings
+from retrieval.ranking.profile_json import changes
 from retrieval.types import SearchMethod
 
 METHOD_NAMES = {

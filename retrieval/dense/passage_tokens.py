@@ -24,7 +24,7 @@ from retrieval.observability.metrics import PASSAGES_ENCODED
 
 if TYPE_CHECKING:
     from retrieval.protocols import TokenEmbedder
-    from retrieval.types import Passage
+    from retrieval.search.context import Passage
 
 logger = logging.getLogger(__name__)
 

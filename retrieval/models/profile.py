@@ -7,7 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.ranking.profile import ProfileSettings, from_json, to_json
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.ranking.profile_json import from_json, to_json
 
 
 class VersionIsFixed(TypeError):

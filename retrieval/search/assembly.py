@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from retrieval.ranking.profile import LARGEST_BLOCKS, LARGEST_BUDGET_TOKENS
+from retrieval.search.context import AssembledContext, ContextBlock, Passage
 from retrieval.search.surroundings import (
     LoadNeighbours,
     Place,
@@ -25,7 +26,6 @@ from retrieval.search.surroundings import (
 from retrieval.search.trace import Hit
 from retrieval.text.blocks.procedures import Procedure
 from retrieval.text.blocks.types import Block
-from retrieval.types import AssembledContext, ContextBlock, Passage
 
 # So many of the best hits are given with the whole section they stand in, where it is short.
 _WHOLE_SECTIONS = 3

@@ -12,11 +12,12 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import RetrievalError
 from retrieval.search.assembly import assemble
+from retrieval.search.context import AssembledContext, Passage
 from retrieval.search.passages import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.trace import SearchTrace
-from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters, Turn
+from retrieval.types import SILENT, Candidate, Retriever, SearchFilters, Turn
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30

@@ -8,8 +8,8 @@ from typing import Any
 from retrieval.database.statements import fetch
 from retrieval.ingest.formats import page_unit
 from retrieval.models import Chunk
+from retrieval.search.context import Passage
 from retrieval.text.blocks.rows import from_rows, procedures_from_rows
-from retrieval.types import Passage
 
 # A passage's fields, and where they stand.
 _FIELDS = {

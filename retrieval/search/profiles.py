@@ -25,7 +25,8 @@ from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.observability.metrics import PROFILE_CHOICE_FAILURES, PROFILE_FAILURES
 from retrieval.observability.record import tell
 from retrieval.ranking.plans import SearchPlan
-from retrieval.ranking.profile import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json, to_json
+from retrieval.ranking.profile import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings
+from retrieval.ranking.profile_json import from_json, to_json
 from retrieval.types import SearchMethod
 
 if TYPE_CHECKING:

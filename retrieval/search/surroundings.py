@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 
+from retrieval.search.context import Passage
 from retrieval.text.blocks.types import BlockKind
-from retrieval.types import Passage
 
 Place = tuple[int, int]
 LoadNeighbours = Callable[[Iterable[Place]], Mapping[Place, Passage]]

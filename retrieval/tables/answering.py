@@ -19,7 +19,8 @@ from retrieval.tables.types import TableResult
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
-    from retrieval.types import Passage, Vectors
+    from retrieval.search.context import Passage
+    from retrieval.types import Vectors
 
 
 logger = logging.getLogger(__name__)

@@ -13,12 +13,13 @@ from retrieval.database.statements import fetch
 from retrieval.models import Table
 from retrieval.resilience.recent import Recent
 from retrieval.rights.access import document_condition, restrict
+from retrieval.search.context import Passage
 from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM
 from retrieval.tables.lexicon import GRAMMAR_WORDS
 from retrieval.tables.links import KnownTable
 from retrieval.tables.reading import LONGEST_LABEL, Column
 from retrieval.tables.words import QuestionToken, tokenize
-from retrieval.types import Passage, SearchFilters
+from retrieval.types import SearchFilters
 
 MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6

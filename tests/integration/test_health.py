@@ -26,7 +26,7 @@ def _nothing_remembered(monkeypatch):
     # What is asked here hangs nowhere, but the machine may be busy.
     monkeypatch.setattr(probes, "DEADLINE_SECONDS", 60)
     for check in checks.CHECKS.values():
-        if isinstance(check, checks.Remembered):
+        if isinstance(check, probes.Remembered):
             check.finding = None
 
 
@@ -141,7 +141,7 @@ def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded)
         def cursor(self):
             return Cursor()
 
-    migrated = checks.Remembered(lambda: checks.Finding())
+    migrated = probes.Remembered(lambda: probes.Finding())
     monkeypatch.setitem(checks.CHECKS, "migrations", migrated)
     monkeypatch.setattr(checks, "connection", Connection())
     response = client.get("/readyz")
@@ -159,7 +159,7 @@ def test_migrations_that_wait_are_not_ready(client, monkeypatch):
 
 def test_a_finding_is_remembered_for_a_while():
     calls = []
-    check = checks.Remembered(lambda: calls.append(1) or checks.Finding())
+    check = probes.Remembered(lambda: calls.append(1) or probes.Finding())
     assert check() == check()
     assert len(calls) == 1
 

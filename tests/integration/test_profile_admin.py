@@ -349,7 +349,7 @@ def test_the_switch_is_announced(admin, profile, version, settings, enabled, mon
     for address in (CHANGELIST, change(profile), PLAYGROUND):
         assert ("Hybrid search is switched off" in admin.get(address).content.decode()) is not enabled
     for check in checks.CHECKS.values():
-        if isinstance(check, checks.Remembered):
+        if isinstance(check, probes.Remembered):
             check.finding = None
     ready = admin.get("/readyz").json()
     assert ready["checks"]["search_profile"]["detail"].startswith("default v1")

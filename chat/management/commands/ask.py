@@ -19,7 +19,8 @@ from chat.types import AnswerForm, AnswerToken, Choice, Completed, Failed, Searc
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.access import everything
-from retrieval.types import Passage, SearchFilters
+from retrieval.search.context import Passage
+from retrieval.types import SearchFilters
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ from evaluation.runs.results import compare, interval_of
 from retrieval.jobs.sweep import sweep
 from retrieval.models import CollectionStatistics
 from retrieval.protocols import Reranker
-from retrieval.ranking.profile import ProfileSettings, to_json
+from retrieval.ranking.profile import ProfileSettings
+from retrieval.ranking.profile_json import to_json
 from retrieval.search import pipeline as search_module
 from retrieval.search import profiles
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile

@@ -19,7 +19,8 @@ from retrieval.exceptions import SearchUnavailable
 from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.observability.metrics import PROFILE_FAILURES
-from retrieval.ranking.profile import ImproperProfile, ProfileSettings, to_json
+from retrieval.ranking.profile import ImproperProfile, ProfileSettings
+from retrieval.ranking.profile_json import to_json
 from retrieval.rights.access import everything
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search

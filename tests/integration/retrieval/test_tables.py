@@ -10,10 +10,11 @@ from retrieval import conf
 from retrieval.drafts.copying import copy_documents
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
+from retrieval.search.context import Passage
 from retrieval.search.passages import load_passages
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.types import Operation, TableResult
-from retrieval.types import Passage, SearchFilters
+from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from evaluation.judges.deepeval_judge import DeepEvalJudge
 from evaluation.judges.exceptions import JudgeBudgetSpent, JudgeError, JudgeUnavailable, UnusableJudgement
 from evaluation.judges.judge_model import JudgeModel
 from evaluation.judges.types import Case
-from retrieval.types import ContextBlock, Passage
+from retrieval.search.context import ContextBlock, Passage
 from tests.support.judge_server import JudgeServer, judge_server
 
 TEXT = "The pump weighs 3450 grams."

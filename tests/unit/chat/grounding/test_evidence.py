@@ -15,7 +15,7 @@ from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, section
 from chat.grounding.words import stems
 from chat.types import ContextSource
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
-from retrieval.types import ContextBlock, Passage
+from retrieval.search.context import ContextBlock, Passage
 
 
 def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), marker: int = 1) -> ContextSource:

@@ -7,7 +7,7 @@ import pytest
 from chat.grounding.relevance import COMPOUND_SHARE, related_words, score_units
 from chat.grounding.units import quotable_units
 from chat.types import ContextSource
-from retrieval.types import ContextBlock, Passage
+from retrieval.search.context import ContextBlock, Passage
 
 
 def source(marker: int, content: str) -> ContextSource:

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.ranking.profile import (
-    LARGEST_WEIGHT,
-    SETTINGS,
-    ImproperProfile,
-    ProfileSettings,
-    changes,
-    from_json,
-    to_json,
-)
+from retrieval.ranking.profile import LARGEST_WEIGHT, SETTINGS, ImproperProfile, ProfileSettings
+from retrieval.ranking.profile_json import changes, from_json, to_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 weights = st.builds(
