@@ -7,32 +7,21 @@ addresses that stand in a cited source (others are shown as text), and everythin
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from operator import attrgetter
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
 
 from chat.grounding.citations import MARKER
 from chat.grounding.code_spans import blank_code, context, settled
-from chat.output.addresses import canonical
+from chat.pages.answer_markdown import MARKDOWN, permit
 from chat.pages.cards import Cited
 from chat.pages.doubts import Doubt
-from chat.pages.record_paragraphs import record_paragraphs
-from chat.pages.set_off_value import set_off_value
 from retrieval.viewer import markdown_marks
-from retrieval.viewer.markdown_marks import Mark, SourceLines
-from retrieval.viewer.safe_markdown import SafeRenderer, safe_markdown
+from retrieval.viewer.markdown_marks import Mark
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -43,7 +32,6 @@ _SIGN = (
     ' data-reason="{reason}" aria-label="{title} {reason}">?</span>'
 )
 LARGEST_OPEN_CHARACTERS = 3000
-_TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
 
 
 def answer_html(
@@ -67,10 +55,10 @@ def answer_html(
     env = {
         "markers": {cited.marker for cited in citations},
         "link": link,
-        "addresses": _permit(addresses),
+        "addresses": permit(addresses),
         "is_beginning": True,
     }
-    html = markdown_marks.render(_MARKDOWN, text, marks, env)
+    html = markdown_marks.render(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
         html = _with_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
@@ -182,13 +170,13 @@ class StreamedMarkdown:
             "link": lambda marker, _at: _source_link(self._answer_id, marker, self._titles),
             "is_beginning": self._is_beginning,
         }
-        tokens = _MARKDOWN.parse(self._open, env)
+        tokens = MARKDOWN.parse(self._open, env)
         blocks = [(at, token.map[0]) for at, token in enumerate(tokens) if token.level == 0 and token.map]
         split, line = blocks[-1] if len(blocks) > 1 else (0, 0)
         self._open = "\n".join(self._open.split("\n")[line:])
         self._is_beginning = self._is_beginning and not split
         finished, open_ = (
-            mark_safe(_MARKDOWN.renderer.render(part, _MARKDOWN.options, env))  # noqa: S308
+            mark_safe(MARKDOWN.renderer.render(part, MARKDOWN.options, env))  # noqa: S308
             for part in (tokens[:split], tokens[split:])
         )
         return finished, open_
@@ -201,106 +189,3 @@ class Lines:
     finished: SafeString
     open: SafeString
     tail: SafeString
-
-
-# Markdown ------------------------------------------------------------------------------------------------------------
-
-
-def _citation(state: StateInline, silent: bool) -> bool:
-    """An inline rule: ``[n]`` of a known source. It comes before links, so that no text can pass its own off as one."""
-    match = MARKER.match(state.src, state.pos)
-    if match is None or int(match[1]) not in state.env["markers"]:
-        return False
-    if not silent:
-        words = state.pending.rstrip(" ")
-        blanks, state.pending = state.pending[len(words) :], words
-        token = state.push("citation", "", 0)
-        token.content = match.group()
-        token.meta = {"marker": int(match[1]), "at": state.pos, "blanks": blanks}
-    state.pos = match.end()
-    return True
-
-
-def _link_citations(state: StateCore) -> None:
-    """Markers become links to what stands at their position in the text; those that lead nowhere are text again."""
-    lines = SourceLines(state.src)
-    for opening, inline in pairwise(state.tokens):
-        if inline.type != "inline":
-            continue
-        places = lines.places(inline, opening)
-        for child in inline.children or []:
-            if child.type != "citation":
-                continue
-            place = places[bisect_right(places, child.meta["at"], key=attrgetter("offset")) - 1] if places else None
-            position = place.start + child.meta["at"] - place.offset if place else -1
-            child.meta["html"] = state.env["link"](child.meta["marker"], position)
-            if not child.meta["html"]:
-                child.type, child.content = "text", child.meta["blanks"] + child.content
-
-
-def _name_lone_markers(state: StateCore) -> None:
-    """A paragraph of markers alone speaks for the table or code above it: it is told apart, and says what it is."""
-    for opening, inline in pairwise(state.tokens):
-        if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
-            continue
-        children = inline.children or []
-        markers = sum(child.type == "citation" for child in children)
-        if markers and all(child.type == "citation" or not child.content.strip() for child in children):
-            opening.attrSet("class", "cited-block")
-            children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
-
-
-def _permit(addresses: Collection[str]) -> dict[str, str]:
-    """The addresses as they are linked, by the form in which they are compared."""
-    linked = (_MARKDOWN.normalizeLink(address) for address in addresses)
-    return {plain: address for address in linked if (plain := canonical(address))}
-
-
-def _unlink(state: StateCore) -> None:
-    """Links to addresses that no cited source holds become their label and their address, as text.
-
-    The others get the source's own spelling of the address. While an answer is written there are none.
-    """
-    permitted = state.env.get("addresses", {})
-    for token in state.tokens:
-        if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
-            continue
-        children: list[Token] = []
-        refused = ""
-        label = ""
-        for child in token.children or []:
-            if child.type == "link_open":
-                address = str(child.attrs["href"])
-                if (known := permitted.get(canonical(address))) is not None:
-                    child.attrSet("href", known)
-                else:
-                    refused, label = address, ""
-                    continue
-            elif child.type == "link_close" and refused:
-                if label != _MARKDOWN.normalizeLinkText(refused) and label != refused:
-                    children.append(Token("text", "", 0, content=f" ({refused})"))
-                refused = ""
-                continue
-            label += child.content
-            children.append(child)
-        token.children = children
-
-
-class _AnswerRenderer(SafeRenderer):
-    def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
-
-    def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return str(tokens[idx].meta["html"])
-
-
-def _markdown() -> MarkdownIt:
-    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
-    markdown.inline.ruler.before("link", "citation", _citation)
-    markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
-    markdown.core.ruler.after("inline", "unlink", _unlink)
-    markdown.core.ruler.after("inline", "link_citations", _link_citations)
-    return markdown.use(record_paragraphs).use(set_off_value)
-
-
-_MARKDOWN = _markdown()

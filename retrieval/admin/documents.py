@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import localize
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
@@ -21,17 +21,16 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from retrieval.admin.base import ConditionFilter
+from retrieval.admin.document_facts import DocumentFacts, excerpt
 from retrieval.admin.forms import UPLOADING_SCRIPT, DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.rights import CollectionFilter, OpenRowsFilter
 from retrieval.admin.uploading import UploadingAdmin
 from retrieval.drafts.editing import changing
 from retrieval.ingest import submission
-from retrieval.models import Document, DocumentText
-from retrieval.recognition.pages import LOW_CONFIDENCE
+from retrieval.models import Document
 from retrieval.viewer.views import download
 
-ERROR_EXCERPT = 160
 # What a page of the list can ask about at once.
 MOST_IDS = 500
 
@@ -43,7 +42,7 @@ class HoldsInstructionsFilter(ConditionFilter):
 
 
 @admin.register(Document)
-class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
+class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     list_display = ["name", "collection", "state", "problem", "passages", "size", "updated"]
     list_display_links = ["name"]
     list_filter = [
@@ -128,7 +127,7 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
 
     @admin.display(description=_("error"))
     def problem(self, document: Document) -> SafeString:
-        return _fact("error", _excerpt(document.error))
+        return _fact("error", excerpt(document.error))
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def updated(self, document: Document) -> SafeString:
@@ -151,87 +150,6 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
         if not self.has_change_permission(request, obj):
             options = {**options, "fields": [field for field in options["fields"] if field != "replacement"]}
         return [(name, options), *others]
-
-    @admin.display(description=_("error"))
-    def problem_in_full(self, document: Document) -> SafeString | str:
-        return format_html('<div class="ragsite-text">{}</div>', document.error) if document.error else "-"
-
-    @admin.display(description=_("not read"))
-    def not_read(self, document: Document) -> str:
-        return document.notice or "-"
-
-    @admin.display(description=_("passages"))
-    def passages_link(self, document: Document) -> SafeString:
-        address = reverse("admin:retrieval_chunk_changelist")
-        label = ngettext("%d passage", "%d passages", document.chunk_count) % document.chunk_count
-        return format_html('<a href="{}?document__id__exact={}">{}</a>', address, document.pk, label)
-
-    @admin.display(description=_("recognised pages"))
-    def recognised_pages(self, document: Document) -> SafeString | str:
-        """How many pages were recognised on their pictures, how surely, and which of them are to be looked at."""
-        text = DocumentText.objects.filter(pk=document.pk).first()
-        if text is None or not text.recognised:
-            return "-"
-        sure = [confidence for _number, confidence in text.recognised if confidence is not None]
-        said = ngettext("%d page was recognised (OCR).", "%d pages were recognised (OCR).", len(sure)) % len(sure)
-        if sure:
-            said += " " + _t("Mean confidence: %d %%.") % round(sum(sure) / len(sure))
-        unsure = [
-            (number, "-" if confidence is None else f"{round(confidence)} %")
-            for number, confidence in text.recognised
-            if confidence is None or confidence < LOW_CONFIDENCE
-        ]
-        if not unsure:
-            return said
-        address = reverse("retrieval:document", args=[document.pk])
-        links = format_html_join(
-            ", ", '<a href="{}?page={}#printed">{} ({})</a>', ((address, n, n, c) for n, c in unsure)
-        )
-        return format_html("{}<br>{} {}", said, _t("Pages to compare with their pictures:"), links)
-
-    @admin.display(description=_("instructions to a model"))
-    def instructions(self, document: Document) -> SafeString | str:
-        """The first sentences that instruct a model, each with the way to its place."""
-        text = DocumentText.objects.filter(pk=document.pk).first()
-        if text is None or not text.instructions:
-            return "-"
-        address = reverse("retrieval:document", args=[document.pk])
-        items = format_html_join(
-            "",
-            '<li><a href="{}?start={}&amp;end={}#passage">{}</a></li>',
-            ((address, start, end, _excerpt(text.text[start:end])) for start, end, _rule in text.instructions),
-        )
-        said = ngettext(
-            "%d sentence instructs a language model. No model is given it; search and quotations still show it.",
-            "%d sentences instruct a language model. No model is given them; search and quotations still show them.",
-            document.instruction_count,
-        )
-        return format_html("<p>{}</p><ol>{}</ol>", said % document.instruction_count, items)
-
-    @admin.display(description=_("came in"))
-    def came_in(self, document: Document) -> SafeString | str:
-        return _document_link(document.parent) if document.parent is not None else "-"
-
-    @admin.display(description=_("holds"))
-    def members(self, document: Document) -> SafeString | str:
-        """The documents that came in it, each with its state."""
-        found = document.members.order_by("source")
-        items = format_html_join(
-            "", "<li>{} – {}</li>", ((_document_link(member), member.get_status_display()) for member in found)
-        )
-        return format_html("<ul>{}</ul>", items) if items else "-"
-
-    @admin.display(description=_("comes from"))
-    def origin_link(self, document: Document) -> SafeString | str:
-        if document.origin is None:
-            return "-"
-        address = reverse("admin:retrieval_source_change", args=[document.origin_id])
-        return format_html('<a href="{}">{}</a>', address, document.origin)
-
-    @admin.display(description=_("original"))
-    def original(self, document: Document) -> SafeString:
-        address = reverse("admin:retrieval_document_original", args=[document.pk])
-        return format_html('<a href="{}">{}</a>', address, _t("Download"))
 
     def save_model(self, request: HttpRequest, obj: Document, form: ModelForm[Document], change: bool) -> None:
         """Save what the form changed and no more: a worker may be writing the rest of the row."""
@@ -276,7 +194,7 @@ class DocumentAdmin(UploadingAdmin, GuardedDeletionAdmin):
                 str(document.pk): {
                     "badge": self.state(document),
                     "passages": str(document.chunk_count),
-                    "error": _excerpt(document.error),
+                    "error": excerpt(document.error),
                     "updated": localize(localtime(document.updated_at)),
                 }
                 for document in self.get_queryset(request).filter(pk__in=ids[:MOST_IDS])
@@ -301,15 +219,6 @@ def requeue_all(documents: Iterable[Document]) -> int:
 
 def documents_by_status(documents: QuerySet[Document]) -> dict[str, int]:
     return dict(documents.order_by().values_list("status").annotate(Count("pk")))
-
-
-def _document_link(document: Document) -> SafeString:
-    address = reverse("admin:retrieval_document_change", args=[document.pk])
-    return format_html('<a href="{}">{}</a>', address, document)
-
-
-def _excerpt(error: str) -> str:
-    return error if len(error) <= ERROR_EXCERPT else error[: ERROR_EXCERPT - 1] + "…"
 
 
 def _fact(name: str, value: object) -> SafeString:

@@ -15,8 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval import gates
 from retrieval.admin.base import badge
-from retrieval.drafts import lifecycle
-from retrieval.drafts.lifecycle import Changes
+from retrieval.drafts.changes import Changes, changes_of
 from retrieval.gates import Objection
 from retrieval.models import Document, Draft
 
@@ -104,7 +103,7 @@ def render_badge(draft: Draft) -> SafeString:
 def find_changes(draft: Draft) -> Changes:
     """What the draft changes or, once it is published, has changed; nothing while it is copied or is discarded."""
     if draft.status in (Draft.Status.OPEN, Draft.Status.PUBLISHING):
-        return lifecycle.changes(draft)
+        return changes_of(draft)
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 

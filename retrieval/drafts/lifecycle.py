@@ -8,17 +8,18 @@ that died resumes from there.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING
 
-from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
 from retrieval import gates
+from retrieval.drafts.changes import changes_of, collections_of, versions_of
 from retrieval.drafts.clearing import clear_next
 from retrieval.drafts.copying import copy_documents
 from retrieval.drafts.editing import draft_of
@@ -28,7 +29,7 @@ from retrieval.ingest.writing import lock_statistics, reweigh, settle
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.job import enqueue_on_commit
 from retrieval.jobs.lease import acquire
-from retrieval.models import Collection, CollectionStatistics, Document, Draft, Visibility
+from retrieval.models import Collection, Document, Draft, Visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -44,18 +45,6 @@ PASSAGES_A_STEP = 2_000
 
 class DraftRefused(RetrievalError):
     """The draft cannot be begun, published or discarded now. For the admin who asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """By what a working copy differs from its collection: the sources of documents, in order."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed)
 
 
 # What an admin asks for -----------------------------------------------------------------------------------------------
@@ -100,7 +89,7 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
     with transaction.atomic():
         draft = _lock(draft, Draft.Status.OPEN)
         # What changes documents holds these rows: it is done by now, or finds the draft being published.
-        list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
+        list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
         if unread := Document.objects.filter(collection=draft.working_copy, status__in=_UNREAD).count():
             message = ngettext(
                 "%d document is still being read: wait for it.",
@@ -108,9 +97,9 @@ def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *,
                 unread,
             )
             raise DraftRefused(message % unread)
-        if not changes(draft):
+        if not changes_of(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
-        versions = _versions(draft)
+        versions = versions_of(draft)
         objections = gates.objections_to_draft(draft)
         if objections and not override.strip():
             raise PublicationRefused(objections)
@@ -139,21 +128,6 @@ def discard(draft: Draft) -> Draft:
         draft.save()
         enqueue_on_commit(Draft, [draft.pk])
     return draft
-
-
-# What others ask ------------------------------------------------------------------------------------------------------
-
-
-def changes(draft: Draft) -> Changes:
-    """By what the working copy differs from the collection; nothing once it is cleared away."""
-    if draft.working_copy_id is None:
-        return Changes()
-    now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
-    return Changes(
-        added=tuple(sorted(wanted.keys() - now.keys())),
-        changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
-        removed=tuple(sorted(now.keys() - wanted.keys())),
-    )
 
 
 # What a worker does ---------------------------------------------------------------------------------------------------
@@ -227,16 +201,16 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     """Make the collection what its working copy is, unless something changed since this was permitted."""
     collection = draft.collection
-    list(_collections(draft).select_for_update(no_key=True).order_by("pk"))
+    list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
     # Every document before the statistics, as ingestion does, so that the two never wait for each other.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
     lock_statistics(working_copy.pk)
-    if _versions(draft) != draft.permitted_versions:
+    if versions_of(draft) != draft.permitted_versions:
         draft.give_back(_t("The documents changed while it waited to be published: look at it again."))
         return False
-    found = changes(draft)
+    found = changes_of(draft)
     for document in Document.objects.filter(collection=collection, source__in=found.removed):
         document.delete()
     sources = [*found.added, *found.changed]
@@ -275,34 +249,3 @@ def _free_slug(slug: str, ending: str) -> str:
         slug[: _SLUG_LENGTH - len(tail)] + tail for tail in chain([ending], map(f"{ending}-{{}}".format, count(2)))
     )
     return next(candidate for candidate in candidates if not Collection.objects.filter(slug=candidate).exists())
-
-
-def _collections(draft: Draft) -> QuerySet[Collection]:
-    return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
-
-
-def _versions(draft: Draft) -> list[int]:
-    """The states of the collection's and the working copy's passages."""
-    ids = (draft.collection_id, draft.working_copy_id or 0)
-    versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
-    return [versions.get(pk, 0) for pk in ids]
-
-
-def _contents(collection_id: int) -> dict[str, str]:
-    """A hash of all that makes a document what readers find, by its source."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT document.source, md5(row(document.content_hash, document.title, document.url, document.language,
-                document.metadata, document.status = 'failed', passages.digest)::text)
-            FROM retrieval_document AS document
-            LEFT JOIN (
-                SELECT document_id,
-                    md5(string_agg(row(content_hash, canonical_questions)::text, '' ORDER BY ordinal)) AS digest
-                FROM retrieval_chunk WHERE collection_id = %(collection)s GROUP BY document_id
-            ) AS passages ON passages.document_id = document.id
-            WHERE document.collection_id = %(collection)s
-            """,
-            {"collection": collection_id},
-        )
-        return dict(cursor.fetchall())

@@ -3,7 +3,7 @@
 :func:`run` runs one function on one file; :func:`state` says how the sandbox of this process is doing.
 """
 
-from retrieval.sandbox.client import SandboxState, Source, StillWanted, run, state
+from retrieval.sandbox.client import Source, StillWanted, run, state
 from retrieval.sandbox.confinement import JobLimits
 from retrieval.sandbox.errors import (
     JobCancelled,
@@ -13,6 +13,7 @@ from retrieval.sandbox.errors import (
     SandboxError,
     SandboxUnavailable,
 )
+from retrieval.sandbox.template_process import SandboxState
 
 __all__ = [
     "JobCancelled",

@@ -1,4 +1,4 @@
-"""Runs jobs in processes of their own, forked from a template that this process starts when it first needs one."""
+"""Runs jobs in processes of their own, forked from a template that is started when this process first needs one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import atexit
 import contextlib
 import io
 import json
-import logging
 import os
 import select
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +26,12 @@ from retrieval.sandbox.errors import (
     SandboxUnavailable,
 )
 from retrieval.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY
-
-logger = logging.getLogger(__name__)
+from retrieval.sandbox.template_process import SandboxState, TemplateProcess
 
 Source = bytes | Path
 """A file's bytes, or where it lies."""
 StillWanted = Callable[[float], bool]
 
-_ROOT = Path(__file__).resolve().parents[2]
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from retrieval.sandbox.template import main; main(int(sys.argv[2]))"
-)
 _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
@@ -50,102 +40,7 @@ _LARGEST_STATUS_BYTES = 4096
 _GRACE_SECONDS = 5.0
 
 
-@dataclass(slots=True)
-class SandboxState:
-    """What this process knows of its sandbox, for health checks and metrics."""
-
-    missing_guards: tuple[str, ...] = ()
-    """What this machine cannot offer: "system calls" (no seccomp), "capabilities", "memory". Empty where all hold."""
-    templates_started: int = 0
-    jobs: int = 0
-    running: int = 0
-    limits_exceeded: int = 0
-    crashes: int = 0
-    failure: str = ""
-    """Why the last process could not be started, until one could be."""
-
-
-class _TemplateProcess:
-    """The template process of this process. Threads may share it; a fork of this process has its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        self.state = SandboxState()
-
-    def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Raises: SandboxUnavailable."""
-        with self._lock:
-            for _attempt in range(2):
-                try:
-                    socket.send_fds(self._start(), [message], descriptors)
-                    return
-                except OSError as error:
-                    self.state.failure = str(error)
-                    self._end()
-            raise SandboxUnavailable(f"The process that reads files could not be started: {self.state.failure}")
-
-    def _start(self) -> socket.socket:
-        if self._control is not None and self._process is not None and self._process.poll() is None:
-            return self._control
-        if self._process is not None:
-            logger.warning("The process that reads files ended (%s); it is started anew.", self._process.returncode)
-        self._end()
-        if not self.state.templates_started:
-            self.state.missing_guards = missing_guards()
-            if self.state.missing_guards:
-                logger.warning(
-                    "Files are read without these guards, which this machine does not offer: %s.",
-                    ", ".join(self.state.missing_guards),
-                )
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
-                    # Nothing of this process's environment: it holds passwords and keys.
-                    env={"PATH": os.defpath, "LANG": "C.UTF-8"},
-                    cwd="/",
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-            except OSError:
-                ours.close()
-                raise
-        self._control = ours
-        self.state.templates_started += 1
-        self.state.failure = ""
-        return ours
-
-    def _end(self) -> None:
-        """Has the template end, and waits for it: its end of the socket reads that there is nobody any more."""
-        if self._control is not None:
-            self._control.close()
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.kill()
-            self._process.wait()
-        self._control = self._process = None
-
-    def end(self) -> None:
-        with self._lock:
-            self._end()
-
-    def forget(self) -> None:
-        """In a fork of this process: the template is its parent's. Its socket is closed, or it would outlive that."""
-        if self._control is not None:
-            self._control.close()
-        if self._process is not None:
-            self._process.returncode = 0  # not a child of this process: nothing to wait for
-        self._lock = threading.Lock()
-        self._control = self._process = None
-        self.state = SandboxState()
-
-
-_template = _TemplateProcess()
+_template = TemplateProcess()
 os.register_at_fork(after_in_child=_template.forget)
 atexit.register(_template.end)
 

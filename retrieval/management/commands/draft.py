@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from retrieval import gates
 from retrieval.drafts import lifecycle
+from retrieval.drafts.changes import changes_of
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Document, Draft
@@ -61,7 +62,7 @@ class Command(PreparedCommand):
 
 
 def _describe(draft: Draft) -> dict[str, Any]:
-    changes = asdict(lifecycle.changes(draft)) if draft.is_open else draft.changes
+    changes = asdict(changes_of(draft)) if draft.is_open else draft.changes
     copy = draft.working_copy
     return {
         "draft": draft.pk,

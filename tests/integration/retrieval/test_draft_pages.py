@@ -20,6 +20,7 @@ from retrieval import gates
 from retrieval.admin import draft_page
 from retrieval.admin.forms import DocumentForm
 from retrieval.drafts import lifecycle
+from retrieval.drafts.changes import changes_of
 from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import DocumentGate, Objection
@@ -451,7 +452,7 @@ def test_a_document_of_a_draft_is_edited_as_any(admin: Client, library: Collecti
     assert (document.url, document.status) == ("https://example.org/", Document.Status.PENDING)
     assert library.documents.get(source="pump.md").status == Document.Status.READY
     admin.post(reverse("admin:retrieval_document_delete", args=[document.pk]), {"post": "yes"})
-    assert lifecycle.changes(draft).removed == ("pump.md",)
+    assert changes_of(draft).removed == ("pump.md",)
 
 
 def test_a_locked_document_is_not_deleted(admin: Client, locked: Collection) -> None:
@@ -536,7 +537,7 @@ def test_questions_of_a_passage_in_a_draft_are_edited(admin: Client, draft: Draf
     chunk = Chunk.objects.get(document__source="pump.md", collection=copy_of(draft))
     admin.post(page_of(chunk), {"canonical_questions": "How heavy is the pump?"})
     assert Chunk.objects.get(pk=chunk.pk).canonical_questions == ["How heavy is the pump?"]
-    assert lifecycle.changes(draft).changed == ("pump.md",)
+    assert changes_of(draft).changed == ("pump.md",)
 
 
 # The API and the chat ------------------------------------------------------------------------------------------------
@@ -563,7 +564,7 @@ def test_the_api_changes_a_draft(api: APIClient, draft: Draft) -> None:
     assert api.delete(f"/api/v1/documents/{document.pk}/").status_code == 204
     sent = {"file": [SimpleUploadedFile("new.md", b"# New\n\nWords.\n")], "collection": copy.slug}
     assert api.post("/api/v1/documents/", sent, format="multipart").status_code == 202
-    assert (lifecycle.changes(draft).added, lifecycle.changes(draft).removed) == (("new.md",), ("pump.md",))
+    assert (changes_of(draft).added, changes_of(draft).removed) == (("new.md",), ("pump.md",))
 
 
 def test_the_api_uploads_nothing_past_a_draft(api: APIClient, locked: Collection) -> None:

@@ -22,8 +22,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval import gates
 from retrieval.drafts import copying, lifecycle
+from retrieval.drafts.changes import Changes, changes_of
 from retrieval.drafts.editing import changing, reason_not_to_change
-from retrieval.drafts.lifecycle import Changes, DraftRefused
+from retrieval.drafts.lifecycle import DraftRefused
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import DocumentGate, Objection, PublicationRefused
 from retrieval.ingest import pipeline, submission
@@ -122,7 +123,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight(library: Collecti
     copy = working_copy(draft)
     assert contents(copy) == contents(library) != []
     assert draft.copied == 3
-    assert not lifecycle.changes(draft)
+    assert not changes_of(draft)
     assert (copy.is_public, copy.text_search_configuration) == (False, "english")
     before, after = (CollectionStatistics.objects.get(pk=one.pk) for one in (library, copy))
     assert (after.chunks, after.reference_length) == (before.chunks, before.reference_length)
@@ -275,7 +276,7 @@ def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draf
     ingest(copy, "pump.md", PUMP.replace("SK-9920", "SK-9921"))
     copy.documents.get(source="valve.md").delete()
     wanted = contents(copy)
-    assert lifecycle.changes(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
+    assert changes_of(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
     assert "fan.md" not in first_sources("fan 900 rpm")
 
     done = published(draft)
@@ -325,7 +326,7 @@ def test_a_file_that_no_document_has_any_more_is_deleted(library: Collection, dr
 )
 def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft: Draft, change: dict[str, Any]) -> None:
     Document.objects.filter(collection=working_copy(draft), source="pump.md").update(**change)
-    assert lifecycle.changes(draft) == Changes(changed=("pump.md",))
+    assert changes_of(draft) == Changes(changed=("pump.md",))
     version = CollectionStatistics.objects.get(pk=library.pk).version
     published(draft)
     assert library.documents.filter(source="pump.md", **change).exists()
@@ -359,7 +360,7 @@ def test_questions_written_in_a_draft_are_published_with_it(library: Collection,
     rewrite_questions(pump, ["How heavy is it, then?"])
     held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
     rewrite_questions(held, ["What does the machine weigh?"])
-    assert lifecycle.changes(draft) == Changes(changed=("pump.md",))
+    assert changes_of(draft) == Changes(changed=("pump.md",))
     published(draft)
     now = library.chunks.filter(document__source="pump.md").order_by("ordinal")
     assert [chunk.canonical_questions for chunk in now][0] == ["What does the machine weigh?"]
@@ -506,7 +507,7 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(
     working_copy(draft).documents.get(source="valve.md").delete()
     lifecycle.publish(draft)
     with monkeypatch.context() as patched:
-        patched.setattr(lifecycle, "changes", killed)
+        patched.setattr(lifecycle, "changes_of", killed)
         for _ in range(Draft.MOST_ATTEMPTS):
             assert Draft.objects.get().status == Draft.Status.PUBLISHING
             with pytest.raises(Killed):
