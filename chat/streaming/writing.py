@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from asgiref.sync import sync_to_async
@@ -71,31 +71,8 @@ async def _write(run: Run) -> None:
     pieces: list[str] = []
     started = time.perf_counter()
 
-    def lap(stage: str) -> None:
-        record.timings_ms.setdefault(stage, (time.perf_counter() - started) * 1000)
-
-    async def publish() -> None:
-        async with aclosing(_events(run, record)) as events:
-            async for event in events:
-                match event:
-                    case Searched():
-                        record.searched = event
-                        lap("searched")
-                        # In a thread: it looks for instructions in the sources, which takes milliseconds.
-                        payload = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
-                        run.publish("searched", payload)
-                    case AnswerToken():
-                        lap("first_token")
-                        # The last token's time counts: what follows is checking.
-                        record.timings_ms["written"] = (time.perf_counter() - started) * 1000
-                        pieces.append(event.text)
-                        run.publish("token", {"text": event.text})
-                    case CachedAnswer():
-                        lap("repeated")
-                        _publish_cached(run, event)
-                        record.outcome = event
-                    case Completed() | Failed():
-                        record.outcome = event
+    def milliseconds() -> float:
+        return (time.perf_counter() - started) * 1000
 
     def so_far(notice: str) -> Completed:
         return Completed("".join(pieces), (), False, draft.generator, notice, usage=draft.usage)
@@ -103,7 +80,7 @@ async def _write(run: Run) -> None:
     try:
         with deadline.limit(settings.QUESTION_SECONDS), span("answer"):
             async with asyncio.timeout(settings.QUESTION_SECONDS) as limit:
-                await publish()
+                await _publish(run, record, pieces, milliseconds)
     except asyncio.CancelledError:
         if not run.is_stopped:
             # This process ends: see `leave_to_others`.
@@ -123,11 +100,36 @@ async def _write(run: Run) -> None:
             logger.exception("Answer %s broke off.", run.answer.pk)
             record.outcome = Failed(broken_message())
     ADMISSION.release(run.answer.pk)
-    lap("total")
+    record.timings_ms["total"] = milliseconds()
     record.sequence = len(run.events) + 1
     run.ending = True
     # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
     await asyncio.shield(asyncio.ensure_future(_end(run, record)))
+
+
+async def _publish(run: Run, record: Record, pieces: list[str], milliseconds: Callable[[], float]) -> None:
+    """Publish the events but the last one, and note in the record what they tell; ``pieces`` are the texts so far."""
+    async with aclosing(_events(run, record)) as events:
+        async for event in events:
+            match event:
+                case Searched():
+                    record.searched = event
+                    record.timings_ms.setdefault("searched", milliseconds())
+                    # In a thread: it looks for instructions in the sources, which takes milliseconds.
+                    payload = await sync_to_async(payloads.searched, thread_sensitive=False)(event)
+                    run.publish("searched", payload)
+                case AnswerToken():
+                    record.timings_ms.setdefault("first_token", milliseconds())
+                    # The last token's time counts: what follows is checking.
+                    record.timings_ms["written"] = milliseconds()
+                    pieces.append(event.text)
+                    run.publish("token", {"text": event.text})
+                case CachedAnswer():
+                    record.timings_ms.setdefault("repeated", milliseconds())
+                    _publish_cached(run, event)
+                    record.outcome = event
+                case Completed() | Failed():
+                    record.outcome = event
 
 
 async def _events(run: Run, record: Record) -> AsyncGenerator[AnswerEvent | CachedAnswer, None]:

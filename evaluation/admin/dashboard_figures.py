@@ -34,30 +34,63 @@ _METRICS = (
 
 def day_charts(scope: DashboardScope, days: Days) -> list[Markup]:
     """What happened on each day: questions, helpful rate, refusals, latency, degraded searches."""
-    figures, labels = list(days.values()), [day_and_month(day) for day in days]
 
     def links(**lookups: object) -> list[str]:
         return [scope.answer_list(day, **lookups) for day in days]
 
-    questions = _caption(
+    return [
+        _questions_chart(days, links()),
+        _helpful_chart(days, links(feedback__helpful__exact=0)),
+        _refusals_chart(days, links(refused__exact=1)),
+        _latency_chart(days, links(status__exact=Answer.Status.COMPLETED.value)),
+        _degraded_chart(days, links(degraded="yes")),
+    ]
+
+
+def _labels(days: Days) -> list[str]:
+    return [day_and_month(day) for day in days]
+
+
+def _questions_chart(days: Days, links: list[str]) -> Markup:
+    caption = _caption(
         "questions",
         _("Questions a day"),
         _("Questions by the day on which their answer was finished, and by what came of them."),
         _("No question was answered in this period."),
     )
-    helpful = _caption(
+    outcomes = [
+        Series(_("answered"), [day.answered for day in days.values()]),
+        Series(_("no answer in the documents"), [day.refused for day in days.values()]),
+        Series(_("failed"), [day.failed for day in days.values()]),
+        Series(_("stopped"), [day.stopped for day in days.values()]),
+    ]
+    return stacked_bars(caption, _labels(days), outcomes, number=whole, links=links)
+
+
+def _helpful_chart(days: Days, links: list[str]) -> Markup:
+    caption = _caption(
         "helpful",
         _("Helpful rate"),
         _("Share of the answers marked as helpful among those that anybody marked; days without a mark are left out."),
         _("Nobody has said of an answer whether it helped, so the rate is unknown."),
     )
-    refusals = _caption(
+    rates = [Series(_("helpful"), [day.helpful_rate for day in days.values()])]
+    return line_chart(caption, _labels(days), rates, most=1, number=percent, links=links)
+
+
+def _refusals_chart(days: Days, links: list[str]) -> Markup:
+    caption = _caption(
         "refusals",
         _("Refusals"),
         _("Share of the complete answers that say that the documents do not answer the question."),
         _("No answer was completed in this period, so the share is unknown."),
     )
-    latency = _caption(
+    rates = [Series(_("refused"), [day.refusal_rate for day in days.values()], area=True)]
+    return line_chart(caption, _labels(days), rates, most=1, number=percent, links=links)
+
+
+def _latency_chart(days: Days, links: list[str]) -> Markup:
+    caption = _caption(
         "latency",
         _("Time to an answer, in seconds"),
         _(
@@ -66,34 +99,23 @@ def day_charts(scope: DashboardScope, days: Days) -> list[Markup]:
         ),
         _("No answer was written in this period, so the time is unknown."),
     )
-    degraded = _caption(
+    times = [
+        Series(_("p95, last word"), [_seconds(day.p95_ms) for day in days.values()]),
+        Series(_("p50, last word"), [_seconds(day.p50_ms) for day in days.values()]),
+        Series(_("p50, first word"), [_seconds(day.first_token_p50_ms) for day in days.values()]),
+    ]
+    return line_chart(caption, _labels(days), times, number=decimal, links=links)
+
+
+def _degraded_chart(days: Days, links: list[str]) -> Markup:
+    caption = _caption(
         "degraded",
         _("Degraded searches"),
         _("Questions for which a part of the search, such as search by meaning, did not answer; the rest of it did."),
         _("Every part of the search answered every question of this period."),
     )
-    outcomes = [
-        Series(_("answered"), [day.answered for day in figures]),
-        Series(_("no answer in the documents"), [day.refused for day in figures]),
-        Series(_("failed"), [day.failed for day in figures]),
-        Series(_("stopped"), [day.stopped for day in figures]),
-    ]
-    helpful_rates = [Series(_("helpful"), [day.helpful_rate for day in figures])]
-    refusal_rates = [Series(_("refused"), [day.refusal_rate for day in figures], area=True)]
-    times = [
-        Series(_("p95, last word"), [_seconds(day.p95_ms) for day in figures]),
-        Series(_("p50, last word"), [_seconds(day.p50_ms) for day in figures]),
-        Series(_("p50, first word"), [_seconds(day.first_token_p50_ms) for day in figures]),
-    ]
-    searches = [Series(_("degraded"), [day.degraded for day in figures])]
-    completed = links(status__exact=Answer.Status.COMPLETED.value)
-    return [
-        stacked_bars(questions, labels, outcomes, number=whole, links=links()),
-        line_chart(helpful, labels, helpful_rates, most=1, number=percent, links=links(feedback__helpful__exact=0)),
-        line_chart(refusals, labels, refusal_rates, most=1, number=percent, links=links(refused__exact=1)),
-        line_chart(latency, labels, times, number=decimal, links=completed),
-        stacked_bars(degraded, labels, searches, number=whole, links=links(degraded="yes")),
-    ]
+    searches = [Series(_("degraded"), [day.degraded for day in days.values()])]
+    return stacked_bars(caption, _labels(days), searches, number=whole, links=links)
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Markup:

@@ -131,23 +131,18 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
     kept = _same_chunks({other: own for other, own in counterparts.items() if other in of_same_fingerprint})
     own_chunks = Chunk.objects.filter(document__in=counterparts.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
-    if not statistics.chunks and theirs is not None:
-        statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
-    parameters: dict[str, Any] = {
-        "others": list(counterparts),
-        "own": list(counterparts.values()),
-        "collection": collection.pk,
-        "kept": list(kept),
-        "kept_others": list(kept.values()),
-        # Weights that were computed in the same way are the same.
-        "same_weights": theirs is not None
-        and (theirs.reference_length, theirs.weighting) == (statistics.reference_length, statistics.weighting),
-        "boosts": FIELD_BOOSTS,
-        "k1": settings.BM25_K1,
-        "b": settings.BM25_B,
-        "reference_length": statistics.reference_length,
-    }
+    _move_kept(kept)
+    added = _insert_others(counterparts, kept, statistics)
+    _copy_vectors(counterparts, [pk for pk, _ in added], collection)
+    statistics.chunks += len(added)
+    statistics.total_length += sum(length for _, length in added)
+    count_lexemes([pk for pk, _ in added], sign=1)
+    statistics.version += 1
+    statistics.save()
+
+
+def _move_kept(kept: Mapping[int, int]) -> None:
+    """Put each chunk to the place that its counterpart has."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -162,8 +157,34 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
             FROM other
             WHERE own.id = other.own_id
             """,
-            parameters,
+            {"kept": list(kept), "kept_others": list(kept.values())},
         )
+
+
+def _insert_others(
+    counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
+) -> list[tuple[int, float]]:
+    """Copy the chunks that have no counterpart in ``kept``; returns the id and the length of each copy.
+
+    A collection without chunks takes over how the others were weighed.
+    """
+    theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
+    if not statistics.chunks and theirs is not None:
+        statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
+    parameters: dict[str, Any] = {
+        "others": list(counterparts),
+        "own": list(counterparts.values()),
+        "collection": statistics.collection_id,
+        "kept_others": list(kept.values()),
+        # Weights that were computed in the same way are the same.
+        "same_weights": theirs is not None
+        and (theirs.reference_length, theirs.weighting) == (statistics.reference_length, statistics.weighting),
+        "boosts": FIELD_BOOSTS,
+        "k1": settings.BM25_K1,
+        "b": settings.BM25_B,
+        "reference_length": statistics.reference_length,
+    }
+    with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
@@ -181,7 +202,13 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
             """,
             parameters,
         )
-        added = cursor.fetchall()
+        added: list[tuple[int, float]] = cursor.fetchall()
+        return added
+
+
+def _copy_vectors(counterparts: Mapping[int, int], added: Sequence[int], collection: Collection) -> None:
+    """Give the chunks that were added the vectors of those at the same places of the counterparts."""
+    with connection.cursor() as cursor:
         cursor.execute(
             """
             WITH own AS MATERIALIZED (
@@ -199,13 +226,13 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
                 ON encoded.chunk_id = other.id AND encoded.document_id = other.document_id
             ORDER BY own.id
             """,
-            parameters | {"added": [pk for pk, _ in added]},
+            {
+                "others": list(counterparts),
+                "own": list(counterparts.values()),
+                "collection": collection.pk,
+                "added": list(added),
+            },
         )
-    statistics.chunks += len(added)
-    statistics.total_length += sum(length for _, length in added)
-    count_lexemes([pk for pk, _ in added], sign=1)
-    statistics.version += 1
-    statistics.save()
 
 
 def _same_chunks(counterparts: Mapping[int, int]) -> dict[int, int]:

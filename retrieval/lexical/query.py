@@ -133,54 +133,59 @@ def build_queries(
     constraints = constraint_tsqueries(parsed, list(collections))
     queries = []
     for configuration, pks in collections.items():
-        expansions = {}
-        for typed, of_word in unknown.items():
-            meant = tuple(
-                expansion
-                for lexeme in of_word.get(configuration, ())
-                for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
-            )
-            if meant:
-                expansions[typed] = meant
-        # A word that compounds hold as well counts once, as the best of them.
-        regrouped: set[str] = set()
+        expansions = _expand_unknown(unknown, configuration, pks, collection_ids, passages, readers)
+        in_compounds = {}
         if compounds:
-            found = compound_expansions(
-                expand_identifiers(parsed.unquoted),
-                configuration,
-                lexemes[configuration],
-                pks,
-                collection_ids,
-                passages,
-                readers,
+            words = expand_identifiers(parsed.unquoted)
+            in_compounds = compound_expansions(
+                words, configuration, lexemes[configuration], pks, collection_ids, passages, readers
             )
-            for typed, meant in found.items():
-                expansions[typed] = (*expansions.get(typed, ()), *meant)
-                regrouped.update(expansion.lexeme for expansion in meant)
-        known = [lexeme for lexeme in lexemes[configuration] if lexeme in frequencies]
-        held = {lexeme: frequencies[lexeme] for lexeme in known} | {
+        for typed, meant in in_compounds.items():
+            expansions[typed] = (*expansions.get(typed, ()), *meant)
+        # A word that compounds hold as well counts once, as the best of them.
+        regrouped = {expansion.lexeme for meant in in_compounds.values() for expansion in meant}
+        known = {lexeme: frequencies[lexeme] for lexeme in lexemes[configuration] if lexeme in frequencies}
+        held = known | {
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
         }
-        if not held:
-            continue
-        selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
-        queries.append(
-            LexicalQuery(
-                configuration=configuration,
-                collections=pks,
-                idf={
-                    lexeme: inverse_document_frequency(frequencies[lexeme], passages)
-                    for lexeme in known
-                    if lexeme not in regrouped
-                },
-                matching=tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
-                largest_weight=largest_weight,
-                expansions=expansions,
-                constraint=constraints[configuration],
-                document_frequencies=held,
+        if held:
+            idf = {
+                lexeme: inverse_document_frequency(frequency, passages)
+                for lexeme, frequency in known.items()
+                if lexeme not in regrouped
+            }
+            matching = _choose_matching(held, passages)
+            constraint = constraints[configuration]
+            queries.append(
+                LexicalQuery(configuration, pks, idf, matching, largest_weight, expansions, constraint, held)
             )
-        )
     return queries
+
+
+def _expand_unknown(
+    unknown: Mapping[str, Mapping[str, Sequence[str]]],
+    configuration: str,
+    pks: tuple[int, ...],
+    collection_ids: Sequence[int],
+    passages: int,
+    readers: Sequence[Reader],
+) -> dict[str, tuple[Expansion, ...]]:
+    """What each word that no collection knows may mean in one configuration; without those that mean nothing."""
+    expansions = {
+        typed: tuple(
+            expansion
+            for lexeme in of_word.get(configuration, ())
+            for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+        )
+        for typed, of_word in unknown.items()
+    }
+    return {typed: meant for typed, meant in expansions.items() if meant}
+
+
+def _choose_matching(frequencies: Mapping[str, int], passages: int) -> tuple[str, ...]:
+    """The lexemes that make a passage a candidate: those that are not common, or the rarest one."""
+    selective = [lexeme for lexeme, frequency in frequencies.items() if frequency <= COMMON_SHARE * passages]
+    return tuple(selective or [min(frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))])
 
 
 def sparse(weights: Mapping[str, float]) -> SparseVector:

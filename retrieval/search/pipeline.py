@@ -35,10 +35,19 @@ from retrieval.rights.access import some_await_vectors
 from retrieval.search.passages import load_metadata, load_passages
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.reranking import reranked
-from retrieval.search.retrievers import look_up, run_retrievers
+from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
 from retrieval.search.rewording import spelt
-from retrieval.search.trace import Hit, SearchResult, SearchTrace
-from retrieval.types import Candidate, Reformulation, Retriever, SearchFilters, SearchMethod, Turn
+from retrieval.search.trace import Hit, RerankTrace, SearchResult, SearchTrace
+from retrieval.types import (
+    Candidate,
+    Classification,
+    Ranking,
+    Reformulation,
+    Retriever,
+    SearchFilters,
+    SearchMethod,
+    Turn,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +130,49 @@ def _search(
         searched = reformulation.query
         watch.lap("reformulate")
     wording = parse(searched).text
+    classification, plan = _plan(searched, tuned, top_k)
+    watch.lap("classify")
+
+    results = run_retrievers(searched, filters, plan)
+    watch.lap("legs")
+    rankings = _rankings_of(results)
+    known = look_up(results, plan)
+    watch.lap("scores")
+    ordered, rerank_trace = _order(wording, plan, rankings, known, watch)
+    candidates = _cut(ordered, plan, known.matched_terms)
+    hits = _load_hits(candidates)
+    watch.lap("load")
+    for result in results:
+        watch.milliseconds[result.trace.retriever.value] = result.trace.milliseconds
+    watch.total()
+    trace = SearchTrace(
+        question=question,
+        query=searched,
+        query_class=classification.query_class,
+        rule=classification.rule,
+        # The name of the one retriever left, when the other did not answer.
+        search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
+        profile=profile.name,
+        weights=plan.weights,
+        depth=plan.depth,
+        top_k=plan.top_k,
+        rrf_k=plan.settings.rrf_k,
+        score_threshold=plan.settings.score_threshold,
+        retrievers=tuple(result.trace for result in results),
+        rerank=rerank_trace,
+        reformulation=reformulation,
+        candidates=candidates,
+        timings_ms=watch.milliseconds,
+        is_partly_encoded=_is_partly_encoded(plan, filters),
+        server=servers.current().told,
+    )
+    annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
+    SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
+    return SearchResult(hits, trace)
+
+
+def _plan(searched: str, tuned: ProfileSettings, top_k: int | None) -> tuple[Classification, SearchPlan]:
+    """The class of the question, and how it is searched. Raises: InvalidQuery for an impossible number."""
     classification = classify(searched)
     try:
         plan = plan_for(
@@ -131,18 +183,23 @@ def _search(
         )
     except ValueError as error:
         raise InvalidQuery(str(error)) from error
-    plan = dense_only_unless_hybrid(plan)
-    watch.lap("classify")
+    return classification, dense_only_unless_hybrid(plan)
 
-    results = run_retrievers(searched, filters, plan)
-    watch.lap("legs")
+
+def _rankings_of(results: Sequence[RetrieverResult]) -> list[Ranking]:
+    """The rankings of those that answered, at least one. Raises: SearchUnavailable."""
     rankings = [result.ranking for result in results if result.ranking is not None]
     if not rankings:
         if any(result.lost_node for result in results):
             raise SearchUnavailable(outage.message())
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
-    known = look_up(results, plan)
-    watch.lap("scores")
+    return rankings
+
+
+def _order(
+    wording: str, plan: SearchPlan, rankings: Sequence[Ranking], known: Known, watch: Stopwatch
+) -> tuple[list[Candidate], RerankTrace | None]:
+    """The candidates, best first: fused, boosted by their metadata, reranked, and boosted by their neighbours."""
     tuned = plan.settings
     with span("search.fusion"):
         fused = fuse(plan, rankings, known.scores)
@@ -161,41 +218,22 @@ def _search(
     if tuned.neighbour_support and vectors and not any(each.rerank and each.rerank.alone for each in fused):
         fused = boost_neighbours(fused, tuned.neighbour_support, vectors)
         watch.lap("support")
-    candidates = _cut(fused, plan, known.matched_terms)
+    return fused, rerank_trace
+
+
+def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
+    """The passages of the candidates that have a rank; one that was deleted since the retrievers saw it is left out."""
     kept = [candidate for candidate in candidates if candidate.rank is not None]
     passages = load_passages([candidate.chunk_id for candidate in kept])
-    # A passage that was deleted since the retrievers saw it is left out.
     present = [candidate for candidate in kept if candidate.chunk_id in passages]
-    hits = tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
-    watch.lap("load")
-    for result in results:
-        watch.milliseconds[result.trace.retriever.value] = result.trace.milliseconds
-    watch.total()
-    trace = SearchTrace(
-        question=question,
-        query=searched,
-        query_class=classification.query_class,
-        rule=classification.rule,
-        # The name of the one retriever left, when the other did not answer.
-        search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
-        profile=profile.name,
-        weights=plan.weights,
-        depth=plan.depth,
-        top_k=plan.top_k,
-        rrf_k=tuned.rrf_k,
-        score_threshold=tuned.score_threshold,
-        retrievers=tuple(result.trace for result in results),
-        rerank=rerank_trace,
-        reformulation=reformulation,
-        candidates=candidates,
-        timings_ms=watch.milliseconds,
-        is_partly_encoded=plan.weights.of(Retriever.VECTOR) > 0
-        and ((any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)),
-        server=servers.current().told,
-    )
-    annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
-    SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
-    return SearchResult(hits, trace)
+    return tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
+
+
+def _is_partly_encoded(plan: SearchPlan, filters: SearchFilters) -> bool:
+    """Whether vectors were asked for, and some of the documents have none yet."""
+    if plan.weights.of(Retriever.VECTOR) <= 0:
+        return False
+    return (any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)
 
 
 def _prepare(question: str, filters: SearchFilters, tuned: ProfileSettings) -> None:

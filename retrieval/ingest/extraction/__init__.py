@@ -14,6 +14,7 @@ from retrieval.ingest import formats
 from retrieval.ingest.extraction.embedded import EmbeddedPictures, RecognisedPicture
 from retrieval.ingest.extraction.printed import PrintedPage
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Page, Section, Span, too_much_text
+from retrieval.ingest.file_format import Format
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
@@ -55,15 +56,27 @@ def extract(
             f"{name} is larger than {limits.max_bytes // 1_000_000} MB: split it into smaller files and upload those."
         )
     detected = formats.detect(data, name, declared_media_type)
+    more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
+    embedded = EmbeddedPictures(pictures or {})
+    if detected.may_hold_pictures:
+        more["pictures"] = embedded
+    extracted = embedded.tell(_parse(detected, data, name, limits, more))
+    if not _WORD.search(extracted.text) and not extracted.unread_pages and not extracted.pictures:
+        raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
+    if len(extracted.text) > limits.max_text_chars:
+        raise too_much_text(name, limits)
+    sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
+    protected = sorted(extracted.protected, key=lambda span: span.start)
+    return replace(extracted, sections=tuple(sections), protected=tuple(protected))
+
+
+def _parse(detected: Format, data: bytes, name: str, limits: ExtractionLimits, more: dict[str, Any]) -> ExtractedText:
+    """What the parser of the format makes of the file. Raises: DocumentRejected for whatever the parser raises."""
     module, _, function = detected.extractor.partition(":")
     # Parsers are imported when they are first needed: they load slowly.
-    extractor = getattr(importlib.import_module(module), function)
+    parser = getattr(importlib.import_module(module), function)
     try:
-        more: dict[str, Any] = {"recognised": recognised or {}} if detected.may_be_scanned else {}
-        embedded = EmbeddedPictures(pictures or {})
-        if detected.may_hold_pictures:
-            more["pictures"] = embedded
-        extracted: ExtractedText = embedded.tell(extractor(data, name, detected.media_type, limits, **more))
+        extracted: ExtractedText = parser(data, name, detected.media_type, limits, **more)
     except (DocumentRejected, MemoryError):
         raise
     except RecursionError as error:
@@ -79,13 +92,7 @@ def extract(
             f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
         ) from error
-    if not _WORD.search(extracted.text) and not extracted.unread_pages and not extracted.pictures:
-        raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
-    if len(extracted.text) > limits.max_text_chars:
-        raise too_much_text(name, limits)
-    sections = sorted((section for section in extracted.sections if section.title), key=lambda section: section.start)
-    protected = sorted(extracted.protected, key=lambda span: span.start)
-    return replace(extracted, sections=tuple(sections), protected=tuple(protected))
+    return extracted
 
 
 def printable_name(filename: str) -> str:
