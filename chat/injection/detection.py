@@ -23,7 +23,7 @@ from chat.injection.rules import COMPILED, Rules
 from retrieval.text.instructions import find_instructions
 
 if TYPE_CHECKING:
-    from retrieval.types import ContextBlock
+    from retrieval.search.context import ContextBlock
 
 # Grows with the rules.
 INJECTION_VERSION = 2
