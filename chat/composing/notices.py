@@ -1,0 +1,41 @@
+"""What a reader must know of how an answer came about: the notices beside it."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from chat.protocols import PartialAnswer
+from chat.types import Verified
+
+
+def doubts_of(verified: Verified, draft: PartialAnswer) -> list[str]:
+    """What a reader of a model's answer must know of it; empty for one that is whole and names its sources.
+
+    Most sentences count as unsupported when more than half of those that could be measured are.
+    """
+    doubts = []
+    if draft.cut_off:
+        doubts.append(_("This answer was cut off: it reached the largest length or time."))
+    measured = [statement.supported for statement in verified.statements if statement.supported is not None]
+    if not verified.citations:
+        doubts.append(_("This answer names no sources; it could not be checked."))
+    elif measured.count(False) * 2 > len(measured):
+        doubts.append(_("Most sentences of this answer are not supported by the sources they name."))
+    return doubts
+
+
+def by_words_notice() -> str:
+    return _("The embedding model did not answer: what the passages say was judged by their words alone.")
+
+
+def fallback_notice(draft: PartialAnswer) -> str:
+    if draft.filtered:
+        return _(
+            "The language model's content filter stopped its answer. This answer is quoted from the documents instead."
+        )
+    if draft.withheld:
+        return _(
+            "The language model's answer held text that it must not repeat, and was withheld. This answer is quoted "
+            "from the documents instead."
+        )
+    return _("The language model did not answer. This answer is quoted from the documents instead.")
