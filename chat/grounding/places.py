@@ -11,8 +11,8 @@ from typing import TypeVar
 from django.db import DatabaseError
 
 from chat.types import NearPlace, VerifiedCitation
+from retrieval.database.statements import fetch
 from retrieval.ingest.outline import below_title, headings_at
-from retrieval.models import DocumentText
 from retrieval.search.context import Passage
 
 logger = logging.getLogger(__name__)
@@ -24,12 +24,17 @@ def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
     """The quotations, each with the page and the headings of its first character. A passage may hold several short
     slides, sheets or sections, and go on over the end of a page."""
     found = tuple(quotations)
+    if not found:
+        return found
     try:
-        texts = DocumentText.objects.filter(pk__in={each.passage.document_id for each in found})
-        outlines = {pk: (pages, sections) for pk, pages, sections in texts.values_list("pk", "pages", "sections")}
+        rows = fetch(
+            "SELECT document_id, pages, sections FROM retrieval_documenttext WHERE document_id = ANY(%s::bigint[])",
+            [[each.passage.document_id for each in found]],
+        )
     except DatabaseError as error:
         logger.warning("The pages of quotations were not looked up, those of their passages are shown: %s", error)
         return found
+    outlines = {pk: (pages, sections) for pk, pages, sections in rows}
     return tuple(
         replace(each, passage=_at(each, *outlines[each.passage.document_id]))
         if each.passage.document_id in outlines

@@ -113,8 +113,9 @@ class UnitScoring:
     def refine(self, *, is_decided: bool) -> bool:
         """Reads alone the units that may come first, and scores anew; False when there is nothing to read.
 
-        They are those that are nearly as good as the best. Where it is not decided whether the question is answered at
-        all, also the first by each of three signals, their words, their meaning and late interaction.
+        They are those that are nearly as good as the best, where there are such. Where it is not decided whether the
+        question is answered at all, also the first by each of three signals, their words, their meaning and late
+        interaction.
         """
         refine = self._closeness.refine if self._closeness is not None else None
         able = [index for index in self._columns if self._units[index].kind is not UnitKind.WHOLE]
@@ -126,6 +127,8 @@ class UnitScoring:
         if not is_decided:
             for signal in (_COVERAGE, _SIMILARITY, _INTERACTION):
                 chosen += sorted(able, key=lambda index: -signal(self._scored[index]))[:FIRST_BY_EACH]
+        elif len(chosen) == 1:
+            return False
         refine([self._columns[index] for index in dict.fromkeys(chosen)])
         self._score()
         return True

@@ -17,7 +17,7 @@ from chat.types import ContextSource
 from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration
 from retrieval.dense.calibration.scales import BUILT_IN, Calibration
-from retrieval.dense.encoding import encode_query
+from retrieval.dense.encoding import encode_excerpts, encode_query
 from retrieval.dense.passage_tokens import load_tokens
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.exceptions import RetrievalError
@@ -91,7 +91,7 @@ def _refinable(
 
     def refine(chosen: Sequence[int]) -> None:
         numbers = list(chosen)
-        encoded = embedder.encode([text_to_encode(units[number]) for number in numbers])
+        encoded = encode_excerpts([text_to_encode(units[number]) for number in numbers], embedder)
         exact = compare_encodings(question, encoded, scales)
         closeness.vectors[numbers], closeness.similarities[numbers] = exact.vectors, exact.similarities
         closeness.nearest[:, numbers] = exact.nearest

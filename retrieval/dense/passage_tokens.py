@@ -8,8 +8,6 @@ the index lacks, or that are of another title than the document has now, are com
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +19,7 @@ from retrieval.dense.token_vectors import PassageTokens, packed
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest.chunking import embedding_text
 from retrieval.observability.metrics import PASSAGES_ENCODED
+from retrieval.resilience.recent import Recent
 
 if TYPE_CHECKING:
     from retrieval.protocols import TokenEmbedder
@@ -97,30 +96,5 @@ def place_tokens(text: str, own: int, embedder: TokenEmbedder, signs: bytes | No
     )
 
 
-class _Recent:
-    """The passages read last, shared by threads."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[tuple[str, str], PassageTokens] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, str]) -> PassageTokens | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def put(self, key: tuple[str, str], tokens: PassageTokens) -> None:
-        with self._lock:
-            self._kept[key] = tokens
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
-
-
-_passages = _Recent(PASSAGES_KEPT)
+_passages: Recent[tuple[str, str], PassageTokens] = Recent(PASSAGES_KEPT)
 forget_passages = _passages.clear

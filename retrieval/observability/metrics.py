@@ -21,6 +21,11 @@ SEARCH_SECONDS = Histogram(
 QUERY_ENCODINGS = Counter(
     "ragsite_query_encodings", "Questions turned into vectors: by the embedder, or from memory.", ["source"]
 )
+EXCERPT_ENCODINGS = Counter(
+    "ragsite_excerpt_encodings",
+    "Sentences, items and rows that an answer depended on, turned into vectors: by the embedder, or from memory.",
+    ["source"],
+)
 RETRIEVER_FAILURES = Counter(
     "ragsite_search_leg_failures", "Retrievers that failed or were late; the other one answered.", ["leg"]
 )

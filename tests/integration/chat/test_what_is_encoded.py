@@ -13,10 +13,11 @@ from chat.grounding import relevance, weighing
 from chat.types import Completed
 from evaluation.runs.answering import Reply, reply_to
 from retrieval import conf
-from retrieval.dense.encoding import forget_queries
+from retrieval.dense.encoding import forget_excerpts, forget_queries
 from retrieval.dense.passage_tokens import forget_passages
 from retrieval.dense.token_vectors import TokenEncoding
 from retrieval.models import ChunkEmbedding, Collection, Document
+from retrieval.observability.metrics import EXCERPT_ENCODINGS
 from retrieval.protocols import TokenEmbedder
 from retrieval.search import pipeline
 from retrieval.types import SearchFilters
@@ -44,6 +45,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(embedder, "encode", spying(embedder.encode))
     forget_queries()
     forget_passages()
+    forget_excerpts()
     return texts
 
 
@@ -57,8 +59,8 @@ def manual(collection: Collection, ingest: Callable[..., Document]) -> Collectio
     return collection
 
 
-def ask(collection: Collection) -> Reply:
-    reply = async_to_sync(reply_to)(QUESTION, SearchFilters(collections=(collection.pk,)))
+def ask(collection: Collection, question: str = QUESTION) -> Reply:
+    reply = async_to_sync(reply_to)(question, SearchFilters(collections=(collection.pk,)))
     assert isinstance(reply.end, Completed)
     assert "3450 grams" in reply.end.text
     assert "[1]" in reply.end.text
@@ -75,8 +77,31 @@ def test_besides_the_question_a_few_sentences_are_encoded_and_no_passage(
     ask(manual)
     sentences = [text for text in encoded if text != QUESTION]
     # What is asked is plainly answered: only the sentences that may come first are read alone.
-    assert 0 < len(sentences) <= relevance.MOST_NEARLY_AS_GOOD
-    assert max(map(len, encoded)) < 80
+    assert len(sentences) <= relevance.MOST_NEARLY_AS_GOOD
+    assert max(map(len, encoded), default=0) < 80
+
+
+def test_a_sentence_is_encoded_for_the_first_question_that_needs_it(
+    manual: Collection, encoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relevance, "NEARLY_AS_GOOD", 1.0)
+    counted = EXCERPT_ENCODINGS.labels(source="memory")._value
+    encoded.clear()
+    ask(manual)
+    assert len(encoded) == relevance.MOST_NEARLY_AS_GOOD
+    encoded.clear()
+    before = counted.get()
+    other = "What does the pump weigh?"
+    remembered = ask(manual, other).searched
+    assert (encoded, counted.get() - before) == ([], relevance.MOST_NEARLY_AS_GOOD)
+    # An answer does not depend on what was asked before.
+    forget_excerpts()
+    weighing._weigh_with_vectors.cache_clear()
+    anew = ask(manual, other).searched
+    assert encoded
+    assert anew is not None
+    assert remembered is not None
+    assert anew.confidence == remembered.confidence
 
 
 def test_a_question_is_encoded_once_while_its_words_are_looked_up(
