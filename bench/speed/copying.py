@@ -22,7 +22,7 @@ from django.db import connection, transaction
 from bench.bulk import NewDocument, save_documents
 from bench.reporting import Report
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, SyntheticPassage, Vectors
-from retrieval.dense.index import create_index, drop_index
+from retrieval.dense.index import build_index, drop_index
 from retrieval.ingest.chunking import content_hash
 from retrieval.ingest.writing import lock_statistics, weighting
 from retrieval.models import Chunk, Collection, Embedder
@@ -232,11 +232,12 @@ def _drop_indexes(embedder: Embedder) -> None:
     drop_index(embedder)
 
 
-def make_indexes(embedder: Embedder) -> None:
+def make_indexes(embedder: Embedder, report: Report) -> None:
     """Make those of the two large indexes that are missing."""
+    report("index of words", 0, 1)
     with connection.schema_editor() as editor:
         editor.execute(str(_words_index().create_sql(Chunk, editor)).replace("INDEX", "INDEX IF NOT EXISTS", 1))
-    create_index(embedder)
+    build_index(embedder, report)
 
 
 def _words_index() -> GinIndex:

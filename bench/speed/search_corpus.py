@@ -72,14 +72,13 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     embedder = active_embedder()
     index_fingerprint = _index_fingerprint(corpus, collection, embedder)
     if _is_loaded(collection, chunks, index_fingerprint, embedder):
-        make_indexes(embedder)  # an interrupted run may have left it without
+        make_indexes(embedder, report)  # an interrupted run may have left it without
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embedded_samples(corpus, report))
     clear(collection)
     copy_corpus(collection, corpus, draw, _token_signs(), embedder, index_fingerprint, report)
-    report("making indexes", 0, 1)
-    make_indexes(embedder)
+    make_indexes(embedder, report)
     settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 

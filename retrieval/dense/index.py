@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 M = 24
 EF_CONSTRUCTION = 128
 # Of an element of the graph, beside its vector: its neighbours' addresses and its own head.
-_BYTES_OF_LINKS = 8 * 2 * M + 200
+_BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
 
@@ -46,11 +46,12 @@ def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> 
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
         if cursor.fetchone() == (False,):
             cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
-        ended = Event()
-        watcher = Thread(target=_watch_build, args=(report, ended), name="index build", daemon=True)
+        rows, ended = ChunkEmbedding.objects.filter(embedder=embedder).count(), Event()
+        settings = _building_settings(rows, embedder.dimension)
+        watcher = Thread(target=_watch_build, args=(rows, report, ended), name="index build", daemon=True)
         watcher.start()
         try:
-            for setting, value in _building_settings(embedder):
+            for setting, value in settings:
                 cursor.execute("SELECT set_config(%s, %s, false)", [setting, value])
             try:
                 cursor.execute(_definition(embedder, "CONCURRENTLY"))
@@ -63,7 +64,7 @@ def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> 
         finally:
             ended.set()
             watcher.join()
-            for setting, _ in _building_settings(embedder):
+            for setting, _ in settings:
                 cursor.execute(f"RESET {setting}")
 
 
@@ -75,13 +76,12 @@ def _definition(embedder: Embedder, how: str = "") -> str:
     )
 
 
-def _building_settings(embedder: Embedder) -> list[tuple[str, str]]:
+def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
     """A graph that does not fit into memory is built ten times more slowly. Of a server elsewhere nothing is known: its
     own settings hold."""
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
-    rows = ChunkEmbedding.objects.filter(embedder=embedder).count()
-    needed_mib = rows * (2 * embedder.dimension + _BYTES_OF_LINKS) // 2**20 + 64
+    needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64
     memory_mib = min(needed_mib, psutil.virtual_memory().available // 2**20 // 3)
     workers = max(0, (os.cpu_count() or 1) - 1)
     return [
@@ -90,16 +90,16 @@ def _building_settings(embedder: Embedder) -> list[tuple[str, str]]:
     ]
 
 
-def _watch_build(report: Callable[[str, int, int], None], ended: Event) -> None:
+def _watch_build(rows: int, report: Callable[[str, int, int], None], ended: Event) -> None:
     try:
         while not ended.wait(1.0):
             with connection.cursor() as cursor:
                 cursor.execute(
-                    "SELECT tuples_done, tuples_total FROM pg_stat_progress_create_index "
+                    "SELECT tuples_done FROM pg_stat_progress_create_index "
                     "WHERE relid = 'retrieval_chunkembedding'::regclass"
                 )
-                done, total = cursor.fetchone() or (0, 0)
-            report("vector index", min(done, total), total)
+                (done,) = cursor.fetchone() or (0,)
+            report("vector index", min(done, rows), rows)
     finally:
         connection.close()
 
