@@ -1,7 +1,8 @@
 """Timing search at a size that was chosen: a synthetic corpus is loaded, and each part of a search timed over it.
 
-Beside the parts stand two references on the same rows in the same run: `ts_rank` over the same search vectors, which is
-what PostgreSQL offers without this site, and the comparison of every vector, which is what the index approximates.
+Beside the parts stand two references on the same rows, timed after them in the same run: `ts_rank` over the same search
+vectors, which is what PostgreSQL offers without this site, and the comparison of every vector, which is what the index
+approximates.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from retrieval.search.profiles import active_profile
 from retrieval.search.trace import SearchResult
 from retrieval.types import Retriever, SearchFilters
 
+# Questions that are not timed: so many, and one for each so many passages, until what searches read is in memory.
 WARM_UP = 10
+PASSAGES_A_WARM_UP = 2_000
 # Candidates of each retriever, and the depth that recall is taken at.
 DEPTH = 50
 
@@ -75,46 +78,40 @@ class BenchmarkRun:
 
 
 def run(loaded: LoadedCorpus, questions: int, report: Report) -> BenchmarkRun:
-    """Each question timed in every part and in a whole search, after some that are not counted.
+    """Each question timed in every part and in a whole search, after others that are not timed; then beside them the
+    references, which read so much more that they would push out of memory what a site keeps there.
 
-    The parts take turns at being first, so that none profits from what another has brought into memory. The order in
-    which a part's rows were read matters little beside that: all of them fit in the database's memory, or none does.
+    The parts take turns at being first, so that none profits from what another has brought into memory.
 
     Raises: UntrustworthyRun when a part of a search did not answer; and whatever `search()` raises.
     """
-    asked = loaded.corpus.questions(WARM_UP + questions)
+    warm_up = WARM_UP + loaded.corpus.size // PASSAGES_A_WARM_UP
+    asked = loaded.corpus.questions(warm_up + questions)
     collections = (loaded.collection.pk,)
     # A visitor's, where no document is narrowed: what `filters_for` gives.
     filters = SearchFilters(collections=collections, readers=readers_in(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
-    tuned = active_profile().settings
-    plan = plan_for(tuned, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
-    for number, question in enumerate(asked):
-        report("searching", number, len(asked))
-        timed = _ask(question, filters, plan, first=number)
-        if number < WARM_UP:
-            continue
-        for stage, milliseconds in timed.milliseconds.items():
-            result.milliseconds.setdefault(stage, []).append(milliseconds)
+    plan = plan_for(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
+    for number, question in enumerate(asked[:warm_up]):
+        report("warming up", number, warm_up)
+        _search(question, filters)
+    nearest: list[frozenset[int]] = []
+    for number, question in enumerate(asked[warm_up:]):
+        report("searching", number, questions)
+        nearest.append(_time_parts(question, filters, plan, number, result))
+    for number, question in enumerate(asked[warm_up:]):
+        report("references", number, questions)
+        exact = _time_references(question, filters, number, result)
         result.matching.append(_matching(question, filters))
-        result.recall.append(len(timed.nearest & timed.exact) / max(1, len(timed.exact)))
+        result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
     result.table_bytes = _table_bytes()
     return result
 
 
-@dataclass(slots=True)
-class _Timed:
-    milliseconds: dict[str, float] = field(default_factory=dict)
-    nearest: frozenset[int] = frozenset()
-    exact: frozenset[int] = frozenset()
-
-
-def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int) -> _Timed:
-    """One question in every part, beginning with the part whose turn it is."""
-    timed = _Timed()
-    embedder = active_embedder()
-    vector = HalfVector(encode_query(question).vector)
-    tsquery = _tsquery(question, filters)
+def _time_parts(
+    question: str, filters: SearchFilters, plan: SearchPlan, turn: int, result: BenchmarkRun
+) -> frozenset[int]:
+    """Ids of the nearest that the vector retriever found."""
 
     def embed() -> None:
         encode_query(question)
@@ -122,9 +119,22 @@ def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int)
     def lexical() -> None:
         Bm25Ranker(question, filters, plan).rank(DEPTH)
 
-    def nearest() -> None:
-        ranking = VectorRanker(question, filters, plan).rank(DEPTH)
-        timed.nearest = frozenset(chunk.chunk_id for chunk in ranking.chunks)
+    def vector() -> frozenset[int]:
+        return frozenset(chunk.chunk_id for chunk in VectorRanker(question, filters, plan).rank(DEPTH).chunks)
+
+    def whole() -> None:
+        for stage, milliseconds in _search(question, filters).trace.timings_ms.items():
+            if stage not in tuple(Retriever):
+                result.milliseconds.setdefault(stage, []).append(milliseconds)
+
+    parts = {"embed": embed, "lexical": lexical, "vector": vector, "": whole}
+    return _take_turns(parts, turn, result)["vector"]  # type: ignore[no-any-return]
+
+
+def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
+    """Ids of the nearest when every vector is compared."""
+    embedder, vector = active_embedder(), HalfVector(encode_query(question).vector)
+    tsquery = _tsquery(question, filters)
 
     def ts_rank() -> None:
         _rows(
@@ -136,32 +146,30 @@ def _ask(question: str, filters: SearchFilters, plan: SearchPlan, *, first: int)
             depth=DEPTH,
         )
 
-    def exact() -> None:
+    def exact_vector() -> frozenset[int]:
         rows = fetch(
             f"SELECT chunk_id, {exact_distance()} AS distance FROM retrieval_chunkembedding "
             "WHERE embedder_id = %s AND collection_id = ANY(%s::bigint[]) ORDER BY distance, chunk_id LIMIT %s",
             [vector.to_text(), embedder.pk, list(filters.collections), DEPTH],
         )
-        timed.exact = frozenset(pk for pk, _ in rows)
+        return frozenset(pk for pk, _ in rows)
 
-    def whole() -> None:
-        for stage, milliseconds in _search(question, filters).trace.timings_ms.items():
-            if stage not in tuple(Retriever):
-                timed.milliseconds[stage] = milliseconds
+    parts = {"ts_rank": ts_rank, "exact_vector": exact_vector}
+    return _take_turns(parts, turn, result)["exact_vector"]  # type: ignore[no-any-return]
 
-    parts: list[tuple[str, Callable[[], None]]] = [
-        *zip(ALONE, (embed, lexical, nearest, ts_rank, exact), strict=True),
-        ("search", whole),
-    ]
-    turn = first % len(parts)
-    for name, part in (*parts[turn:], *parts[:turn]):
+
+def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
+    """What each part returns, by name; begins with the one whose turn it is. Those with a name are timed here."""
+    names, returned = list(parts), {}
+    turn %= len(names)
+    for name in (*names[turn:], *names[:turn]):
         # Or only the first part to encode the question would pay for it.
         forget_queries()
         started = time.perf_counter()
-        part()
-        if name in ALONE:
-            timed.milliseconds[name] = (time.perf_counter() - started) * 1000
-    return timed
+        returned[name] = parts[name]()
+        if name:
+            result.milliseconds.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+    return returned
 
 
 def _search(question: str, filters: SearchFilters) -> SearchResult:

@@ -128,11 +128,11 @@ def _watched_copy(table: str, report: Report) -> Iterator[None]:
             while not ended.wait(_WATCH_SECONDS):
                 with connection.cursor() as cursor:
                     cursor.execute(
-                        "SELECT sum(result::bigint) FROM run_command_on_workers("
+                        "SELECT coalesce(sum(result::bigint), 0)::bigint FROM run_command_on_workers("
                         "'SELECT coalesce(sum(tuples_processed), 0) FROM pg_stat_progress_copy "
                         "WHERE datname = current_database()') WHERE success"
                     )
-                    report(f"rows of {table}", min(total, cursor.fetchone()[0] or 0), total)
+                    report(f"rows of {table}", min(total, cursor.fetchone()[0]), total)
         finally:
             connection.close()
 

@@ -77,6 +77,14 @@ def test_it_carries_pgvector_and_is_tuned(server: EmbeddedPostgres) -> None:
         assert tuple(map(int, row[0].split("."))) >= (0, 8, 6)
         assert connection.execute("SHOW jit").fetchone() == ("off",)
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+    # What is stored has room in its memory, as far as a quarter of the machine's goes.
+    assert [server._buffers_mib(memory) for memory in (1_000, 8_000, 64_000)] == [250, 1024, 1024]
+    large = server.cluster / "base" / "large"
+    large.touch()
+    os.truncate(large, 5_000 * 2**20)
+    assert server._buffers_mib(8_000) == 2_000
+    assert 5_000 <= server._buffers_mib(64_000) < 5_100
+    large.unlink()
 
 
 def test_killed_it_starts_again_with_all_its_rows(server: EmbeddedPostgres) -> None:
