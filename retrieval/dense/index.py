@@ -44,7 +44,10 @@ def build_index(embedder: Embedder, report: Callable[[str, int, int], None]) -> 
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
-        if cursor.fetchone() == (False,):
+        found = cursor.fetchone()
+        if found == (True,):
+            return
+        if found == (False,):
             cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
         rows, ended = ChunkEmbedding.objects.filter(embedder=embedder).count(), Event()
         settings = _building_settings(rows, embedder.dimension)

@@ -21,6 +21,7 @@ from retrieval.database.statements import fetch
 from retrieval.dense.active import searched_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.index import exact_distance, indexed_distance, scan_settings
+from retrieval.distribution.cluster import count_vector_indexes
 from retrieval.exceptions import RetrievalError, RetrieverFailed
 from retrieval.lexical.constraints import chunk_condition, constraints_for
 from retrieval.lexical.statistics import passages_in
@@ -120,7 +121,9 @@ class VectorRanker(Ranker):
 def _widening(passages: int) -> float:
     """How many times as many candidates are looked at in an index of that size: the same number finds fewer of the
     neighbours in a larger graph."""
-    return 1 + max(0.0, math.log2(max(1, passages) / WIDENED_FROM)) / 2
+    if passages <= WIDENED_FROM:
+        return 1.0
+    return 1 + max(0.0, math.log2(passages / count_vector_indexes() / WIDENED_FROM)) / 2
 
 
 def _are_few(source: str, parameters: list[object]) -> bool:

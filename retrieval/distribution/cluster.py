@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from django.db import connection
 
-from retrieval.distribution.tables import DISTRIBUTED
+from retrieval.distribution.tables import DISTRIBUTED, is_distributed
 
 OLDEST_CITUS = 12
 
@@ -58,6 +59,15 @@ def nodes() -> list[Node]:
             "WHERE isactive AND noderole = 'primary' ORDER BY nodeid"
         )
         return [Node(*row) for row in cursor.fetchall()]
+
+
+@cache
+def count_vector_indexes() -> int:
+    """How many indexes hold the vectors together: one, or one of each shard.
+
+    Asked once a process: none of the site's runs while its database is distributed.
+    """
+    return shard_count() if is_distributed() else 1
 
 
 def shard_count() -> int:

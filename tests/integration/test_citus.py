@@ -23,7 +23,7 @@ from ragsite.backup.restoring import restore_backup
 from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name, indexed_distance, scan_settings
-from retrieval.distribution.cluster import nodes
+from retrieval.distribution.cluster import count_vector_indexes, nodes
 from retrieval.exceptions import SearchUnavailable
 from retrieval.ingest import pipeline, submission
 from retrieval.models import Chunk, Collection, Document, Visibility
@@ -125,6 +125,8 @@ def test_distributed_it_finds_the_same(on_one_server: Hits) -> None:
         )
         assert (own, shards) == (int(of_shards), 6)
     assert Chunk.objects.count() > 100
+    count_vector_indexes.cache_clear()
+    assert count_vector_indexes() == 6
     # The settings of a scan hold on the nodes, and its index is used there.
     embedder = active_embedder()
     with statements_within(30, {**scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
