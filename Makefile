@@ -80,6 +80,7 @@ bench-speed: $(VENV)/.site
 
 bench-frameworks: $(VENV)/.site  ## search beside LangChain's and LlamaIndex's, in an environment of their own (BENCH_SETS="dir ...")
 	@test -x $(VENV)-frameworks/bin/python || { $(PYTHON) -m venv $(VENV)-frameworks && $(VENV)-frameworks/bin/pip install --quiet -r bench/frameworks/requirements.txt; }
+	$(BIN)/python manage.py migrate --verbosity 0
 	$(BIN)/python -m bench.frameworks.side_by_side --python $(VENV)-frameworks/bin/python --sets $(BENCH_SETS) --write docs/performance.md
 
 soak: $(VENV)/.site  ## wear the site out: kill -9, thousands of answers in a row, a ramp of askers, a zoo of hostile files (about two hours)
