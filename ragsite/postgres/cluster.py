@@ -22,6 +22,8 @@ from pathlib import Path
 
 import psutil
 
+from ragsite.supervision.memory import available_memory_mib
+
 SUPERUSER = "postgres"
 DATABASE = "ragsite"
 SYSTEM_USER = "ragsite-postgres"
@@ -163,7 +165,7 @@ class PostgresCluster:
 
     def _write_configuration(self, user: str | None) -> None:
         """Rewrite the site's part of the configuration, so that a newer version of the site tunes old clusters too."""
-        memory_mib = psutil.virtual_memory().total // 2**20
+        memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
             "unix_socket_directories": f"'{self.socket_dir}'",

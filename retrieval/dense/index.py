@@ -80,8 +80,8 @@ def _definition(embedder: Embedder, how: str = "") -> str:
 
 
 def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
-    """A graph that does not fit into memory is built ten times more slowly. Of a server elsewhere nothing is known: its
-    own settings hold."""
+    """A graph that does not fit into memory is built four times as slowly from there on. Of a server elsewhere nothing
+    is known: its own settings hold."""
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
     needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64

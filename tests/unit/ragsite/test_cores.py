@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ragsite.supervision.cores import available_cores
+from ragsite.supervision.memory import available_memory_mib
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,12 @@ def test_a_container_may_use_fewer_processors_than_there_are(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert available_cores(tmp_path, told) == cores
+
+
+def test_memory_is_what_the_container_may_take(tmp_path: Path) -> None:
+    whole = available_memory_mib(tmp_path)
+    assert whole > 512
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_memory_mib(tmp_path) == whole
+    (tmp_path / "memory.max").write_text(f"{512 * 2**20}\n")
+    assert available_memory_mib(tmp_path) == 512
