@@ -34,7 +34,9 @@ suite: $(VENV)/.dev
 
 test-citus: $(VENV)/.dev  ## the integration tests on a Citus cluster of three servers (PGDIR=a PostgreSQL with Citus and pgvector)
 	@test -n "$(PGDIR)" || { echo 'Name a PostgreSQL with Citus and pgvector: make test-citus PGDIR=/usr/lib/postgresql/18'; exit 2; }
-	$(BIN)/python -m tests.support.citus_cluster $(PGDIR) $(BIN)/python -m pytest tests/integration -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m tests.support.citus_cluster $(PGDIR) $(BIN)/python -m pytest tests/integration --ignore tests/integration/test_citus.py -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+	@# It stops a node: alone, on a cluster of its own.
+	$(BIN)/python -m tests.support.citus_cluster $(PGDIR) $(BIN)/python -m pytest tests/integration/test_citus.py
 
 test-busy: $(VENV)/.dev  ## the test suite on a busy machine: four loops beside it
 	@trap 'kill $$loops' EXIT; for each in 1 2 3 4; do (while :; do :; done) & loops="$$loops $$!"; done; $(MAKE) test

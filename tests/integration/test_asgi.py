@@ -10,6 +10,8 @@ import pytest
 
 from ragsite.asgi import application
 
+pytestmark = pytest.mark.django_db
+
 
 async def exchange(
     method: str, path: str, headers: dict[str, str], pieces: tuple[bytes, ...] = (b"",)

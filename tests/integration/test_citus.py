@@ -16,7 +16,6 @@ from django.core.management import CommandError, call_command
 from django.db import connection, models
 from django.test import Client
 from pgvector import HalfVector
-from psycopg import sql
 
 from ragsite.backup.making import make_backup
 from ragsite.backup.restoring import restore_backup
@@ -65,11 +64,6 @@ def row(statement: str, *parameters: object) -> tuple[Any, ...]:
         return found
 
 
-def create(name: str) -> None:
-    with psycopg.connect(cluster.COORDINATOR, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-
-
 def kill_amid_the_vectors(log: Path) -> None:
     """Begin to distribute the database over six shards, and kill -9 that when it has come to its last table."""
     process = SiteProcess(["django", "distribute", "--shards", "6"], log)
@@ -82,7 +76,7 @@ def kill_amid_the_vectors(log: Path) -> None:
 @pytest.fixture(scope="module")
 def on_one_server(django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hits]:
     """What the questions found on one server, whose database is distributed since then."""
-    create(NAME)
+    cluster.create(NAME)
     try:
         with django_db_blocker.unblock(), database(NAME):
             call_command("migrate", verbosity=0, interactive=False)
@@ -243,7 +237,7 @@ def test_a_backup_of_the_cluster_is_restored_on_one_server(on_one_server: Hits, 
     backup = tmp_path / "backup.tar"
     make_backup(backup)
     single = f"{NAME}_single"
-    create(single)
+    cluster.create(single)
     try:
         with database(single):
             restore_backup(backup, replace=True)

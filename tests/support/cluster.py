@@ -28,16 +28,18 @@ LEFT_OUT = {
     "integration/faults/test_database.py": "stops the embedded server; test_citus.py stops a node",
     "integration/faults/test_disk.py": "the embedded server on a small disk",
     "integration/faults/test_memory.py": "the embedded server's process",
+    "integration/faults/test_replicas.py": "a standby of the embedded server; of a cluster no replicas are used",
     "integration/backup/test_backup.py": "sites with embedded servers; test_citus.py backs a cluster up",
     "integration/retrieval/test_prepared_commands.py": "preparation of the embedded database",
     "integration/api/test_openai_client.py": "copies a prepared database",
     # Single tests, by how their names begin.
+    "integration/test_connections.py::test_a_pooled_connection_is_asked_again": "an embedded server's connections",
     "integration/retrieval/test_search.py::test_the_index_is_used": "the plan of one server",
     "integration/retrieval/test_search.py::test_lexical_search_uses_the_gin_index": "the plan of one server",
     "integration/retrieval/test_pruned_matching.py::test_the_index_is_used": "the plan of one server",
     "integration/retrieval/test_rights.py::test_the_vector_index_is_used": "the plan of one server",
-    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_mended[orphan": "its keys keep it",
-    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_mended[misplace_a_vectors_d": "the same",
+    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_repaired[orphan": "its keys keep it",
+    "integration/retrieval/test_reconciliation.py::test_damage_is_found_and_repaired[misplace_a_vectors_d": "the same",
     "integration/retrieval/test_bulk_loading.py::test_a_killed_load_is_resumed": "locks a passage, whichever it is",
 }
 
@@ -80,6 +82,12 @@ def distribute(name: str) -> None:
     call_command("distribute", shards=4, verbosity=0)
     # The settings of the database hold for new connections.
     connection.close()
+
+
+def create(name: str) -> None:
+    """A new database of the coordinator alone, and empty."""
+    with psycopg.connect(COORDINATOR, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
 def stop(port: int) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from django.conf import global_settings, settings
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.test import override_settings
 
 from ragsite.demo import load_demo
-from tests.support import databases, made_once
+from tests.support import cluster, databases, made_once
 
 PASSWORD = "a long enough one"
 
@@ -20,20 +21,31 @@ def make_demo_database(name: str) -> None:
 
     def make(path: Path) -> None:
         databases.create_database(name)
-        with databases.database(name):
-            path.mkdir()
-            with Path("/dev/null").open("w") as nowhere:
-                counts = load_demo(settings.BASE_DIR / "demo", path / "loaded", OutputWrapper(nowhere))
-            assert counts is not None
-            assert counts.added >= 30
-            assert counts.failures == ()
-            # Hashed as the servers do, which are processes of their own.
-            with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
-                get_user_model().objects.create_superuser("admin", password=PASSWORD)
+        path.mkdir()
+        _fill(name, path / "loaded")
         databases.dump(name, path / "database")
         made_once.copy_files(settings.MEDIA_ROOT, path / "media")
 
+    if settings.EMBEDDED_POSTGRES is None:
+        cluster.create(name)
+        with databases.database(name):
+            call_command("migrate", verbosity=0, interactive=False)
+            cluster.distribute(name)
+        _fill(name, settings.DATA_DIR / "loaded")
+        return
     path, is_mine = made_once.made_once("demo", make)
     if not is_mine:
         databases.restore(name, path / "database")
         made_once.copy_files(path / "media", settings.MEDIA_ROOT)
+
+
+def _fill(name: str, marker: Path) -> None:
+    with databases.database(name):
+        with Path("/dev/null").open("w") as nowhere:
+            counts = load_demo(settings.BASE_DIR / "demo", marker, OutputWrapper(nowhere))
+        assert counts is not None
+        assert counts.added >= 30
+        assert counts.failures == ()
+        # Hashed as the servers do, which are processes of their own.
+        with override_settings(PASSWORD_HASHERS=global_settings.PASSWORD_HASHERS):
+            get_user_model().objects.create_superuser("admin", password=PASSWORD)

@@ -23,7 +23,7 @@ from chat.grounding import verification, weighing
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import build_turn
-from chat.streaming import runs, streams, writing
+from chat.streaming import heartbeat, runs, streams, writing
 from chat.templatetags.chat_rendering import answer_body
 from chat.types import ContextSource, Verified
 from retrieval.exceptions import EmbeddingFailed
@@ -117,8 +117,10 @@ async def test_a_budget_for_the_model_ends_in_quotations(
 
 
 async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(
-    library: Collection, model: ModelServer
+    library: Collection, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Otherwise the heartbeat may see it first, and end the writing before the model has told what it took.
+    monkeypatch.setattr(heartbeat, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
     async for event in streams.follow(answer.pk):
