@@ -16,7 +16,9 @@ from django.conf import settings
 SILENT_SECONDS = 15.0
 # One probe that is lost tells of a busy machine. This many in a row, each with its own time, tell of a process.
 LEAST_PROBES = 3
-PROBE_EVERY_SECONDS = 2.0
+PROBE_EVERY_SECONDS = 5.0
+# One that was lost is followed sooner.
+PROBE_AGAIN_SECONDS = 2.0
 PROBE_TIMEOUT_SECONDS = 4.0
 # A process that has just been started may read its models before it answers.
 GRACE_SECONDS = 120.0
@@ -127,6 +129,7 @@ class Watchdog:
                 self._has_answered = True
             else:
                 self._unanswered += 1
+                self._ask_at = min(self._ask_at, self._clock() + PROBE_AGAIN_SECONDS)
         elif self._clock() >= self._ask_at:
             self._ask_at = self._clock() + self._every_seconds
             self._is_asking = True
