@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from email.message import EmailMessage
+from functools import cache
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,14 @@ class WebDavRemote(_WsgiRemote):
         (self.folder / "guides" / f"{name}.md").unlink()
 
 
+@cache
+def _botocore() -> Any:
+    """One session: each reads the descriptions of its services anew, for a second of the processor's time."""
+    import botocore.session
+
+    return botocore.session.get_session()
+
+
 class S3Remote(_WsgiRemote):
     """moto's server, which checks signatures and permissions once its user and the bucket are there."""
 
@@ -116,9 +125,7 @@ class S3Remote(_WsgiRemote):
         self._ask_for_signatures(0)
 
     def _client(self, service: str) -> Any:
-        import botocore.session
-
-        return botocore.session.get_session().create_client(
+        return _botocore().create_client(
             service,
             "us-east-1",
             endpoint_url=self.url,

@@ -109,19 +109,6 @@ def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
     assert one["latency_ms"]["refusal"]["p50"] > 0
 
 
-def test_what_was_not_asked_has_no_figure(tmp_path: Path) -> None:
-    (one,) = evaluate_json(write_set(tmp_path / "staff"))
-    assert one["refusal_recall_off_topic"] is None
-    assert one["refusal_precision_adversarial"] is None
-    assert "refusal" not in one["latency_ms"]
-
-
-def test_a_sets_own_questions_are_not_off_topic_to_it(tmp_path: Path) -> None:
-    folder = write_set(tmp_path / "staff")
-    (one,) = evaluate_json(folder, "--off-topic", folder)
-    assert one["questions"]["off_topic"] == 0
-
-
 def test_a_file_of_questions_is_asked_of_the_folders_beside_it(tmp_path: Path) -> None:
     path = write_questions(tmp_path / "demo")
     Collection.objects.create(slug="staff", name="Somebody's own")
@@ -135,19 +122,6 @@ def test_a_file_of_questions_is_asked_of_the_folders_beside_it(tmp_path: Path) -
     before = list(Document.objects.values_list("pk", "updated_at"))
     evaluate_json("--questions", path)
     assert list(Document.objects.values_list("pk", "updated_at")) == before
-
-
-def test_limit_is_for_each_kind(tmp_path: Path) -> None:
-    folder = write_set(tmp_path / "staff", unanswerable=("Who built the car park?", "Who pays the bank?"))
-    (one,) = evaluate_json(folder, "--off-topic", write_foreign(tmp_path / "foreign"), "--limit", 1)
-    assert one["questions"] == {"answerable": 1, "adversarial": 1, "off_topic": 1}
-
-
-def test_people_get_a_line_a_figure(tmp_path: Path) -> None:
-    lines = evaluate(write_set(tmp_path / "staff")).splitlines()
-    assert lines[0] == "staff: 3 answerable, 0 adversarial, 0 off-topic questions, answered by extractive"
-    assert lines[1].split()[-3:] == ["1.000", "[1.000", "1.000]"]
-    assert any(line.strip().startswith("ms to first token, p50 / p95") for line in lines)
 
 
 def test_the_table_is_put_into_a_page(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -10,12 +9,11 @@ from django.db import connection
 
 from bench import bulk, ranking
 from retrieval import conf
-from retrieval.exceptions import RerankFailed, RetrieverFailed
+from retrieval.exceptions import RerankFailed
 from retrieval.ingest.writing import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
 from retrieval.protocols import Reranker
 from retrieval.search.pipeline import search
-from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchFilters, SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,60 +96,40 @@ def test_the_figures_are_those_of_the_ranking(folder):
     assert method["ndcg@10"]["mean"] == pytest.approx((1 + 1 + 1 / (1 + 1 / 1.5849625)) / 3, abs=1e-4)
 
 
-def test_what_is_searched_is_not_public_and_holds_the_corpus(folder):
-    evaluate(folder, "--methods", "lexical")
-    collection = Collection.objects.get(slug="beir-tiny_set")
-    assert not collection.is_public
-    assert set(collection.documents.values_list("source", flat=True)) == set(CORPUS)
-    assert set(collection.chunks.values_list("document__source", "content")) == {
-        (pk, text) for pk, (_, text) in CORPUS.items() if text
-    }
-
-
-def test_an_unchanged_corpus_is_not_loaded_again(folder):
+def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     evaluate(folder, "--methods", "lexical")
     before = chunk_ids()
+    assert len(before) == 4
     evaluate(folder, "--methods", "vector", "--limit", "1")
     assert chunk_ids() == before
-    assert len(before) == 4
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda corpus: corpus | {"zebra": ("", "A zebra is a striped horse, or an ass.")},
-        lambda corpus: corpus | {"zebra": ("Zebra", corpus["zebra"][1])},
-        lambda corpus: corpus | {"new": ("", "One more.")},
-        lambda corpus: {pk: row for pk, row in corpus.items() if pk != "pay"},
-    ],
-    ids=["text", "title", "added", "removed"],
-)
-def test_a_changed_corpus_is_loaded_again(folder, change):
-    evaluate(folder, "--methods", "lexical")
-    before = chunk_ids()
-    changed = change(CORPUS)
-    write_set(folder, changed)
-    assert evaluate_json(folder, "--methods", "lexical")["sets"][0]["documents"] == len(changed)
-    assert not set(before) & set(chunk_ids())
-    assert set(Document.objects.values_list("source", "title", "text__text")) == {
-        (pk, title, text) for pk, (title, text) in changed.items()
-    }
-    assert statistics_are_true(Collection.objects.get(slug="beir-tiny_set"))
-
-
-def test_only_texts_that_are_new_are_embedded_again(folder, monkeypatch):
-    evaluate(folder, "--methods", "lexical")
     vectors = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
     embedded = []
     embedder = conf.embedder()
     original = embedder.encode
     monkeypatch.setattr(embedder, "encode", lambda texts: embedded.extend(texts) or original(texts))
-    write_set(folder, CORPUS | {"pay": ("Pay", "Nobody is paid.")})
+    changed = {pk: row for pk, row in CORPUS.items() if pk != "pay"} | {
+        "holidays": ("Leave", "None."),
+        "new": ("", "!"),
+    }
+    write_set(folder, changed)
+    assert evaluate_json(folder, "--methods", "lexical")["sets"][0]["documents"] == len(changed)
+    assert not set(before) & set(chunk_ids())
+    assert embedded == ["Leave\nNone.", "!"]
+    assert dict(ChunkEmbedding.objects.values_list("document__source", "vector"))["zebra"] == vectors["zebra"]
+    collection = Collection.objects.get()
+    assert not collection.is_public
+    assert set(Document.objects.values_list("source", "title", "text__text")) == {
+        (pk, title, text) for pk, (title, text) in changed.items()
+    }
+    assert statistics_are_true(collection)
+    # Neither is a damaged one, in which one document is too many and one passage is missing, taken for whole.
     evaluate(folder, "--methods", "lexical")
-    assert embedded == ["Pay\nNobody is paid."]
-    after = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
-    assert after["zebra"] == vectors["zebra"]
-    assert after["pay"] != vectors["pay"]
+    Document.objects.create(collection=collection, source="stray.txt", content_hash="0")
+    Chunk.objects.filter(document__source="zebra").delete()
+    evaluate(folder, "--methods", "lexical")
+    assert len(chunk_ids()) == ChunkEmbedding.objects.count() == 4
+    assert not Document.objects.filter(source="stray.txt").exists()
+    assert statistics_are_true(collection)
 
 
 def test_a_change_of_language_or_weights_loads_again(folder, settings):
@@ -164,15 +142,6 @@ def test_a_change_of_language_or_weights_loads_again(folder, settings):
     settings.BM25_K1 = 2.0
     evaluate(folder, "--methods", "lexical", "--language", "nl")
     assert not set(dutch) & set(chunk_ids())
-
-
-@pytest.mark.parametrize("damage", [Chunk, ChunkEmbedding, Document])
-def test_a_damaged_collection_is_not_taken_for_whole(folder, damage):
-    evaluate(folder, "--methods", "lexical")
-    damage.objects.filter(**({"source": "pay"} if damage is Document else {"document__source": "pay"})).delete()
-    evaluate(folder, "--methods", "lexical")
-    assert len(chunk_ids()) == ChunkEmbedding.objects.count() == 4
-    assert statistics_are_true(Collection.objects.get())
 
 
 def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder, monkeypatch):
@@ -271,39 +240,18 @@ def test_chunked_cuts_documents_and_ranks_them_by_their_best_chunk(tmp_path):
 
 
 def test_texts_beyond_postgresqls_limits_are_loaded_and_found(tmp_path):
-    many_words = " ".join(f"w{number:x}-{number * 7919:x}" for number in range(60_000))
+    many_words = " ".join(f"w{number:x}-{number * 7919:x}" for number in range(45_000))
     one_line = ",".join(f"k{number}" for number in range(100_000))
     corpus = {
         "words": ("zebra", f"giraffe {many_words}"),
         "line": ("", one_line),
-        "word": ("", "okapi " + "x" * 3_000_000),
+        "word": ("", "okapi " + "x" * 1_200_000),
         "title": ("long title " * 200, "tapir"),
     }
     queries = {pk: (word, {pk: 1}) for pk, word in zip(corpus, ("giraffe", "k17", "okapi", "tapir"), strict=True)}
     folder = write_set(tmp_path / "huge", corpus, queries)
     (run,) = evaluate_json(folder, "--methods", "lexical")["sets"]
     assert run["methods"]["lexical"]["mrr@10"]["mean"] == 1.0
-
-
-def test_limit_takes_the_first_queries_and_the_whole_corpus(folder):
-    (run,) = evaluate_json(folder, "--limit", "2", "--methods", "lexical")["sets"]
-    assert (run["documents"], run["queries"]) == (5, 2)
-    assert run["methods"]["lexical"]["recall@50"]["mean"] == 1.0  # without the third query, "zebra"
-
-
-def test_judgements_can_be_named(folder, tmp_path):
-    (tmp_path / "other.tsv").write_text("query-id\tcorpus-id\tscore\nq2\tpay\t1\n")
-    (run,) = evaluate_json(folder, "--qrels", tmp_path / "other.tsv", "--methods", "lexical")["sets"]
-    assert run["queries"] == 1
-    assert run["methods"]["lexical"]["mrr@10"]["mean"] < 1
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("xquad_nl", "dutch"), ("squad2_dev", "english"), ("cosqa", "english"), ("faq-de", "german")]
-)
-def test_the_language_is_told_by_the_name(tmp_path, name, expected):
-    evaluate(write_set(tmp_path / name), "--methods", "lexical")
-    assert Collection.objects.get().text_search_configuration == expected
 
 
 def test_what_the_set_says_of_its_language_counts_more_than_its_name(tmp_path):
@@ -358,17 +306,6 @@ def test_depth_that_is_too_small_for_the_metrics_is_refused(folder, settings):
         evaluate(folder)
 
 
-def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
-    from retrieval.dense.ranker import VectorRanker
-
-    def fail(self, depth):
-        raise RetrieverFailed("The vectors are on fire.")
-
-    monkeypatch.setattr(VectorRanker, "rank", fail)
-    with pytest.raises(CommandError, match=r"not searched with all of zscore: The vectors are on fire"):
-        evaluate(folder, "--methods", "zscore")
-
-
 class Contrary(Reranker):
     """Likes what was found first least; says what it was asked."""
 
@@ -405,15 +342,6 @@ def test_a_reranker_that_is_named_serves_every_method(folder, backwards):
     assert backwards.prepared == 1
 
 
-def test_the_figures_are_those_after_reranking(folder, backwards, monkeypatch):
-    alone = replace(built_in_profile(), rerank_weight=None)
-    monkeypatch.setattr("retrieval.search.profiles.built_in_profile", lambda: alone)
-    plain = evaluate_json(folder, "--methods", "vector")["sets"][0]["methods"]["vector"]
-    reranked = evaluate_json(folder, "--methods", "vector", "--reranker", "backwards")["sets"][0]["methods"]["vector"]
-    assert plain["mrr@10"]["mean"] == 1.0
-    assert reranked["mrr@10"]["mean"] < 0.5
-
-
 def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards, settings):
     settings.RETRIEVAL_RERANKER = "backwards"
     methods = evaluate_json(folder, "--methods", "zscore,default")["sets"][0]["methods"]
@@ -423,19 +351,6 @@ def test_without_a_name_only_the_default_has_its_profiles_own(folder, backwards,
     methods = evaluate_json(folder, "--methods", "zscore,default", "--reranker", "none")["sets"][0]["methods"]
     assert "rerank" not in methods["default"]["latency_ms"]
     assert len(backwards.asked) == asked
-
-
-def test_people_see_the_rerankers_time(folder, backwards):
-    lines = evaluate(folder, "--methods", "lexical", "--reranker", "backwards").splitlines()
-    assert "rerank ms" in lines[1]
-    # Of the four times only the vector retriever's is absent, and without `default` there is no difference to it.
-    assert lines[2].split().count("-") == 2
-
-
-def test_no_figure_is_given_when_the_reranker_did_not_answer(folder, settings):
-    settings.RERANKERS = {"failing": {"BACKEND": f"{__name__}.FailingReranker"}}
-    with pytest.raises(CommandError, match=r"not searched with all of lexical: The model is on fire"):
-        evaluate(folder, "--methods", "lexical", "--reranker", "failing")
 
 
 def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
@@ -456,15 +371,6 @@ def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkey
     monkeypatch.setattr(ranking, "search", disturbed)
     with pytest.raises(CommandError, match="changed while"):
         evaluate(folder, "--methods", "lexical")
-
-
-def test_a_document_put_into_the_collection_by_hand_is_removed(folder, ingest):
-    evaluate(folder, "--methods", "lexical")
-    collection = Collection.objects.get()
-    ingest(collection, "stray.txt", "A zebra strayed into the test set.")
-    evaluate(folder, "--methods", "lexical")
-    assert not collection.documents.filter(source="stray.txt").exists()
-    assert statistics_are_true(collection)
 
 
 def test_two_documents_of_one_source_are_refused(collection):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
-from django.db import connection
 
 from retrieval.dense import ranker as dense_ranker
 from retrieval.dense.active import active_embedder
@@ -127,23 +125,6 @@ def test_excluded_words_are_not_embedded(library: Collection) -> None:
     plain = VectorRanker("wet rotor pump", everything(), PLAN)
     stored = load_stored(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
     assert with_syntax.score(stored) == plain.score(stored)
-
-
-def test_the_index_scan_fills_the_list_with_what_meets_a_constraint(
-    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(60):
-        ingest(library, f"n{number}.md", f"Passage number {number}, {'rare bird' if number % 12 == 0 else 'of many'}.")
-    monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    with connection.cursor() as cursor:
-        # In a table this small the planner would rather sort.
-        cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off")
-    ranking = VectorRanker('wet pump "rare bird"', everything(), plan_for(replace(PLAN.settings, oversampling=1))).rank(
-        5
-    )
-    with connection.cursor() as cursor:
-        cursor.execute("RESET ALL")
-    assert len(ranking.chunks) == 5
 
 
 def test_few_passages_that_meet_a_constraint_are_compared_exactly(

@@ -116,7 +116,7 @@ def sent_for(document: Document, *, waiting_seconds: float = 10) -> str:
 
 
 def test_small_files_pass_large_ones(collection: Collection) -> None:
-    large = submit(collection, "large.txt", b"Many words stand here. " * 10_000)
+    large = submit(collection, "large.txt", b"Many words stand here. " * 100)
     middle = submit(collection, "middle.txt", b"Many words stand here. " * 10)
     small = submit(collection, "small.txt", b"Few words.")
     # Three messages read three documents, whichever they were for.
@@ -127,7 +127,7 @@ def test_small_files_pass_large_ones(collection: Collection) -> None:
 
 
 def test_a_large_file_that_waits_long_is_not_passed(collection: Collection) -> None:
-    large = submit(collection, "large.txt", b"Many words stand here. " * 10_000)
+    large = submit(collection, "large.txt", b"Many words stand here. " * 100)
     small = submit(collection, "small.txt", b"Few words.")
     Document.objects.filter(pk=large.pk).update(updated_at=timezone.now() - timedelta(minutes=11))
     Document.objects.filter(pk=small.pk).update(updated_at=timezone.now() - timedelta(seconds=5))
@@ -137,13 +137,13 @@ def test_a_large_file_that_waits_long_is_not_passed(collection: Collection) -> N
 
 
 def test_what_a_command_submits_is_left_to_it(collection: Collection) -> None:
-    large = submit(collection, "large.txt", b"Many words stand here. " * 1_000)
+    large = submit(collection, "large.txt", b"Many words stand here. " * 100)
     command = submission.submit(collection, "small.txt", b"Few words.", enqueue=False).document
     assert sent_for(large, waiting_seconds=0) == large.source
     # The command died: the schedule tells a worker, and the document stands in line like any other.
     Document.objects.filter(pk=command.pk).update(retry_at=timezone.now() - timedelta(seconds=1))
     assert sweep(Document) == 1
-    late = submit(collection, "late.txt", b"Many words stand here. " * 1_000)
+    late = submit(collection, "late.txt", b"Many words stand here. " * 100)
     assert sent_for(late) == command.source
 
 
