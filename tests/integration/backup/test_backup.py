@@ -150,9 +150,7 @@ def test_a_lost_site_comes_back_and_answers(site: Site, tmp_path: Path) -> None:
     assert "cannot be read" in text
     assert "7 bar" in answered
     assert len(site.originals()) == 2
-    _, answered = site.manage_all(
-        ("restore", str(file), "--force"), ("ask", "At how many bar does the valve open?", "--anew")
-    )
+    _, answered = site.manage_all(("restore", str(file), "--force"), ("ask", "At how many bar does the valve open?"))
     assert site.originals() == originals
     assert "7 bar" not in answered
 

@@ -216,8 +216,8 @@ def _fill(collection: Collection, documents: int, wanted_every: int) -> None:
         )
         cursor.execute(
             "INSERT INTO retrieval_lexeme (collection_id, lexeme, document_frequency) "
-            "SELECT collection_id, word, count(*) FROM retrieval_chunk, unnest(tsvector_to_array(search_vector)) AS word "
-            "WHERE word ~ '^[a-z]' GROUP BY 1, 2"
+            "SELECT collection_id, word, count(*) "
+            "FROM retrieval_chunk, unnest(tsvector_to_array(search_vector)) AS word WHERE word ~ '^[a-z]' GROUP BY 1, 2"
         )
     CollectionStatistics.objects.create(
         collection=collection, chunks=documents, total_length=3.0 * documents, reference_length=3, version=1
