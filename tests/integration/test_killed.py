@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import httpx2
 import psutil
@@ -20,33 +16,13 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from chat.models import Answer, StreamedEvent
-from chat.streaming.sweep import close_interrupted
 from retrieval.drafts import lifecycle
 from retrieval.ingest import submission
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from tests.support.model_server import ModelServer, model_server
-from tests.support.site import WebServer, Workers, database_url, wait_until
+from tests.support.site import Workers, database_url, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as state:
-        yield state
-
-
-@pytest.fixture
-def servers(model: ModelServer, tmp_path: Path) -> Iterator[tuple[WebServer, WebServer]]:
-    """Two web servers on one database, whose answers the model writes."""
-    settings = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "tiny"}
-    first = WebServer(tmp_path / "web1.log", **settings)
-    second = WebServer(tmp_path / "web2.log", **settings)
-    yield first, second
-    first.stop()
-    second.stop()
 
 
 def long_text(seed: int) -> bytes:
@@ -163,82 +139,3 @@ def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, o
             name = line[7:]
         elif line.startswith("data: "):
             yield event_id, name, json.loads(line[6:])
-
-
-def read_and_kill(server: WebServer, asked: dict[str, object], *, after: int) -> None:
-    """Read a streamed answer, and kill its server after so many events. Raises: httpx2.HTTPError for the lost line."""
-    with httpx2.stream("POST", f"{server.url}/api/v1/ask/", json=asked) as response:
-        for number, _event in enumerate(events_of(response), start=1):
-            if number == after:
-                server.kill()
-
-
-def test_what_one_web_server_began_another_goes_on_with_and_outlives_it(
-    collection: Collection, ingest: Callable[..., Document], model: ModelServer, servers: tuple[WebServer, WebServer]
-) -> None:
-    ingest(collection, "pump.md", "# Pump\n\nIt weighs 3450 grams.")
-    model.pieces = [f"word{n} " for n in range(30)] + ["[1]"]
-    model.delay_seconds = 0.1
-    first, second = servers
-    _a_reader_goes_on_at_another(first, second)
-    assert len(model.requests) == 1
-    Answer.objects.all().delete()
-
-    asked = {"question": "How heavy is the pump, in grams?", "stream": True}
-    with pytest.raises(httpx2.HTTPError):
-        read_and_kill(first, asked, after=8)
-    assert not first.answers()
-    answer = Answer.objects.get()
-    assert answer.status == Answer.Status.GENERATING
-    assert StreamedEvent.objects.filter(answer=answer).exists()
-    # Time passes: the heart of the killed process has stopped.
-    Answer.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=2))
-    session = httpx2.Client(base_url=second.url)
-    model.delay_seconds = 0.0
-    assert close_interrupted() == 1
-    answer.refresh_from_db()
-    assert answer.status == Answer.Status.FAILED
-    assert "ask again" in answer.error
-    again = session.post("/api/v1/ask/", json={"question": asked["question"]}).json()
-    assert again["answer"].startswith("word0")
-    assert Counter(Answer.objects.values_list("status", flat=True)) == {"failed": 1, "completed": 1}
-
-    # Told to end, the other one waits a little for its streams, and gives back what is not written by then.
-    model.pieces, model.delay_seconds = [f"piece{n} " for n in range(200)], 0.1
-    told: list[str] = []
-    asked = {"question": "What does the pump weigh?", "stream": True}
-    with contextlib.suppress(httpx2.HTTPError), session.stream("POST", "/api/v1/ask/", json=asked) as response:
-        for _id, name, _payload in events_of(response):
-            told.append(name)
-            if len(told) == 8:
-                second.popen.terminate()
-    assert second.popen.wait(15) == 0
-    assert set(told) == {"searched", "token"}
-    left = Answer.objects.get(question=asked["question"])
-    assert (left.status, left.attempts, left.lease) == (Answer.Status.PENDING, 1, None)
-
-
-def _a_reader_goes_on_at_another(first: WebServer, second: WebServer) -> None:
-    client = httpx2.Client()
-    page = client.get(first.url)
-    token = page.cookies["csrftoken"]
-    client.post(
-        f"{first.url}/ask/",
-        data={"question": "How heavy is the pump?", "csrfmiddlewaretoken": token},
-        headers={"HX-Request": "true", "X-CSRFToken": token, "Referer": first.url},
-    ).raise_for_status()
-    answer = Answer.objects.get()
-    path = f"/answers/{uuid.UUID(str(answer.pk))}/stream/"
-    ids: list[str] = []
-    with client.stream("GET", first.url + path, timeout=60) as response:
-        for line in response.iter_lines():
-            if line.startswith("id: "):
-                ids.append(line[4:])
-            if len(ids) == 8:
-                break
-    with client.stream("GET", second.url + path, headers={"Last-Event-ID": ids[-1]}, timeout=60) as response:
-        ids += [line[4:] for line in response.iter_lines() if line.startswith("id: ")]
-    numbers = [int(event_id.split("-")[1]) for event_id in ids]
-    assert numbers == list(range(1, len(numbers) + 1))
-    answer.refresh_from_db()
-    assert answer.status == Answer.Status.COMPLETED

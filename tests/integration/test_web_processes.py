@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,7 +38,7 @@ def server(model: ModelServer, tmp_path: Path) -> Iterator[WebServer]:
         WEB_CONCURRENCY="2",
         ANSWERS_AT_ONCE="1",
         ANSWERS_WAITING="1",
-        ASK_RATE="6/h",
+        ASK_RATE="7/h",
         DATABASE_POOL_SIZE="4",
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
@@ -91,7 +92,13 @@ def test_two_processes_are_one_web_server(
     question = {"question": "How heavy is the MX-9920-W?", **ASKED}
     with ExitStack() as lines:
         first = events_of(lines.enter_context(two.stream("POST", "/api/v1/ask/", json=question)))
-        wait_until(lambda: next(first)[1] == "token")
+        begun = [next(first)[0] for _ in range(3)]
+        # A reader whose line is lost goes on in the other process, with the next word.
+        path = f"/api/v1/answers/{Answer.objects.get().pk}/stream/"
+        followed = events_of_get(one, path, headers={"Last-Event-ID": begun[-1]})
+        numbers = [int(event_id.split("-")[1]) for event_id in (*begun, next(followed)[0], next(followed)[0])]
+        assert numbers == [1, 2, 3, 4, 5]
+        followed.close()
         # One answer is written at once, one waits, and a third question is refused, whichever process they come to.
         second = events_of(lines.enter_context(one.stream("POST", "/api/v1/ask/", json=question)))
         assert next(second)[1:] == ("queued", {"place": 1})
@@ -128,17 +135,28 @@ def test_two_processes_are_one_web_server(
     ingest(collection, "pump.md", "# Pump\n\nThe MX-9920-W is a pump. It weighs 3500 grams.")
     client_of(server, 1).post("/api/v1/ask/", json=again)
     assert figure(server, 'ragsite_answer_cache_total{outcome="hit"}') == 1
-    # Six questions an hour, of both processes together.
     assert client_of(server, 1).post("/api/v1/ask/", json=again).status_code == 200
-    for each in (one, two):
-        assert "throttled" in each.post("/api/v1/ask/", json=again).text
+    # Told to end, it waits a little for its streams, and gives back what is not written by then.
+    model.pieces, model.delay_seconds = [f"piece{n} " for n in range(400)], 0.1
+    last, told = {**question, "question": "What does the MX-9920-W weigh, in grams?"}, []
+    with contextlib.suppress(httpx2.HTTPError), one.stream("POST", "/api/v1/ask/", json=last) as response:
+        for _id, name, _payload in events_of(response):
+            told.append(name)
+            if len(told) == 4:
+                # Seven questions an hour, of both processes together.
+                for each in (one, two):
+                    assert "throttled" in each.post("/api/v1/ask/", json=again).text
+                server.popen.send_signal(signal.SIGTERM)
+    assert server.popen.wait(30) == 0
+    assert set(told) == {"searched", "token"}
+    left = Answer.objects.get(question=last["question"])
+    assert (left.status, left.attempts, left.lease) == (Answer.Status.PENDING, 1, None)
 
-    server.popen.send_signal(signal.SIGTERM)
-    assert server.popen.wait(15) == 0
 
-
-def events_of_get(client: httpx2.Client, path: str) -> Iterator[tuple[str, str, dict[str, object]]]:
-    with client.stream("GET", path) as response:
+def events_of_get(
+    client: httpx2.Client, path: str, headers: dict[str, str] | None = None
+) -> Generator[tuple[str, str, dict[str, object]]]:
+    with client.stream("GET", path, headers=headers) as response:
         yield from events_of(response)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -20,10 +21,16 @@ pytestmark = pytest.mark.django_db
 REFUSALS = {"400", "401", "403", "404", "405", "406", "429", "503"}
 
 
-@pytest.fixture
-def schema(api: APIClient) -> dict[str, Any]:
-    found: dict[str, Any] = api.get("/api/schema/?format=json").json()
+@cache
+def described() -> dict[str, Any]:
+    """What the site says of its API. To make it takes longer than most of these tests."""
+    found: dict[str, Any] = APIClient().get("/api/schema/?format=json").json()
     return found
+
+
+@pytest.fixture
+def schema() -> dict[str, Any]:
+    return described()
 
 
 @pytest.fixture

@@ -206,7 +206,8 @@ def as_png(image: Image.Image) -> bytes:
 def test_words_of_pictures_stand_where_the_pictures_stand(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    picture, logo = as_png(draw(WORDS)), as_png(draw(MORE).resize((100, 60)))
+    # One line is recognised in a third of the time.
+    picture, logo = as_png(draw(WORDS[1:2]).crop((0, 0, 1240, 260))), as_png(draw(MORE).resize((100, 60)))
     for kind in ("html", "docx", "pptx", "odt", "odp"):
         document = read(collection, f"report.{kind}", embed(kind, picture, logo))
         assert document.status == Document.Status.READY, (kind, document.error)

@@ -228,21 +228,14 @@ def test_an_empty_text_has_no_tokens(int8: OnnxMiniLM) -> None:
     np.testing.assert_array_equal(encoding.vector, int8.embed_query(""))
 
 
-def test_progress_is_told_once(tmp_path: Path) -> None:
-    told: list[str] = []
-    OnnxMiniLM(tmp_path).prepare(told.append)
-    assert len(told) == 2
-    assert "all-MiniLM-L6-v2/int8" in told[0]
-    OnnxMiniLM(tmp_path).prepare(told.append)
-    assert len(told) == 2
-
-
-def test_threads_that_start_together_build_once(tmp_path: Path) -> None:
+def test_threads_that_start_together_build_once_and_tell_of_it(tmp_path: Path) -> None:
     told: list[str] = []
     embedder = OnnxMiniLM(tmp_path)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: embedder.prepare(told.append), range(4)))
+    OnnxMiniLM(tmp_path).prepare(told.append)
     assert len(told) == 2
+    assert "all-MiniLM-L6-v2/int8" in told[0]
 
 
 def altered(tmp_path: Path, model_dir: Path, name: str, content: bytes | None) -> Path:
@@ -301,7 +294,7 @@ def test_opening_imports_neither_the_weights_package_nor_a_framework(cache_dir: 
     assert finished.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x00" * 1000, None], ids=["empty", "zeros", "half"])
+@pytest.mark.parametrize("damage", [b"\x00" * 1000, None], ids=["zeros", "half"])
 def test_a_damaged_graph_is_written_again(tmp_path: Path, int8: OnnxMiniLM, damage: bytes | None) -> None:
     expected = int8.embed_query("hello")
     complete = int8.graph_path.read_bytes()
