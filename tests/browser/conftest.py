@@ -9,23 +9,23 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import (
     Browser,
-    BrowserContext,
     BrowserType,
-    ConsoleMessage,
     Page,
     Playwright,
     expect,
     sync_playwright,
 )
 
+from tests.browser.visitors import TIMEOUT_MILLISECONDS, Complaints, Visitors
 from tests.support.databases import create_database, database, url_of
 from tests.support.demo import make_demo_database
 from tests.support.model_server import ModelServer, model_server
@@ -37,8 +37,6 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage"
 )
-# However slow the machine is: nobody waits so long for what is there.
-TIMEOUT_MILLISECONDS = 40_000
 
 WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
 PHONE: dict[str, Any] = {
@@ -107,45 +105,27 @@ def browser_context_args() -> dict[str, Any]:
 # Visitors ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Complaints:
-    """What browsers reported: errors in the console (breaches of the security policy are there too) and of scripts.
-
-    A test that provokes one names a part of it in ``expected``.
-    """
-
-    found: list[str] = field(default_factory=list)
-    expected: list[str] = field(default_factory=list)
-
-    def watch(self, context: BrowserContext) -> None:
-        context.on("console", self._heard)
-        context.on("weberror", lambda error: self.found.append(f"script: {error.error}"))
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            self.found.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
-
-    @property
-    def unexpected(self) -> list[str]:
-        return [one for one in self.found if not any(part in one for part in self.expected)]
-
-
 @pytest.fixture
 def complaints() -> Complaints:
     return Complaints()
 
 
+@pytest.fixture(scope="package")
+def _visitors(browser: Browser) -> Visitors:
+    return Visitors(browser)
+
+
 @pytest.fixture
-def visitor(new_context: Callable[..., BrowserContext], complaints: Complaints) -> Iterator[Callable[..., Page]]:
+def visitor(_visitors: Visitors, complaints: Complaints) -> Iterator[Callable[..., Page]]:
     """``visitor(**PHONE)``: a page of a browser nobody has used yet. No page may leave an error in its console."""
 
     def _visitor(**options: Any) -> Page:
-        context = new_context(**{**WIDE, "reduced_motion": "reduce", **options})
-        context.set_default_timeout(TIMEOUT_MILLISECONDS)
-        complaints.watch(context)
-        return context.new_page()
+        return _visitors.come({**WIDE, "reduced_motion": "reduce", **options}, complaints)
 
-    yield _visitor
+    try:
+        yield _visitor
+    finally:
+        _visitors.go()
     assert complaints.unexpected == []
 
 
@@ -174,6 +154,12 @@ class Site:
     def data(self) -> AbstractContextManager[None]:
         return database(self.database)
 
+    def work(self) -> None:
+        """What a worker would do, in this process: every job that waits."""
+        # Not in the main thread, whose event loop is Playwright's.
+        with self.data(), ThreadPoolExecutor(1) as worker:
+            worker.submit(_work).result()
+
     def sign_in(self, page: Page, name: str = "admin") -> None:
         """Go to the first page as somebody who has signed in."""
         from django.conf import settings
@@ -193,6 +179,23 @@ class Site:
             ]
         )
         page.goto(self.url)
+
+
+def _work() -> None:
+    from django.db import connections
+
+    from evaluation.models import EvaluationRun
+    from evaluation.tasks import measure_evaluation_run
+    from retrieval.models import Document, Draft
+    from retrieval.tasks import ingest_document, resume_draft
+
+    for document in Document.objects.filter(status=Document.WAITING):
+        ingest_document(document.pk)
+    for draft in Draft.objects.all():
+        resume_draft(draft.pk)
+    for run in EvaluationRun.objects.filter(status=EvaluationRun.WAITING):
+        measure_evaluation_run(run.pk)
+    connections.close_all()
 
 
 @pytest.fixture(scope="session")
@@ -242,8 +245,11 @@ def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def site(_start_shared_site: Callable[..., Site]) -> Site:
-    """The site as it is after `make run`: the demo documents, and no language model."""
-    return _start_shared_site()
+    """The site as it is after `make run`: the demo documents, and no language model. It may fetch pages of the tests.
+
+    What a module adds, other than what visitors say, it takes away at its end.
+    """
+    return _start_shared_site(SOURCE_PRIVATE_HOSTS="127.0.0.1")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from tests.browser.conftest import PHONE, Site
 from tests.browser.pages import ask
 from tests.browser.test_dashboard import busy_site  # noqa: F401  # a fixture
 from tests.browser.test_draft_pages import begin
-from tests.browser.test_evaluation_pages import ARRIVE_MILLISECONDS, own_site  # noqa: F401  # a fixture
+from tests.browser.test_evaluation_pages import own_site  # noqa: F401  # a fixture
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 LARGEST_BYTES = 250_000
@@ -110,8 +110,10 @@ def test_answers_run(own_site: Site, page: Page, settings: LazySettings) -> None
     own_site.sign_in(page)
     page.set_viewport_size({"width": 1440, "height": 1150})
     page.goto(f"{own_site.url}/admin/evaluation/evaluationset/{made.pk}/change/")
-    page.get_by_role("button", name="Run answers").click()
-    expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Run answers").click()
+    own_site.work()
+    expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
     page.evaluate("document.activeElement.blur()")
     keep(page, "answers-run")
 
@@ -127,14 +129,16 @@ def test_draft(own_site: Site, page: Page) -> None:  # noqa: F811
         policy = GatePolicy.objects.create(evaluation_set=made, required_for_documents=True)
     own_site.sign_in(page)
     page.set_viewport_size({"width": 1440, "height": 700})
-    begin(own_site, page, "parts")
+    begin(own_site, page, parts.pk)
     with own_site.data():
         draft = Draft.objects.get()
         for document in Document.objects.filter(collection__draft=draft).order_by("pk")[:3]:
             document.delete()
     page.goto(f"{own_site.url}/admin/evaluation/gatepolicy/{policy.pk}/drafts/{draft.pk}/")
-    page.get_by_role("button", name="Run now").click()
-    expect(page.locator("#gate")).to_contain_text("significantly worse", timeout=ARRIVE_MILLISECONDS)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Run now").click()
+    own_site.work()
+    expect(page.locator("#gate")).to_contain_text("significantly worse")
     page.goto(f"{own_site.url}/admin/retrieval/draft/{draft.pk}/change/")
     expect(page.locator(".ragsite-draft")).to_contain_text("significantly worse")
     page.evaluate("document.activeElement.blur()")

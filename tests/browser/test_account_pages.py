@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
 from tests.browser.pages import in_all_looks, is_too_wide, violations
 
 
-@pytest.fixture(scope="module")
-def own_site(start_site: Callable[..., Site]) -> Site:
-    return start_site()
-
-
-def test_a_key_is_made_used_and_revoked(own_site: Site, page: Page) -> None:
-    own_site.sign_in(page)
+def test_a_key_is_made_used_and_revoked(site: Site, page: Page) -> None:
+    site.sign_in(page)
     page.locator("a.foot-link[href='/accounts/']").click()
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("Laptop")
@@ -33,9 +26,9 @@ def test_a_key_is_made_used_and_revoked(own_site: Site, page: Page) -> None:
     def answer_to(method: str, path: str, **body: Any) -> Any:
         headers = {"Authorization": f"Bearer {secret}"}
         options: dict[str, Any] = {"data": body} if body else {}
-        return page.context.request.fetch(f"{own_site.url}{path}", method=method, headers=headers, **options)
+        return page.context.request.fetch(f"{site.url}{path}", method=method, headers=headers, **options)
 
-    with own_site.data():
+    with site.data():
         from ragsite.models import AuditEntry
 
         entry = AuditEntry.objects.filter(action="key.added").latest("pk")
@@ -57,16 +50,16 @@ def test_a_key_is_made_used_and_revoked(own_site: Site, page: Page) -> None:
     assert found == []
 
 
-def test_a_person_erases_their_account(own_site: Site, page: Page) -> None:
+def test_a_person_erases_their_account(site: Site, page: Page) -> None:
     from django.contrib.auth.models import User
 
-    with own_site.data():
+    with site.data():
         User.objects.create_user("reader")
-    own_site.sign_in(page, "reader")
-    page.goto(f"{own_site.url}/account/data/")
+    site.sign_in(page, "reader")
+    page.goto(f"{site.url}/account/data/")
     page.get_by_label("Your account's name").fill("reader")
     page.get_by_role("button", name="Erase my account").click()
     expect(page.get_by_role("heading", name="Your account is erased")).to_be_visible()
     assert violations(page) == []
-    page.goto(f"{own_site.url}/account/keys/")
-    expect(page).to_have_url(f"{own_site.url}/accounts/login/?next=/account/keys/")
+    page.goto(f"{site.url}/account/keys/")
+    expect(page).to_have_url(f"{site.url}/accounts/login/?next=/account/keys/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
@@ -19,23 +19,19 @@ ROWS = "#result_list tbody tr"
 
 
 @pytest.fixture(scope="module")
-def own_site(start_site: Callable[..., Site]) -> Site:
-    """A site of this module's own, to which documents are added."""
-    return start_site(SOURCE_PRIVATE_HOSTS="127.0.0.1")
+def own_site(site: Site) -> Iterator[Site]:
+    """The site, to which documents are added: until the end of the module."""
+    from retrieval.models import Document
+
+    with site.data():
+        before = set(Document.objects.values_list("pk", flat=True))
+    yield site
+    with site.data():
+        Document.objects.exclude(pk__in=before).delete()
 
 
 def row_of(page: Page, name: str) -> Locator:
     return page.locator(ROWS, has_text=name)
-
-
-def read_all(site: Site) -> None:
-    """What the worker would do."""
-    from retrieval.ingest import pipeline
-    from retrieval.models import Document
-
-    with site.data():
-        for pk in Document.objects.filter(status=Document.Status.PENDING).values_list("pk", flat=True):
-            pipeline.ingest(pk)
 
 
 def test_the_admin_asks_who_comes(own_site: Site, page: Page) -> None:
@@ -74,7 +70,7 @@ def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page:
 
     # The status changes without a reload.
     expect(row_of(page, "platypus").locator(".ragsite-status")).to_have_text("waiting")
-    read_all(own_site)
+    own_site.work()
     expect(row_of(page, "platypus").locator(".ragsite-status")).to_have_text("ready")
     expect(row_of(page, "platypus").locator("[data-document-fact=passages]")).to_have_text(re.compile("[1-9]"))
     torn = row_of(page, "torn")
@@ -97,7 +93,7 @@ def test_documents_are_added_read_previewed_and_read_again(own_site: Site, page:
     page.get_by_role("button", name=re.compile("Go|Run")).click()
     expect(page.locator(".messagelist .success")).to_have_text("1 document will be read again.")
     expect(page.locator(ROWS).locator(".ragsite-status")).to_have_text("waiting")
-    read_all(own_site)
+    own_site.work()
     page.reload()
     expect(page.locator(ROWS).locator(".ragsite-status")).to_have_text("ready")
 
@@ -152,7 +148,7 @@ def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site: Site, pag
     expect(rows.nth(5)).to_contain_text("Quokka")
     expect(text).to_have_value("")
     web.close()
-    read_all(own_site)
+    own_site.work()
     page.goto(f"{own_site.url}/admin/retrieval/document/")
     for name in ("Koala", "Dingo", "Wombat", "Quokka"):
         expect(row_of(page, name).locator(".ragsite-status")).to_have_text("ready")

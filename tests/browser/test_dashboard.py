@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -16,10 +15,12 @@ QUESTION = "Which seal kit fits the MX-9920-W?"
 
 
 @pytest.fixture(scope="module")
-def busy_site(start_site: Callable[..., Site]) -> Iterator[Site]:
-    """A site with three weeks of answers, good and bad."""
-    site = start_site()
+def busy_site(site: Site) -> Site:
+    """The site with three weeks of answers, good and bad, and no others."""
+    from chat.models import Conversation
+
     with site.data():
+        Conversation.objects.all().delete()
         _three_weeks()
     return site
 

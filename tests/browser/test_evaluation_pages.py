@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,24 +13,11 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask, is_too_wide, violations
-from tests.support.databases import url_of
-from tests.support.site import SiteProcess
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
-WORKER = (
-    "celery --app ragsite worker --loglevel INFO --concurrency 1 --without-gossip --without-mingle --without-heartbeat"
-)
-# A worker starts and reads its models on a machine that does other things as well.
-ARRIVE_MILLISECONDS = 90_000
-NUMBER = 15
+NUMBER = 8
 # Where pictures of the pages are kept, when somebody wants to look at them.
 PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
-
-
-@dataclass(frozen=True)
-class Measured:
-    site: Site
-    set_address: str
 
 
 def look(page: Page, name: str) -> None:
@@ -39,31 +25,44 @@ def look(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
     # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label.
-    # Preloaded style sheets would be put into the page, which the security policy refuses.
-    rules = {"link-in-text-block": {"enabled": False}}
-    assert violations(page, exclude="td.delete", rules=rules, preload=False) == []
+    assert violations(page, exclude="td.delete", without=["link-in-text-block"]) == []
     assert not is_too_wide(page)
 
 
-@pytest.fixture(scope="module")
-def own_site(start_site: Callable[..., Site], tmp_path_factory: pytest.TempPathFactory) -> object:
-    """A site of this module's own, with a worker."""
-    site = start_site()
-    log = tmp_path_factory.mktemp("evaluation") / "worker.log"
-    worker = SiteProcess(WORKER.split(), log, DATABASE_URL=url_of(site.database))
+@pytest.fixture
+def own_site(site: Site) -> Iterator[Site]:
+    """The site, on which sets, gates and profiles are made: until the end of the test."""
+    from evaluation.models import EvaluationSet, GatePolicy
+    from retrieval.models import SearchProfile
+    from retrieval.search import profiles
+
     yield site
-    worker.stop()
+    with site.data():
+        GatePolicy.objects.all().delete()
+        EvaluationSet.objects.all().delete()
+        profiles.withdraw()
+        SearchProfile.objects.all().delete()
 
 
-@pytest.fixture(scope="module")
-def library(own_site: Site) -> int:
-    """The collection with most documents."""
-    from django.db.models import Count
-
-    from retrieval.models import Collection
+@pytest.fixture
+def library(own_site: Site) -> Iterator[int]:
+    """A small collection, with as many documents as a set has questions; it is gone after the test."""
+    from retrieval.ingest import submission
+    from retrieval.models import Collection, Document, Draft
 
     with own_site.data():
-        return Collection.objects.annotate(size=Count("documents")).order_by("-size")[0].pk
+        made = Collection.objects.create(slug="shelf", name="Shelf", visibility="public")
+        for fruit in ("apple", "cherry", "damson", "elder", "fig", "grape", "medlar", "plum"):
+            text = (
+                f"# {fruit.title()}\n\n## How do you prune the {fruit}?\n\nThe {fruit} is pruned in winter, by hand.\n"
+            )
+            submission.submit(made, f"{fruit}.md", text.encode(), enqueue=False)
+    own_site.work()
+    yield made.pk
+    with own_site.data():
+        Draft.objects.all().delete()
+        Document.objects.filter(collection__slug__startswith="shelf").delete()
+        Collection.objects.filter(slug__startswith="shelf").delete()
 
 
 def make_set(own_site: Site, page: Page, library: int, name: str) -> str:
@@ -92,8 +91,12 @@ def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
     expect(page.get_by_role("button", name="Run answers")).to_have_count(0)
     expect(page.locator("section .help")).to_contain_text("has an expected answer, or words that an answer must hold")
     page.get_by_role("button", name=f"Run search ({NUMBER})").click()
-    expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}", timeout=ARRIVE_MILLISECONDS)
-    expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
+    expect(page.locator("#run")).to_contain_text(f"0 / {NUMBER}")
+    own_site.work()
+    # It says so by itself.
+    expect(page.locator("#run")).to_contain_text(f"{NUMBER} / {NUMBER}")
+    expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
+    run = page.url
     expect(page.locator("#results tbody tr")).to_have_count(NUMBER)
     expect(page.locator("figure#metrics")).to_contain_text("nDCG@10")
     look(page, "run")
@@ -106,9 +109,9 @@ def test_a_set_is_made_and_run_and_the_result_arrives_by_itself(
     look(page, "set")
     phone = visitor(**PHONE)
     own_site.sign_in(phone)
-    for place in (address, f"{own_site.url}/admin/evaluation/evaluationrun/1/change/"):
+    for name, place in (("set", address), ("run", run)):
         phone.goto(place)
-        look(phone, f"phone-{'set' if place == address else 'run'}")
+        look(phone, f"phone-{name}")
 
 
 def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable[..., Page]) -> None:
@@ -146,7 +149,9 @@ def test_answers_are_run_and_two_runs_compared(own_site: Site, visitor: Callable
         page.goto(address)
         page.select_option("#id_profile", profile)
         page.get_by_role("button", name=f"Run answers ({total})").click()
-        expect(page.locator("#run .ragsite-status-ready")).to_have_text("done", timeout=ARRIVE_MILLISECONDS)
+        expect(page.locator("#run")).to_contain_text(f"0 / {total}")
+        own_site.work()
+        expect(page.locator("#run .ragsite-status-ready")).to_have_text("done")
         expect(page.locator("#results tbody tr")).to_have_count(total)
         runs.append(page.url)
     expect(page.locator("figure#metrics")).to_contain_text("agreement")
@@ -229,8 +234,10 @@ def test_a_gate_refuses_what_is_worse_and_an_override_is_kept(
     expect(page.locator(".ragsite-announcement")).to_contain_text("have not both been measured")
     look(page, "refused")
     page.get_by_role("link", name="Look and measure").click()
-    page.get_by_role("button", name="Run now").click()
-    expect(page.locator("#gate")).to_contain_text("is significantly worse than built-in", timeout=ARRIVE_MILLISECONDS)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Run now").click()
+    own_site.work()
+    expect(page.locator("#gate")).to_contain_text("is significantly worse than built-in")
     expect(page.locator("#worse tbody tr")).not_to_have_count(0)
     look(page, "gate-worse")
     page.get_by_role("button", name=re.compile("Publish")).click()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,24 +13,26 @@ from playwright.sync_api import Page, expect
 from evaluation.experiments import lifecycle
 from evaluation.experiments.assignment import Arm
 from evaluation.models import Experiment, Exposure
+from retrieval.models import SearchProfile
 from retrieval.search import profiles
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import ask, is_too_wide, violations
 from tests.support.experiments import LONG_AGO, draft, simulate, versions
 
-QUESTION = "Which seal kit fits the MX-9920-W?"
-
-
-@pytest.fixture(scope="module")
-def _own_site(start_site: Callable[..., Site]) -> Site:
-    return start_site(EVALUATE_ANSWERS="false")
+# Its answer is not kept from another test.
+QUESTION = "Which seal kit belongs to the MX-9920-W?"
 
 
 @pytest.fixture
-def own_site(_own_site: Site, settings: LazySettings) -> Site:
-    # The answers of simulated visitors are not judged, neither by the site nor by this process.
+def own_site(site: Site, settings: LazySettings) -> Iterator[Site]:
+    """The site, on which experiments are made: until the end of the test."""
+    # The answers of simulated visitors are not judged.
     settings.EVALUATE_ANSWERS = False
-    return _own_site
+    yield site
+    with site.data():
+        profiles.withdraw()
+        Experiment.objects.all().delete()
+        SearchProfile.objects.all().delete()
 
 
 def begin_long_ago() -> Experiment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -24,15 +24,14 @@ QUESTION = "How heavy is a quokka?"
 
 
 @pytest.fixture(scope="module")
-def hostile_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
-    """A site with a document that attacks its readers, in words, title and heading."""
+def hostile_site(model_site: Site) -> Iterator[Site]:
+    """The site with a model, with a document that attacks its readers, in words, title and heading."""
     from retrieval.ingest import pipeline, submission
     from retrieval.models import Collection, Document
 
-    site = start_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", ANSWER_CACHE_SECONDS="0")
     fact = f"A quokka weighs 3.2 kg. See {ATTACKS[:48]} there. More {ATTACKS} {LINKS}"
     text = f"# {TITLE}\n\n## Weight {ATTACKS}\n\n{fact}\n"
-    with site.data():
+    with model_site.data():
         collection = Collection.objects.create(slug="zoo", name=f"Zoo {ATTACKS[:41]}", is_public=True)
         submitted = submission.submit(
             collection, "<img src=x onerror=hacked=1>.md", text.encode(), title=TITLE, enqueue=False
@@ -40,7 +39,10 @@ def hostile_site(start_site: Callable[..., Site], _model: ModelServer) -> Site:
         pipeline.ingest(submitted.document.pk)
         submitted.document.refresh_from_db()
         assert submitted.document.status == Document.Status.READY, submitted.document.error
-    return site
+    yield model_site
+    with model_site.data():
+        submitted.document.delete()
+        collection.delete()
 
 
 def assert_nothing_happened(page: Page, requested: list[str]) -> None:

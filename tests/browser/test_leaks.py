@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from urllib.parse import urljoin, urlsplit
@@ -46,8 +46,19 @@ class Walk:
 
 
 @pytest.fixture(scope="module")
-def own_site(start_site: Callable[..., Site]) -> Site:
-    return start_site()
+def own_site(site: Site) -> Iterator[Site]:
+    """The site with two readers and a collection of each: until the end of the module."""
+    from django.contrib.auth.models import User
+
+    from retrieval.models import Collection, Document
+
+    with site.data():
+        _fill()
+    yield site
+    with site.data():
+        Document.objects.filter(collection__slug__in=CANARIES).delete()
+        Collection.objects.filter(slug__in=CANARIES).delete()
+        User.objects.filter(username__in=["ada", "ben"]).delete()
 
 
 def test_no_page_that_a_link_leads_to_tells_a_word_of_documents_that_are_closed(
@@ -55,8 +66,6 @@ def test_no_page_that_a_link_leads_to_tells_a_word_of_documents_that_are_closed(
 ) -> None:
     # An address that was open before is not there any more, or refused.
     complaints.expected += ["404", "403"]
-    with own_site.data():
-        _fill()
     ada, ben = visitor(), visitor()
     for page, name, slug in ((ada, "ada", "harbour"), (ben, "ben", "orchard")):
         own_site.sign_in(page, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,9 +17,15 @@ QUESTION = "Which seal kit fits the MX-9920-W?"
 
 
 @pytest.fixture(scope="module")
-def own_site(start_site: Callable[..., Site]) -> Site:
-    """A site of this module's own, whose searches change."""
-    return start_site()
+def own_site(site: Site) -> Iterator[Site]:
+    """The site, whose searches change: until the end of the module."""
+    from retrieval.models import SearchProfile
+    from retrieval.search import profiles
+
+    yield site
+    with site.data():
+        profiles.withdraw()
+        SearchProfile.objects.all().delete()
 
 
 @pytest.fixture

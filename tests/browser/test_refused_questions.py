@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Complaints, Site
-from tests.browser.pages import ask, begin_asking
-from tests.support.model_server import ModelServer, model_server
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 UNREACHABLE = "The site could not be reached. Your question is still here: try again in a moment."
@@ -56,41 +52,3 @@ def test_a_question_that_is_refused_is_still_there(
     expect(page.locator("#question-error")).to_contain_text(said)
     expect(page.locator("#question")).to_have_value(QUESTION)
     expect(page.locator(".turn")).to_have_count(0)
-
-
-@pytest.fixture(scope="module")
-def slow_model() -> Iterator[ModelServer]:
-    with model_server() as state:
-        yield state
-
-
-@pytest.fixture(scope="module")
-def busy_site(start_site: Callable[..., Site], slow_model: ModelServer) -> Site:
-    """A site that writes one answer at a time, with room for one that waits."""
-    model = {"OPENAI_BASE_URL": slow_model.url, "OPENAI_MODEL": "tiny", "ANSWER_CACHE_SECONDS": "0"}
-    return start_site(**model, ANSWERS_AT_ONCE="1", ANSWERS_WAITING="1")
-
-
-def test_the_queue_shows_the_place_and_refuses_behind_its_end(
-    busy_site: Site, slow_model: ModelServer, visitor: Callable[..., Page], complaints: Complaints
-) -> None:
-    complaints.expected += ["503", "htmx:"]
-    slow_model.pieces = pieces = [f"word{number} " for number in range(4000)]
-    slow_model.delay_seconds = 0.05
-    first, second, third = visitor(), visitor(), visitor()
-    for page in (first, second, third):
-        page.goto(busy_site.url)
-    expect(begin_asking(first, QUESTION).locator(".answer")).to_contain_text("word1")
-    waiting = begin_asking(second, QUESTION)
-    expect(waiting.locator(".progress [data-announce]")).to_have_text("You are number 1 in the queue.")
-    expect(second.locator("#live")).to_have_text("You are number 1 in the queue.")
-
-    third.fill("#question", QUESTION)
-    third.press("#question", "Enter")
-    expect(third.locator("#question-error")).to_contain_text("Too many questions are being answered.")
-    expect(third.locator("#question")).to_have_value(QUESTION)
-
-    pieces[:] = ["It is SK-9920-W [1]."]
-    first.click("#stop")
-    expect(waiting.locator(".answer")).to_have_class("answer is-complete")
-    assert ask(third, QUESTION).locator(".cite").count()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
@@ -273,77 +272,6 @@ def test_a_model_that_declines_is_a_refusal(model_site: Site, page: Page, model:
     turn = ask(page, QUESTION)
     expect(turn.locator(".answer")).to_have_class("answer is-refused")
     expect(turn.locator(".near li").first).to_be_visible()
-
-
-# Search that is broken in part -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def other_embedder(start_site: Callable[..., Site], _model: ModelServer) -> Site:
-    """A site whose settings name an embedding server that does not exist; the stored vectors are another's."""
-    return start_site(
-        OPENAI_BASE_URL=_model.url,
-        OPENAI_MODEL="tiny",
-        EMBEDDING_BASE_URL="http://127.0.0.1:9/v1",
-        EMBEDDING_MODEL="gone",
-    )
-
-
-def test_a_leg_that_fails_is_announced_in_words(other_embedder: Site, page: Page, model: ModelServer) -> None:
-    model.pieces = ["You need ", "SK-9920-W [1]."]
-    page.goto(other_embedder.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".notice")).to_have_text(
-        "Search by meaning did not answer, so the passages were found by their words alone."
-    )
-    expect(turn.locator(".answer")).to_have_class("answer is-complete")
-    assert "SK-9920-W" in answer_text(turn)
-    page.reload()
-    expect(page.locator(".notice")).to_contain_text("Search by meaning did not answer")
-
-
-def test_the_documents_still_answer_when_model_and_embedder_are_gone(
-    other_embedder: Site, page: Page, model: ModelServer
-) -> None:
-    model.statuses = [401]
-    page.goto(other_embedder.url)
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".answer")).to_have_class("answer is-complete")
-    expect(turn.locator(".notice")).to_have_count(2)
-    assert "SK-9920-W" in answer_text(turn)
-
-
-def test_broken_legs_are_told_apart_and_without_any_there_is_an_honest_sentence(
-    start_site: Callable[..., Site], page: Page
-) -> None:
-    from django.db import connection
-
-    site = start_site()
-    page.goto(site.url)
-    with site.data(), connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE retrieval_lexeme RENAME TO taken_away")
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".notice")).to_have_text(
-        [
-            "Keyword search did not answer, so the passages were found by their meaning alone.",
-            # The reranker weighs words by the same table.
-            "The passages could not be looked at a second time; their order is that of the first look.",
-        ]
-    )
-    with site.data(), connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE retrieval_chunkembedding RENAME TO taken_away_too")
-    turn = ask(page, QUESTION)
-    expect(turn.locator(".answer")).to_have_class("answer is-failed")
-    expect(turn.locator(".outcome")).to_contain_text("There is no answer to this question yet.")
-    expect(turn.locator(".outcome")).to_contain_text("The search cannot answer at the moment.")
-    with site.data(), connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE taken_away RENAME TO retrieval_lexeme")
-        cursor.execute("ALTER TABLE taken_away_too RENAME TO retrieval_chunkembedding")
-    turn.get_by_role("button", name="Ask again").click()
-    again = page.locator(".turn").nth(2)
-    expect(again.locator(".answer")).to_have_class("answer is-complete")
-    expect(again.locator(".notice")).to_have_count(0)
-    site.server.stop()
 
 
 def test_a_row_that_the_model_asks_a_table_for_gets_a_source_card(
