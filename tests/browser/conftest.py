@@ -155,10 +155,20 @@ class Site:
         return database(self.database)
 
     def work(self) -> None:
-        """What a worker would do, in this process: every job that waits."""
-        # Not in the main thread, whose event loop is Playwright's.
+        """What a worker would do, in this process: read documents, take drafts on, measure sets."""
+        self.do(_work)
+
+    def do(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call the function where the models are those of the site, in a thread without Playwright's event loop."""
+
+        def call() -> None:
+            from django.db import connections
+
+            function(*arguments)
+            connections.close_all()
+
         with self.data(), ThreadPoolExecutor(1) as worker:
-            worker.submit(_work).result()
+            worker.submit(call).result()
 
     def sign_in(self, page: Page, name: str = "admin") -> None:
         """Go to the first page as somebody who has signed in."""
@@ -182,8 +192,6 @@ class Site:
 
 
 def _work() -> None:
-    from django.db import connections
-
     from evaluation.models import EvaluationRun
     from evaluation.tasks import measure_evaluation_run
     from retrieval.models import Document, Draft
@@ -195,7 +203,6 @@ def _work() -> None:
         resume_draft(draft.pk)
     for run in EvaluationRun.objects.filter(status=EvaluationRun.WAITING):
         measure_evaluation_run(run.pk)
-    connections.close_all()
 
 
 @pytest.fixture(scope="session")

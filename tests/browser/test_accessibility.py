@@ -30,12 +30,7 @@ def test_axe_finds_nothing_serious(site: Site, page: Page) -> None:
     turn.locator(".also-found summary").click()
     turn.locator(".cite a").first.focus()
     found += in_all_looks(page)
-    address = page.url
-    turn.locator(".cite a").first.click()
-    expect(page.locator("#passage")).to_be_in_viewport()
-    found += in_all_looks(page)
-
-    page.goto(address)
+    # What the citation leads to is looked at in the tests of the source viewer.
     refused = ask(page, OFF_TOPIC)
     expect(refused.locator(".answer")).to_have_class("answer is-refused")
     found += in_all_looks(page)
@@ -43,16 +38,12 @@ def test_axe_finds_nothing_serious(site: Site, page: Page) -> None:
 
 
 def test_axe_finds_nothing_serious_in_rarer_states(model_site: Site, page: Page, model: ModelServer) -> None:
-    model_site.sign_in(page)
+    page.goto(model_site.url)
     model.statuses = [401]
     turn = ask(page, ANSWERED)
     expect(turn.locator(".notice")).to_be_visible()
-    turn.locator(".debug summary").first.click()
-    expect(turn.locator(".candidates")).to_be_visible()
     found = in_all_looks(page)
 
-    # Written where the panel, which is looked at above, does not stand on the page as well.
-    page.goto(model_site.url)
     model.pieces = [f"word{number} [1] " for number in range(4_000)]
     model.delay_seconds = 0.1
     turn = begin_asking(page, ANSWERED)
@@ -110,8 +101,7 @@ def too_wide(page: Page) -> list[str]:
 
 
 def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
-    from retrieval.models import Document
-
+    """Documents are looked at in the tests of the source viewer."""
     site.sign_in(page)
     found = too_wide(page)
     for question in (ANSWERED, "EBNF rule for a call", "Price of MX-9902-W", OFF_TOPIC):
@@ -134,15 +124,6 @@ def test_no_page_scrolls_sideways(site: Site, page: Page) -> None:
     found += too_wide(page)
     page.goto(link)
     found += too_wide(page)
-    with site.data():
-        documents = list(
-            Document.objects.order_by("media_type", "pk").distinct("media_type").values_list("pk", flat=True)
-        )
-    assert len(documents) >= 6
-    for document in documents:
-        page.goto(f"{site.url}/documents/{document}/?start=200&end=420#passage")
-        expect(page.locator("#passage")).to_be_visible()
-        found += too_wide(page)
     assert found == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.pages import ask, is_too_wide, violations
+from tests.browser.pages import is_too_wide, violations
 from tests.browser.test_trust import answered_with
 
 # Named when somebody wants to look at the pages themselves.
@@ -80,8 +80,7 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(
     expect(page.locator("#passage")).to_be_in_viewport()
 
 
-def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, page: Page) -> None:
     choices = [
         {"label": name, "question": f"Which seal kit fits the {name}?"} for name in ("MX-9920-W", "MX-9920-WS", "CV-15")
     ]
@@ -99,8 +98,7 @@ def test_a_choice_asks_its_question_in_the_same_conversation(site: Site, anywher
     assert page.url.partition("#")[0] == address.partition("#")[0]
 
 
-def test_one_choice_is_a_correction(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_one_choice_is_a_correction(site: Site, page: Page) -> None:
     question = "Which seal kit fits the MX-9920-W?"
     choices = [{"label": "seal", "question": question}]
     turn = refused(site, page, text="The documents do not answer this question.", choices=choices)
@@ -108,8 +106,7 @@ def test_one_choice_is_a_correction(site: Site, anywhere: Page) -> None:
     keep(page, "correction")
 
 
-def test_a_value_is_set_off_from_the_sentence_around_it(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_a_value_is_set_off_from_the_sentence_around_it(site: Site, page: Page) -> None:
     text = "**3450 g** [1]\n\nThe MX-9920-W weighs 3450 g without its union nuts [1]."
     turn = answered_with(site, page, text=text, statements=[])
     sizes = turn.locator(".prose p").evaluate_all(
@@ -136,11 +133,3 @@ def test_a_table_and_code_scroll_by_themselves(site: Site, anywhere: Page) -> No
     assert not is_too_wide(page)
     assert violations(page) == []
     keep(page, "table")
-
-
-def test_a_quotation_is_said_to_be_one(site: Site, page: Page) -> None:
-    page.goto(site.url)
-    turn = ask(page, "What is the difference between addVar and setVar?")
-    turn.locator(".cite a").first.hover()
-    expect(page.locator("#preview")).to_contain_text("Quoted word for word")
-    expect(page.locator("#preview")).not_to_contain_text("%")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.conftest import PHONE, WIDE, Complaints, Site
 from tests.browser.pages import answer_text, ask, begin_asking, confirm, letters, marked_text, source
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
@@ -18,9 +19,9 @@ VISITING_HOURS = "Wat zijn de bezoekuren op de afdeling cardiologie?"
 OFF_TOPIC = "Who won the football world cup in 1998?"
 
 QUESTIONS = [
-    pytest.param(SEAL_KIT, "Catalogue", "SK-9920-W", id="part-number"),
-    pytest.param(ADD_VAR, "Reference: variables", "Declares a new variable", id="identifier"),
-    pytest.param(VISITING_HOURS, "Bezoek en bereikbaarheid", "14.00 – 16.00 uur", id="dutch"),
+    pytest.param(WIDE, SEAL_KIT, "Catalogue", "SK-9920-W", id="part-number"),
+    pytest.param(PHONE, ADD_VAR, "Reference: variables", "Declares a new variable", id="identifier"),
+    pytest.param(WIDE, VISITING_HOURS, "Bezoek en bereikbaarheid", "14.00 – 16.00 uur", id="dutch"),
 ]
 
 
@@ -45,11 +46,11 @@ def open_sources(turn: Locator) -> None:
         expect(toggle).to_have_attribute("aria-expanded", "true")
 
 
-@pytest.mark.parametrize(("question", "first_source", "said"), QUESTIONS)
+@pytest.mark.parametrize(("size", "question", "first_source", "said"), QUESTIONS)
 def test_a_question_is_answered_with_citations_that_open_the_passage(
-    site: Site, anywhere: Page, question: str, first_source: str, said: str
+    site: Site, visitor: Callable[..., Page], size: dict[str, Any], question: str, first_source: str, said: str
 ) -> None:
-    page = anywhere
+    page = visitor(**size)
     page.goto(site.url)
     with page.expect_response(re.compile("/stream/$")) as streamed:
         turn = ask(page, question)
@@ -86,21 +87,17 @@ def test_every_source_opens_at_its_quote(site: Site, page: Page) -> None:
         assert marked_text(page) == letters(quote_of(site, href))
 
 
-def test_the_address_of_an_answer_shows_it_again(site: Site, page: Page) -> None:
+def test_the_address_of_an_answer_shows_it_again_with_what_was_asked_further(site: Site, page: Page) -> None:
     page.goto(site.url)
     turn = ask(page, SEAL_KIT)
     text = answer_text(turn)
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
     expect(page).to_have_title(re.compile(re.escape(SEAL_KIT)))
+    address = page.url
     page.reload()
     assert answer_text(page.locator(".turn")) == text
     expect(page.locator(".cite a").first).to_be_visible()
 
-
-def test_further_questions_follow_in_the_same_conversation(site: Site, page: Page) -> None:
-    page.goto(site.url)
-    ask(page, SEAL_KIT)
-    address = page.url
     expect(page.locator("#question")).to_have_attribute("placeholder", "Ask a further question")
     second = ask(page, ADD_VAR)
     expect(page.locator("#question")).to_have_value("")
@@ -131,8 +128,7 @@ def test_a_suggestion_is_asked_with_a_click(site: Site, page: Page) -> None:
     expect(page.locator(".suggestions")).to_have_count(0)
 
 
-def test_what_is_typed_while_a_question_is_sent_stays(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_what_is_typed_while_a_question_is_sent_stays(site: Site, page: Page) -> None:
     held: list[Route] = []
     page.route("**/ask/", lambda route: held.append(route))
     page.goto(site.url)
@@ -210,6 +206,8 @@ def test_pointing_at_a_citation_shows_its_words(site: Site, page: Page) -> None:
     preview = page.locator("#preview")
     expect(preview).to_be_visible()
     expect(preview).to_contain_text("Reference: variables")
+    expect(preview).to_contain_text("Quoted word for word")
+    expect(preview).not_to_contain_text("%")
     page.mouse.move(5, 5)
     expect(preview).to_be_hidden()
 
@@ -267,8 +265,7 @@ def test_two_tabs_do_not_mix(site: Site, page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
-def test_back_and_forward(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_back_and_forward(site: Site, page: Page) -> None:
     page.goto(site.url)
     turn = ask(page, SEAL_KIT)
     text = answer_text(turn)
@@ -285,14 +282,14 @@ def test_back_and_forward(site: Site, anywhere: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
-def test_a_conversation_is_deleted_after_asking(site: Site, anywhere: Page, complaints: Complaints) -> None:
-    page = anywhere
+def test_a_conversation_is_deleted_after_asking(
+    site: Site, visitor: Callable[..., Page], complaints: Complaints
+) -> None:
+    page = visitor(**PHONE)
     page.goto(site.url)
     ask(page, SEAL_KIT)
     address = page.url
-    opener = page.locator("#open-sidebar")
-    if opener.is_visible():
-        opener.click()
+    page.locator("#open-sidebar").click()
     entry = page.locator(".conversations li")
     expect(entry).to_have_count(1)
     asked = confirm(page, accept=False)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, Complaints, Site
@@ -29,17 +28,16 @@ def entry(page: Page, words: str) -> Locator:
     return page.locator(".conversations li", has_text=words)
 
 
-@pytest.fixture
-def two_conversations(site: Site, anywhere: Page) -> Page:
+def two_conversations(site: Site, page: Page) -> Page:
     """The page of the second of two, about variables; the first was about a seal kit."""
     for question in (SEAL_KIT, ADD_VAR):
-        anywhere.goto(site.url)
-        ask(anywhere, question)
-    return anywhere
+        page.goto(site.url)
+        ask(page, question)
+    return page
 
 
-def test_a_conversation_is_renamed_in_its_place(two_conversations: Page) -> None:
-    page = two_conversations
+def test_a_conversation_is_renamed_in_its_place(site: Site, anywhere: Page) -> None:
+    page = two_conversations(site, anywhere)
     open_list(page)
     shown, other = entry(page, "addVar"), entry(page, "seal kit")
     shown.hover()
@@ -73,8 +71,8 @@ def test_a_conversation_is_renamed_in_its_place(two_conversations: Page) -> None
     expect(open_list(page).locator(".entry-title")).to_have_text(["Variables <b>", "Seals"])
 
 
-def test_the_entry_that_takes_the_place_of_a_deleted_one_has_the_focus(site: Site, two_conversations: Page) -> None:
-    page = two_conversations
+def test_the_entry_that_takes_the_place_of_a_deleted_one_has_the_focus(site: Site, page: Page) -> None:
+    two_conversations(site, page)
     page.goto(site.url)
     ask(page, "What does setVar return?")
     open_list(page)
@@ -93,9 +91,7 @@ def test_a_list_that_could_not_be_changed_does_not_take_the_focus_later(
     site: Site, page: Page, complaints: Complaints
 ) -> None:
     complaints.expected += ["500"]
-    for question in (SEAL_KIT, ADD_VAR):
-        page.goto(site.url)
-        ask(page, question)
+    two_conversations(site, page)
     page.route("**/delete/", lambda route: route.fulfill(status=500))
     confirm(page, accept=True)
     entry(page, "seal kit").get_by_role("button", name="Delete").press("Enter")
@@ -104,8 +100,8 @@ def test_a_list_that_could_not_be_changed_does_not_take_the_focus_later(
     expect(page.locator("#question")).to_be_focused()
 
 
-def test_conversations_are_searched_by_what_was_said(two_conversations: Page) -> None:
-    page = two_conversations
+def test_conversations_are_searched_by_what_was_said(site: Site, visitor: Callable[..., Page]) -> None:
+    page = two_conversations(site, visitor(**PHONE))
     entries = open_list(page)
     # The part's number stands in the answer alone.
     page.get_by_role("searchbox", name="Search conversations").fill("SK-9920")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, WIDE, Complaints, Site
@@ -33,9 +29,7 @@ def number(text: str) -> float:
     return float((text or "0").split()[0].replace(",", ""))
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[..., Page], size: dict[str, Any]) -> None:
-    page = visitor(**size)
+def test_staff_see_how_the_passages_were_found(site: Site, page: Page) -> None:
     site.sign_in(page)
     turn = ask(page, QUESTION)
     panel = open_panel(turn)
@@ -51,10 +45,12 @@ def test_staff_see_how_the_passages_were_found(site: Site, visitor: Callable[...
     assert stages.locator("b").all_text_contents()[:5] == [
         "Question", "Reformulated", "Class and weights", "Vector", "Lexical",
     ]  # fmt: skip
-    boxes = stages.evaluate_all("each => each.map(one => one.getBoundingClientRect().toJSON())")
-    assert len({round(box["left"]) for box in boxes}) == (2 if size is PHONE else 5)
-    overflowing = stages.evaluate_all("each => each.filter(one => one.scrollWidth > one.clientWidth).length")
-    assert overflowing == 0
+    for size, columns in ((PHONE, 2), (WIDE, 5)):
+        page.set_viewport_size(size["viewport"])
+        boxes = stages.evaluate_all("each => each.map(one => one.getBoundingClientRect().toJSON())")
+        assert len({round(box["left"]) for box in boxes}) == columns
+        overflowing = stages.evaluate_all("each => each.filter(one => one.scrollWidth > one.clientWidth).length")
+        assert overflowing == 0
 
     began = [
         panel.locator(".waterfall tr", has_text=name).locator("td").nth(1).inner_text()
@@ -135,41 +131,6 @@ def test_a_replay_works_without_javascript(site: Site, visitor: Callable[..., Pa
     expect(page.locator("h1")).to_have_text(QUESTION)
     page.get_by_role("link", name="How these passages were found").click()
     expect(page.locator(".candidates")).to_be_visible()
-
-
-@pytest.fixture(scope="module")
-def scores_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("scores") / "scores.json"
-
-
-@pytest.fixture(scope="module")
-def judged_site(start_site: Callable[..., Site], scores_file: Path) -> Site:
-    """A site on which a judge gives every answer the scores that stand in a file."""
-    scores_file.write_text("[]")
-    return start_site(DJANGO_SETTINGS_MODULE="tests.support.judged.settings", SCORES_FILE=str(scores_file))
-
-
-def test_scores_appear_as_they_arrive(judged_site: Site, page: Page, scores_file: Path) -> None:
-    def judge(*scores: dict[str, Any]) -> None:
-        scores_file.write_text(json.dumps(scores))
-
-    judge({"name": "faithfulness", "pending": True}, {"name": "relevance", "pending": True})
-    judged_site.sign_in(page)
-    panel = open_panel(ask(page, QUESTION))
-    row = panel.locator(".scores tbody tr")
-    expect(row).to_contain_text(["pending", "pending"])
-    panel.locator(".show-all").check()
-    judge({"name": "faithfulness", "score": 0.93, "reason": "It is true."}, {"name": "relevance", "pending": True})
-    expect(row).to_contain_text(["0.93", "pending"])
-    judge({"name": "faithfulness", "score": 0.93}, {"name": "relevance", "error": "The judge timed out."})
-    expect(row.nth(1)).to_contain_text("failed")
-    expect(row.nth(1)).to_contain_text("The judge timed out.")
-    # Nothing else of the panel was drawn anew.
-    expect(panel.locator(".show-all")).to_be_checked()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.wait_for_timeout(4000)
-    assert asked == []
 
 
 def test_visitors_see_no_debug_panel(site: Site, page: Page) -> None:

@@ -32,8 +32,8 @@ def saved(site: Site, page: Page) -> tuple[bool, str, str] | None:
         )
 
 
-def test_a_bad_verdict_is_followed_by_what_is_wrong(site: Site, anywhere: Page) -> None:
-    page = anywhere
+def test_a_bad_verdict_is_followed_by_what_is_wrong(site: Site, visitor: Callable[..., Page]) -> None:
+    page = visitor(**PHONE)
     page.goto(site.url)
     turn = ask(page, QUESTION)
     expect(turn.locator(".critique")).to_have_count(0)

@@ -1,58 +1,57 @@
-"""What judges say of an answer, on the pages: a real worker, a real judge over HTTP, and nobody presses a button."""
+"""What judges say of an answer, on the pages: in the panel as it arrives, and in the admin."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
 from tests.browser.pages import ask, violations
 from tests.browser.test_debug_panel import open_panel
-from tests.support.databases import url_of
-from tests.support.judge_server import judge_server
-from tests.support.site import SiteProcess
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
-WORKER = (
-    "celery --app ragsite worker --loglevel INFO --concurrency 1 --without-gossip --without-mingle --without-heartbeat"
-)
-# A worker starts, and reads DeepEval and the embedder, on a machine that does other things as well.
-ARRIVE_MILLISECONDS = 90_000
+UNUSABLE = "The judge named no statements."
 
 
-def test_scores_arrive_in_the_panel_and_in_the_admin(
-    start_site: Callable[..., Site], visitor: Callable[..., Page], tmp_path: Path
-) -> None:
-    with judge_server() as judge:
-        # Of one metric the judge says nothing: it is shown as an error beside the others' scores.
-        judge.judged["Statements"] = {"statements": []}
-        described = {"JUDGE_BASE_URL": judge.url, "JUDGE_MODEL": "tiny-judge", "JUDGE_ATTEMPTS": "1"}
-        judge.judged["FaithfulnessVerdict"] = {"verdicts": [{"verdict": "yes", "reason": None}] * 2}
-        site = start_site(**described)
-        page = visitor()
-        site.sign_in(page)
-        scores = open_panel(ask(page, QUESTION)).locator("section.scores")
-        expect(scores).to_contain_text("pending")
-        log = tmp_path / "worker.log"
-        worker = SiteProcess(WORKER.split(), log, DATABASE_URL=url_of(site.database), **described)
-        try:
-            expect(scores).to_contain_text("faithfulness (language model)", timeout=ARRIVE_MILLISECONDS)
-            expect(scores).not_to_contain_text("pending", timeout=ARRIVE_MILLISECONDS)
-        finally:
-            worker.stop()
-        rows = {row.locator("th").inner_text(): row.locator("td") for row in scores.locator("tbody tr").all()}
-        assert float(rows["groundedness (rules)"].first.inner_text()) > 0.9
-        assert rows["faithfulness (language model)"].first.inner_text() == "1.00"
-        assert rows["answer relevancy (language model)"].first.inner_text() == "✕ failed"
-        assert "named no statements" in rows["answer relevancy (language model)"].last.inner_text()
+def test_scores_arrive_in_the_panel_and_in_the_admin(site: Site, page: Page) -> None:
+    from evaluation.judgements.execution import judge
+    from evaluation.models import Judgement, Score
 
-        page.goto(f"{site.url}/admin/evaluation/judgement/")
-        expect(page.locator("#content")).to_contain_text("tiny-judge judges 100% of the answers")
-        expect(page.locator("#result_list .field-state")).to_contain_text(["failed", "judged"])
-        assert violations(page) == []
-        page.locator("#result_list tbody tr", has_text="named no statements").locator("th a").click()
-        expect(page.locator(".inline-group")).to_contain_text("named no statements")
-        page.get_by_role("link", name=QUESTION).first.click()
-        expect(page.locator("#judgements-group")).to_contain_text("named no statements")
+    site.sign_in(page)
+    turn = ask(page, QUESTION)
+    with site.data():
+        by_rules = Judgement.objects.get(answer=(turn.get_attribute("id") or "").removeprefix("answer-"))
+        by_model = Judgement.objects.create(
+            answer=by_rules.answer, judge=Judgement.Judge.MODEL, judge_name="tiny-judge"
+        )
+    panel = open_panel(turn)
+    rows = panel.locator(".scores tbody tr")
+    expect(rows).to_contain_text(["pending", "pending"])
+    panel.locator(".show-all").check()
+
+    # A score, and an error beside another score.
+    site.do(judge, by_rules.pk)
+    expect(rows.filter(has_text="groundedness (rules)")).to_contain_text("1.00")
+    expect(rows.filter(has_text="pending")).to_have_count(1)
+    with site.data():
+        Score.objects.create(judgement=by_model, metric=Score.Metric.FAITHFULNESS, score=0.93, reason="It is true.")
+        Score.objects.create(judgement=by_model, metric=Score.Metric.ANSWER_RELEVANCY, error=UNUSABLE)
+        by_model.end(Judgement.Status.FAILED, UNUSABLE)
+    expect(rows.filter(has_text="faithfulness (language model)")).to_contain_text("0.93")
+    failed = rows.filter(has_text="answer relevancy (language model)")
+    expect(failed).to_contain_text("✕ failed")
+    expect(failed).to_contain_text(UNUSABLE)
+    expect(rows.filter(has_text="pending")).to_have_count(0)
+    # Nothing else of the panel was drawn anew.
+    expect(panel.locator(".show-all")).to_be_checked()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(4000)
+    assert asked == []
+
+    page.goto(f"{site.url}/admin/evaluation/judgement/?o=-1")
+    expect(page.locator("#result_list .field-state")).to_contain_text(["failed", "judged"])
+    assert violations(page) == []
+    page.locator("#result_list tbody tr", has_text=UNUSABLE).locator("th a").click()
+    expect(page.locator(".inline-group")).to_contain_text(UNUSABLE)
+    page.get_by_role("link", name=QUESTION).first.click()
+    expect(page.locator("#judgements-group")).to_contain_text(UNUSABLE)

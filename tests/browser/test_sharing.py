@@ -14,9 +14,9 @@ ADD_VAR = "What does addVar do?"
 
 
 def test_a_shared_conversation_is_read_by_others(
-    site: Site, visitor: Callable[..., Page], anywhere: Page, complaints: Complaints
+    site: Site, visitor: Callable[..., Page], complaints: Complaints
 ) -> None:
-    mine = anywhere
+    mine = visitor()
     mine.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     mine.goto(site.url)
     expect(mine.locator("#share summary")).to_have_count(0)

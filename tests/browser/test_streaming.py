@@ -65,8 +65,7 @@ def seen_by(page: Page) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_streamed_answer_grows_before_the_readers_eyes(model_site: Site, anywhere: Page, model: ModelServer) -> None:
-    page = anywhere
+def test_a_streamed_answer_grows_before_the_readers_eyes(model_site: Site, page: Page, model: ModelServer) -> None:
     model.pieces = [
         "You need ",
         "the **seal",
@@ -135,8 +134,7 @@ def test_sources_that_were_opened_stay_open_when_the_answer_ends(
     expect(toggle).to_be_focused()
 
 
-def test_stop_ends_the_writing_and_keeps_the_text(model_site: Site, anywhere: Page, model: ModelServer) -> None:
-    page = anywhere
+def test_stop_ends_the_writing_and_keeps_the_text(model_site: Site, page: Page, model: ModelServer) -> None:
     model.pieces = numbered(4000)
     model.delay_seconds = 0.05
     page.goto(model_site.url)

@@ -110,8 +110,7 @@ def test_an_uncertain_answer_says_so(site: Site, page: Page) -> None:
     expect(turn.locator(".remark")).to_have_text(LOOSE)
 
 
-def test_the_question_as_it_was_understood_is_shown(model_site: Site, anywhere: Page, model: ModelServer) -> None:
-    page = anywhere
+def test_the_question_as_it_was_understood_is_shown(model_site: Site, page: Page, model: ModelServer) -> None:
     page.goto(model_site.url)
     expect(ask(page, QUESTION).locator(".understood")).to_have_count(0)
     model.pieces, model.delay_seconds = ["It costs [1] ", *["much "] * 40], 0.1
