@@ -41,7 +41,6 @@ FLAGS = (
 WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
-    "device_scale_factor": 2,
     "is_mobile": True,
     "has_touch": True,
 }

@@ -91,13 +91,11 @@ def test_groups_come_and_go_with_single_sign_on(sso_site: Site, provider: Provid
     expect(page.locator("main")).not_to_contain_text("SK-9920-W")
 
 
-def test_whoever_was_asked_to_sign_in_goes_back_to_the_question(
-    sso_site: Site, provider: Provider, anywhere: Page
-) -> None:
+def test_whoever_was_asked_to_sign_in_goes_back_to_the_question(sso_site: Site, provider: Provider, page: Page) -> None:
     provider.knows("bea")
-    anywhere.goto(f"{sso_site.url}/?q=pump")
-    sign_in_at_provider(anywhere, "bea")
-    anywhere.wait_for_url(f"{sso_site.url}/?q=pump")
+    page.goto(f"{sso_site.url}/?q=pump")
+    sign_in_at_provider(page, "bea")
+    page.wait_for_url(f"{sso_site.url}/?q=pump")
 
 
 def test_an_invitation_is_followed_in_dutch_on_a_phone(sso_site: Site, visitor: Callable[..., Page]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
+from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
@@ -159,14 +161,16 @@ def test_every_page_of_the_admin_opens_without_complaints(own_site: Site, page: 
     page.goto(f"{own_site.url}/admin/")
     pages = page.locator("#content-main th a").evaluate_all("links => links.map(link => link.href)")
     assert len(pages) >= 6
+    records = 0
     for address in pages:
-        response = page.goto(address)
-        assert response is not None
-        assert response.status == 200, address
-        first = page.locator("#result_list tbody th a").first
-        if first.count():
-            first.click()
-            expect(page.locator("#content h1, #content h2").first).to_be_visible()
+        listed = page.request.get(address)
+        assert listed.status == 200, address
+        # Lists are alike, and each of those that differ is opened in another test; records are not alike.
+        first = re.search(r'<th class="field-[^>]*><a href="([^"]+)"', listed.text())
+        records += first is not None
+        page.goto(urljoin(address, unescape(first[1])) if first else address)
+        expect(page.locator("#content h1, #content h2").first).to_be_visible()
+    assert records >= 5
 
 
 def test_pages_for_lost_visitors_lead_back(own_site: Site, page: Page, complaints: Complaints) -> None:

@@ -15,6 +15,7 @@ from tests.browser.pages import ask
 from tests.browser.test_evaluation_pages import (  # noqa: F401  # two of them are fixtures
     library,
     look,
+    look_away,
     make_set,
     own_site,
 )
@@ -31,9 +32,7 @@ def text_file(tmp_path: Path) -> Path:
     return path
 
 
-def begin(
-    site: Site, page: Page, collection: int, look: Callable[[Page, str], None] = lambda *_: None
-) -> tuple[str, str]:
+def begin(site: Site, page: Page, collection: int, look: Callable[[Page, str], None] = look_away) -> tuple[str, str]:
     """Begin a draft on the collection's page; returns that one's address and the draft's, once all is copied."""
     address = f"{site.url}/admin/retrieval/collection/{collection}/change/"
     page.goto(address)
@@ -81,10 +80,10 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(
     look(page, "document-of-the-draft")
     page.get_by_role("link", name="Delete").click()
     page.get_by_role("button", name="Yes, I’m sure").click()
-    for one, name in ((page, "wide"), (phone, "phone")):
+    for one in (page, phone):
         one.goto(draft)
         expect(one.locator("[data-changes=removed]")).to_contain_text(removed)
-        look(one, f"draft-{name}")
+    look(phone, "draft-phone")
 
     page.get_by_role("link", name="Ask the draft").click()
     expect(page.get_by_label("Documents to ask").locator("option:checked")).to_contain_text("(draft)")
@@ -107,17 +106,15 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(
     expect(page.locator("#draft-status .ragsite-status")).to_have_text("published")
     expect(page.get_by_role("heading", name="What changed")).to_be_visible()
     expect(page.locator("[data-changes=removed] a")).to_have_count(0)
-    look(page, "draft-published")
     phone.goto(draft)
     look(phone, "draft-published-phone")
     page.get_by_role("link", name=SOURCE).click()
     expect(page.locator(".field-collection .readonly")).to_have_text("Shelf")
     page.goto(own_site.url)
     expect(ask(page, QUESTION)).to_contain_text("eleven litres")
-    for one, name in ((page, "wide"), (phone, "phone")):
-        one.goto(f"{own_site.url}/admin/retrieval/draft/")
-        expect(one.locator("#result_list")).to_contain_text("1 added, 1 removed")
-        look(one, f"drafts-{name}")
+    phone.goto(f"{own_site.url}/admin/retrieval/draft/")
+    expect(phone.locator("#result_list")).to_contain_text("1 added, 1 removed")
+    look(phone, "drafts-phone")
 
 
 def test_a_draft_is_discarded_after_a_second_thought(own_site: Site, library: int, page: Page) -> None:  # noqa: F811
@@ -150,7 +147,6 @@ def test_a_draft_that_loses_what_is_asked_for_is_published_with_a_reason_alone(
     page.locator(".select2-selection").click()
     page.locator(".select2-results__option", has_text="Guard").click()
     page.get_by_label("Required for changed documents").check()
-    look(page, "gate-on-documents")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".messagelist .warning")).to_contain_text("are changed by drafts alone")
 
@@ -170,13 +166,13 @@ def test_a_draft_that_loses_what_is_asked_for_is_published_with_a_reason_alone(
     expect(page.locator("#gate")).to_contain_text("(draft) is significantly worse than")
     expect(page.locator("#worse tbody tr")).not_to_have_count(0)
     gate = page.url
-    for address, name in ((gate, "gate"), (evaluation_set, "set"), (draft, "draft")):
-        for one, width in ((phone, "phone"), (page, "wide")):
-            one.goto(address)
-            if name == "set":
-                expect(one.locator("#id_draft option")).to_have_count(2)
-                expect(one.locator("#set-runs")).to_contain_text(f"draft #{number}")
-            look(one, f"{name}-worse-{width}")
+    for address, name in ((gate, "gate"), (draft, "draft")):
+        phone.goto(address)
+        look(phone, f"{name}-worse-phone")
+    page.goto(evaluation_set)
+    expect(page.locator("#id_draft option")).to_have_count(2)
+    expect(page.locator("#set-runs")).to_contain_text(f"draft #{number}")
+    page.goto(draft)
     expect(page.locator(".ragsite-announcement")).to_contain_text("is significantly worse than")
 
     page.get_by_role("button", name="Publish").click()

@@ -136,7 +136,6 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
         "",
         f"{profile}/change/?from=1",
         f"playground/?question={QUESTION.rstrip('?')}&a={words}&b={meaning}",
-        "playground/?question=",
     ):
         page.goto(f"{own_site.url}{PROFILES}{address}")
         page.eval_on_selector_all("#content details", "nodes => nodes.forEach(node => node.open = true)")
