@@ -51,7 +51,6 @@ ANSWERABLE = 0.4
 # (9 % are without the condition); of 100 answerable ones 6 % are refused (4 %).
 ANSWERABLE_NOT_IN_ENGLISH = 0.7
 WEAKEST_BLOCK_NOT_IN_ENGLISH = 0.37
-CERTAIN_NOT_IN_ENGLISH = 0.98
 ANSWERABLE_BY_WORDS = 0.2
 # From here on the blocks that come near are shown as what the documents say about it. In English it saves a third of
 # the answerable questions that would be refused, and lets one off-topic question in a hundred through; in Dutch eight.
@@ -115,10 +114,9 @@ class Answerability:
 
     @property
     def _has_no_block(self) -> bool:
-        weakest, certain = WEAKEST_BLOCK, CERTAIN
         if not self.in_english:
-            weakest, certain = WEAKEST_BLOCK_NOT_IN_ENGLISH, CERTAIN_NOT_IN_ENGLISH
-        return self.features["best_block"] < weakest and self.probability < certain
+            return self.features["best_block"] < WEAKEST_BLOCK_NOT_IN_ENGLISH
+        return self.features["best_block"] < WEAKEST_BLOCK and self.probability < CERTAIN
 
     @property
     def is_decided(self) -> bool:

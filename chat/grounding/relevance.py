@@ -49,7 +49,8 @@ LARGEST_GAP = 3.0
 # What a unit gains that begins with the code that is asked for, as the entry of a list of codes does.
 ENTRY_BONUS = 0.2
 LONGEST_CODE = 24
-# What is left of the score of an FAQ's answer whose question asks with none of the words of this one.
+# What is left of the score of an FAQ's answer whose question asks with none of the words of this one, where it holds
+# none of them itself.
 OTHER_QUESTION_SHARE = 0.3
 # What a word of the question is worth in the heading right above a block, and in the titles further up.
 HEADING_SHARE = 0.8
@@ -97,7 +98,7 @@ class UnitScoring:
 
     def __init__(self, question: str, units: Sequence[QuotableUnit], compare: Compare) -> None:
         self._question, self._units = question, units
-        self._matches = _match_words(question, units) if units else ([], [])
+        self._matches = _match_words(question, units) if units else ([], [], [])
         order = sorted(
             range(len(units)), key=lambda index: (units[index].kind is not UnitKind.WHOLE, -self._matches[0][index])
         )[:COMPARED_UNITS]
@@ -146,12 +147,12 @@ def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) 
 def _score(
     question: str,
     units: Sequence[QuotableUnit],
-    matches: tuple[list[float], list[float]],
+    matches: _Matches,
     closeness: Closeness | None,
     column_of: Mapping[int, int],
 ) -> list[ScoredUnit]:
     """The units' scores, in the order given."""
-    coverages, heading_matches = matches
+    coverages, heading_matches, own_coverages = matches
     asked_codes = codes(question)
     asked_names = identifiers(question)
     interactions = _interactions(closeness, units) if closeness is not None else None
@@ -179,7 +180,8 @@ def _score(
         if asked_names and not asked_names & identifiers(f"{unit.heading} {unit.table_head} {unit.text}"):
             score *= OTHER_NAME_SHARE
         if unit.block.kind is BlockKind.QUESTION and unit.block.lead_in is not None:
-            score *= OTHER_QUESTION_SHARE + (1 - OTHER_QUESTION_SHARE) * _share_asked(question, unit) ** 2
+            asked_there = max(_share_asked(question, unit) ** 2, own_coverages[index])
+            score *= OTHER_QUESTION_SHARE + (1 - OTHER_QUESTION_SHARE) * asked_there
         score -= RANK_WEIGHT * min(LARGEST_GAP, best_source - unit.source.block.score)
         if unit.opens:
             # What opens a section is about its heading, even where it does not repeat it.
@@ -262,8 +264,12 @@ def _is_separable(verb: str, particle: str) -> bool:
     return verb.startswith(particle) and len(verb) > len(particle) + 2 and verb[len(particle)] not in "rs"
 
 
-def _match_words(question: str, units: Sequence[QuotableUnit]) -> tuple[list[float], list[float]]:
-    """Of each unit: the share of the question's weight that it holds, and how far its heading is what is asked for."""
+_Matches = tuple[list[float], list[float], list[float]]
+"""Of each unit: the share of the question's weight that it holds, how far its heading is what is asked for, and the
+share that its own text holds."""
+
+
+def _match_words(question: str, units: Sequence[QuotableUnit]) -> _Matches:
     wanted = stems(_joined(question, units))
     texts = [
         (
@@ -280,12 +286,14 @@ def _match_words(question: str, units: Sequence[QuotableUnit]) -> tuple[list[flo
         wanted,
         {stem for parts, is_dutch in zip(texts, in_dutch, strict=True) if is_dutch for part in parts for stem in part},
     )
-    coverages, heading_matches = [], []
+    nothing: frozenset[str] = frozenset()
+    coverages, heading_matches, own_coverages = [], [], []
     for (own, heading, titles), is_dutch in zip(texts, in_dutch, strict=True):
         compounds = related if is_dutch else {}
         coverages.append(_coverage(weights, own, heading, titles, compounds))
         heading_matches.append(_heading_match(weights, heading, compounds))
-    return coverages, heading_matches
+        own_coverages.append(_coverage(weights, own, nothing, nothing, compounds))
+    return coverages, heading_matches, own_coverages
 
 
 def _joined(question: str, units: Sequence[QuotableUnit]) -> str:

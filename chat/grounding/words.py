@@ -21,9 +21,11 @@ _STOP_WORDS = frozenset(
     i if in into is it its me may my no not of on or our out shall should so some such than that the their them
     then there these they this those to up use used was we were what when where which who whom whose why will
     with would you your tell explain please
-    aan al als bij dan dat de deze die dit door een en er ga gaan geen het hij hoe ik in is je kan kunnen komt
-    maar me mij mijn moet mag na naar niet of om ook op over te tot uit van veel voor waar waarom wanneer was
-    wat we welke wie wij word worden wordt zal ze zij zijn zo zou
+    aan al als ben bent bij dan dat de deze die dit doe doen doet door een en er ga gaan gaat geen had haar heb
+    hebben hebt heeft hem het hij hoe hoeveel hun ik in is je jij jou jouw jullie kan kom komen komt konden kunnen
+    kunt laat laten maar me met mij mijn mocht moest moet moeten mag mogen na naar nog niet of om ons onze ook op
+    over te tot u uit uw van veel voor waar waarom wanneer was wat we welke werd wie wij wil willen wilt word
+    worden wordt zal ze zich zij zijn zo zou zouden
     """.split()  # noqa: SIM905
 )
 _ENDINGS = (

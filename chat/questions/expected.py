@@ -40,8 +40,9 @@ _BY_QUESTION_WORD: Sequence[tuple[ValueKind, re.Pattern[str]]] = [
         r"| ^how\ long\b(?!.*\b(?:password|name|title|pipe|cable|hose|message|field|river|bridge|wall|road"
         r"|summary|text)\b)")),
     (ValueKind.DATE, verbose_pattern(
-        r"^when\b | ^wanneer\b | ^whens\b | \b(?:since|until|till|by|sinds|tot)\ (?:when|wanneer)\b | \b(?:when"
-        r"|wanneer)$")),
+        # "When must I call?" asks for an occasion.
+        r"^when\b(?!\ (?:should|must)\ (?:i|you|we)\b) | ^wanneer\b(?!\ moet(?:en)?\ (?:ik|je|u|we|wij)\b)"
+        r"| ^whens\b | \b(?:since|until|till|by|sinds|tot)\ (?:when|wanneer)\b | \b(?:when|wanneer)$")),
     (ValueKind.AMOUNT, verbose_pattern(
         rf"^how\ mu?t?ch\ (?:is|are|was|were|do|does|did|will|would|can|could|should|must|has"
         rf"|have)\b(?!.*\b(?:{_MASS})\w*\b)"

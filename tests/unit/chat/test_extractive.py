@@ -278,6 +278,14 @@ def test_what_stands_under_the_same_question_answers_it_whole() -> None:
         answer("Wanneer belt u 112?", source("# Hart\n\n## Bellen\n\nBel 112 bij pijn die aanhoudt."))
 
 
+def test_an_answer_in_a_faq_that_holds_what_is_asked_answers_another_question_too() -> None:
+    text = (
+        "# Bezoek\n\n### Mag mijn hond naar binnen?\n\nHuisdieren zijn nergens toegestaan.\n\n"
+        "### Wat krijgt u mee?\n\nEen brief voor uw huisarts, en wat u voor de controle nodig hebt.\n"
+    )
+    assert "nergens" in answer("Mogen huisdieren mee?", source(text))
+
+
 def test_a_table_of_html_is_shown_as_markdown() -> None:
     rows = "".join(
         f"<tr><td>{grade}</td><td>{pay}</td></tr>\n" for grade, pay in (("Junior", "$70k"), ("Senior", "$90k"))

@@ -9,7 +9,6 @@ from chat.grounding.answerability import (
     ANSWERABLE_BY_WORDS,
     ANSWERABLE_NOT_IN_ENGLISH,
     CERTAIN,
-    CERTAIN_NOT_IN_ENGLISH,
     HOPELESS,
     NEAR_BLOCK,
     SHOWABLE,
@@ -155,7 +154,7 @@ def test_the_bar_is_higher_where_the_embedder_did_not_learn_the_language() -> No
     assert Answerability(ANSWERABLE_NOT_IN_ENGLISH, block, in_english=False).is_answerable
     weaker = {"best_block": WEAKEST_BLOCK_NOT_IN_ENGLISH - 0.001}
     assert not Answerability(ANSWERABLE_NOT_IN_ENGLISH, weaker, in_english=False).is_answerable
-    assert Answerability(CERTAIN_NOT_IN_ENGLISH, weaker, in_english=False).is_answerable
+    assert not Answerability(0.999, weaker, in_english=False).is_answerable
     # Words mean as much in any language.
     assert Answerability(ANSWERABLE_BY_WORDS, {"best_block": 1.0}, by_words=True, in_english=False).is_answerable
 

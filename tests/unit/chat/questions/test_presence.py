@@ -98,6 +98,9 @@ def test_what_replaces_a_row_is_left_out() -> None:
         ("When may I visit?", "Children younger than twelve years come with an adult.", False),
         ("When is it paid?", "It is paid within 90 days.", True),
         ("When is it paid?", "It is paid three months after the first day.", True),
+        # An occasion is no value that could be told from others.
+        ("Wanneer moet ik bellen?", "Bel op 3 mei, of bij pijn die aanhoudt.", False),
+        ("When should I call?", "Call on 3 May, or when the pain stays.", False),
         ("Wanneer wordt het betaald?", "Het wordt binnen twee weken betaald.", True),
     ],
 )
