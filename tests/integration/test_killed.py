@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,10 +17,12 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from ragsite.supervision import memory
 from retrieval.drafts import lifecycle
 from retrieval.ingest import submission
 from retrieval.jobs.sweep import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
+from tests.integration.faults.test_memory import score
 from tests.support.site import Workers, database_url, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
@@ -45,7 +48,8 @@ def assert_whole(collection: Collection) -> None:
 
 def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:
     for seed in range(3):
-        submission.submit(collection, f"{seed}.txt", long_text(seed))
+        text = long_text(seed) if seed == 1 else f"Document {seed} describes a pump.".encode()
+        submission.submit(collection, f"{seed}.txt", text)
     worker = workers.running()
     wait_until(
         lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
@@ -59,6 +63,20 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
     workers.running()
     wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
     assert_whole(collection)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes by such a score")
+def test_a_workers_child_goes_before_the_database_and_is_replaced(queue: None, workers: Workers) -> None:
+    main = psutil.Process(workers.running().popen.pid)
+    wait_until(main.children, 60, "the worker's child")
+    (child,) = main.children()
+    wait_until(lambda: score(child.pid) == memory.WORK_SCORE, 60, "the child's score")
+    assert settings.EMBEDDED_POSTGRES is not None
+    assert score(settings.EMBEDDED_POSTGRES._postmaster_pid()) < memory.WORK_SCORE
+    # What the kernel does where memory runs out.
+    child.kill()
+    wait_until(lambda: [one.pid for one in main.children()] not in ([], [child.pid]), 60, "another child")
+    assert settings.EMBEDDED_POSTGRES.is_running()
 
 
 def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:

@@ -1,4 +1,4 @@
-"""Memory runs out, or a worker's child grows. What a document may take while it is read: the tests of the sandbox."""
+"""Memory runs out. A worker's child that goes: `test_killed.py`; what a document may take: the tests of the sandbox."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
-from django.conf import settings
 
 from ragsite.supervision import memory
 from ragsite.supervision.processes import Supervisor, parse_procfile
-from tests.support.site import start_worker, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -20,27 +17,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends
 
 
 def score(pid: int) -> int:
+    """How soon Linux ends the process where memory runs out."""
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
-
-
-@pytest.mark.worker
-@pytest.mark.django_db(transaction=True)
-def test_a_workers_child_goes_before_the_database_and_is_replaced(tmp_path: Path) -> None:
-    worker = start_worker(tmp_path / "worker.log")
-    try:
-        main = psutil.Process(worker.popen.pid)
-        wait_until(main.children, 60, "the worker's child")
-        (child,) = main.children()
-        wait_until(lambda: score(child.pid) == memory.WORK_SCORE, 60, "the child's score")
-        assert settings.EMBEDDED_POSTGRES is not None
-        database = settings.EMBEDDED_POSTGRES._postmaster_pid()
-        assert score(database) < memory.WORK_SCORE
-        # What the kernel does where memory runs out.
-        child.kill()
-        wait_until(lambda: [one.pid for one in main.children()] not in ([], [child.pid]), 60, "another child")
-        assert settings.EMBEDDED_POSTGRES.is_running()
-    finally:
-        worker.stop()
 
 
 def test_what_serve_starts_goes_before_the_database(tmp_path: Path) -> None:

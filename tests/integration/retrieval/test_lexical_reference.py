@@ -65,27 +65,32 @@ def write_passages(collection: Collection, random_: random.Random, passages: int
     replace_documents(collection, documents, embedder)
 
 
-def reference_scores(question: Sequence[str], chunk_ids: Sequence[int]) -> dict[int, float]:
+class Reference:
     """bm25s' scores on the stored lexemes, each as often as its fields' boosts say.
 
     Half a token there is none: all are taken twice, with k1 doubled too, which leaves tf / (tf + k1 * norm) as it is.
     Its Lucene form has no (k1 + 1) above the line.
     """
-    tokens: dict[int, list[str]] = {pk: [] for pk in chunk_ids}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, lexeme, label FROM retrieval_chunk, "
-            "unnest(search_vector) AS term(lexeme, positions, labels), unnest(labels) AS label ORDER BY id"
-        )
-        for pk, lexeme, label in cursor.fetchall():
-            times = 2 * FIELD_BOOSTS["ABCD".index(label)]
-            assert times == int(times)
-            tokens[pk] += [lexeme] * int(times)
-    model = bm25s.BM25(k1=2 * settings.BM25_K1, b=settings.BM25_B, method="lucene", dtype="float64")
-    model.index([tokens[pk] for pk in chunk_ids], show_progress=False)
-    known = [lexeme for lexeme in question if lexeme in model.vocab_dict]
-    scores = model.get_scores(known) if known else np.zeros(len(chunk_ids))
-    return {pk: (settings.BM25_K1 + 1) * float(score) for pk, score in zip(chunk_ids, scores, strict=True)}
+
+    def __init__(self) -> None:
+        self.chunk_ids = list(Chunk.objects.order_by("pk").values_list("pk", flat=True))
+        tokens: dict[int, list[str]] = {pk: [] for pk in self.chunk_ids}
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT id, lexeme, label FROM retrieval_chunk, "
+                "unnest(search_vector) AS term(lexeme, positions, labels), unnest(labels) AS label ORDER BY id"
+            )
+            for pk, lexeme, label in cursor.fetchall():
+                times = 2 * FIELD_BOOSTS["ABCD".index(label)]
+                assert times == int(times)
+                tokens[pk] += [lexeme] * int(times)
+        self._model = bm25s.BM25(k1=2 * settings.BM25_K1, b=settings.BM25_B, method="lucene", dtype="float64")
+        self._model.index([tokens[pk] for pk in self.chunk_ids], show_progress=False)
+
+    def scores(self, question: Sequence[str]) -> dict[int, float]:
+        known = [lexeme for lexeme in question if lexeme in self._model.vocab_dict]
+        scores = self._model.get_scores(known) if known else np.zeros(len(self.chunk_ids))
+        return {pk: (settings.BM25_K1 + 1) * float(score) for pk, score in zip(self.chunk_ids, scores, strict=True)}
 
 
 @pytest.mark.parametrize("configuration", ["simple", "english"])
@@ -93,15 +98,15 @@ def test_scores_and_order_equal_those_of_bm25s(configuration: str) -> None:
     collection = Collection.objects.create(slug="made", name="Made", text_search_configuration=configuration)
     random_ = random.Random(20)
     write_passages(collection, random_, PASSAGES)
-    chunk_ids = list(Chunk.objects.order_by("pk").values_list("pk", flat=True))
+    reference = Reference()
     lexemes = list(
         Lexeme.objects.filter(document_frequency__lte=COMMON_SHARE * PASSAGES).order_by("lexeme").values_list("lexeme")
     )
     for _ in range(25):
         question = sorted({lexeme for (lexeme,) in random_.choices(lexemes, k=random_.randint(1, 6))})
         (query,) = build_queries(" ".join(question), [collection.pk], fuzzy=False)
-        expected = reference_scores(sorted(query.idf), chunk_ids)
-        matching = [pk for pk in chunk_ids if expected[pk] > 0]
+        expected = reference.scores(sorted(query.idf))
+        matching = [pk for pk in reference.chunk_ids if expected[pk] > 0]
         ranking = Bm25Ranker(" ".join(question), everything(), PLAN).rank(PASSAGES)
         scores = {chunk.chunk_id: chunk.score for chunk in ranking.chunks}
         assert sorted(scores) == matching
@@ -115,7 +120,6 @@ def test_scores_and_order_equal_those_of_bm25s(configuration: str) -> None:
 
 def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection: Collection) -> None:
     write_passages(collection, random.Random(21), 60, everywhere="ubiquitous")
-    chunk_ids = list(Chunk.objects.order_by("pk").values_list("pk", flat=True))
     rare = Lexeme.objects.filter(document_frequency=2).order_by("lexeme").values_list("lexeme", flat=True)[0]
     holders = set(Chunk.objects.filter(search_vector=rare).values_list("pk", flat=True))
     (query,) = build_queries(f"ubiquitous {rare}", [collection.pk])
@@ -123,7 +127,7 @@ def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection: Col
     assert query.idf.keys() == {"ubiquit", rare}
     ranking = Bm25Ranker(f"ubiquitous {rare}", everything(), PLAN).rank(60)
     assert {chunk.chunk_id for chunk in ranking.chunks} == holders
-    expected = reference_scores(["ubiquit", rare], chunk_ids)
+    expected = Reference().scores(["ubiquit", rare])
     assert {chunk.chunk_id: chunk.score for chunk in ranking.chunks} == pytest.approx(
         {pk: expected[pk] for pk in holders}, rel=1e-6
     )

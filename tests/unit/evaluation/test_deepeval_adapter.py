@@ -84,11 +84,12 @@ def test_deepeval_that_was_imported_unmuted_is_refused(tmp_path: Path) -> None:
     assert "before its telemetry was turned off" in done.stderr
 
 
-def test_a_web_process_never_imports_deepeval(tmp_path: Path) -> None:
+def test_a_web_process_imports_neither_deepeval_nor_opentelemetry_without_a_collector(tmp_path: Path) -> None:
     done = run(
         """
         import sys
         import django
+        UNWANTED = {"deepeval", "nest_asyncio", "openai", "opentelemetry"}
         django.setup()
         from django.core.checks import run_checks
         from django.contrib import admin
@@ -97,7 +98,7 @@ def test_a_web_process_never_imports_deepeval(tmp_path: Path) -> None:
         admin.autodiscover()
         get_resolver().url_patterns
         run_checks()
-        print(sorted(name for name in sys.modules if name.split(".")[0] in {"deepeval", "nest_asyncio", "openai"}))
+        print(sorted(name for name in sys.modules if name.split(".")[0] in UNWANTED))
         """,
         tmp_path,
         DJANGO_SETTINGS_MODULE="ragsite.settings",
