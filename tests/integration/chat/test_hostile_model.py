@@ -70,11 +70,11 @@ async def ask() -> tuple[Answer, str, float]:
     "pieces",
     [
         [*[" " * 100] * 400, "x"],
-        ["\n\na"] * 1500,
-        ["\n| a | b |"] * 1000,
+        ["\n\na"] * 3000,
+        ["\n| a | b |"] * 1500,
         ["[" * 50] * 200,
-        ["\n- a"] * 1500,
-        [" **a"] * 1500,
+        ["\n- a"] * 3000,
+        [" **a"] * 3000,
     ],
     ids=["blanks", "paragraphs", "rows", "brackets", "items", "emphasis"],
 )
