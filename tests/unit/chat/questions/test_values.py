@@ -23,6 +23,8 @@ from chat.questions.values import find_values
         (Kind.DATE, "op 3 maart en op maandag", ["3 maart", "maandag"]),
         (Kind.TIME, "Open from 9 am until 17:30, om 9 uur en om 12.15 uur.", ["9 am", "17:30", "9 uur", "12.15 uur"]),
         (Kind.PERSON, "Write to Peter de Vries or your manager.", ["Peter de Vries", "manager"]),
+        (Kind.PERSON, "Dr. Smith runs it; mr. Roos van Iersel helps.", ["Dr. Smith", "mr. Roos van Iersel"]),
+        (Kind.PERSON, "Prof. dr. de Vries does.", ["Prof. dr. de Vries"]),
         (Kind.PERSON, "Opening hours are given below. Nothing else is.", []),
         (Kind.PLACE, "The kit hangs in the kitchen.", ["in the kitchen"]),
         (Kind.PLACE, "They left for good.", []),
