@@ -93,12 +93,20 @@ class ScoreInline(ReadOnlyInline):
         return details_table(score)
 
 
+class JudgeNameFilter(admin.AllValuesFieldListFilter):
+    """By the judges that have begun; one that waits has no name, and the link to its judgements would have no words."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.lookup_choices = self.lookup_choices.exclude(judge_name="")
+
+
 @admin.register(Judgement)
 class JudgementAdmin(LooksAreTold, ReadOnlyAdmin):
     """The judgements of answers: read-only, except that they can be requested again."""
 
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
-    list_filter = ["status", "judge", "judge_name", "created_at"]
+    list_filter = ["status", "judge", ("judge_name", JudgeNameFilter), "created_at"]
     list_select_related = ["answer"]
     list_per_page = 50
     search_fields = ["answer__question", "error"]

@@ -20,9 +20,7 @@ def test_scores_arrive_in_the_panel_and_in_the_admin(site: Site, page: Page) -> 
     turn = ask(page, QUESTION)
     with site.data():
         by_rules = Judgement.objects.get(answer=(turn.get_attribute("id") or "").removeprefix("answer-"))
-        by_model = Judgement.objects.create(
-            answer=by_rules.answer, judge=Judgement.Judge.MODEL, judge_name="tiny-judge"
-        )
+        by_model = Judgement.objects.create(answer=by_rules.answer, judge=Judgement.Judge.MODEL)
     panel = open_panel(turn)
     rows = panel.locator(".scores tbody tr")
     expect(rows).to_contain_text(["pending", "pending"])
