@@ -280,6 +280,33 @@ def _quick_settings() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_database() -> Iterator[None]:
+    """Threads that search are kept for the next test, with their connections: one to a database that an earlier test
+    has worked on is closed when another is meant."""
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    # With these a statement, or a transaction, begins; pytest-django has `ensure_connection` for itself.
+    def own(method: Callable[..., Any]) -> Callable[..., Any]:
+        def of_own_database(self: Any, *arguments: Any, **options: Any) -> Any:
+            is_elsewhere = (
+                self.connection is not None
+                and not self.in_atomic_block
+                and not self.connection.closed
+                and self.settings_dict["NAME"] not in (None, self.connection.info.dbname)
+            )
+            if is_elsewhere:
+                self.close()
+            return method(self, *arguments, **options)
+
+        return of_own_database
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_cursor", "get_autocommit"):
+            patch.setattr(BaseDatabaseWrapper, name, own(getattr(BaseDatabaseWrapper, name)))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _broker_in_memory(request: pytest.FixtureRequest, settings: LazySettings) -> Iterator[None]:
     """Tasks go to a queue in memory that nobody reads; the tests of the worker use the real broker."""

@@ -48,12 +48,12 @@ def assert_whole(collection: Collection) -> None:
 
 def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:
     for seed in range(3):
-        text = long_text(seed) if seed == 1 else f"Document {seed} describes a pump.".encode()
+        # Long enough to be amid it still when its beginning has been seen.
+        text = long_text(seed) * 3 if seed == 1 else f"Document {seed} describes a pump.".encode()
         submission.submit(collection, f"{seed}.txt", text)
     worker = workers.running()
-    wait_until(
-        lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
-    )
+    half_read = Document.objects.filter(source="1.txt", status="processing", progress_percent__gt=0)
+    wait_until(half_read.exists, 60, "a half-read file")
     worker.kill()
     interrupted = Document.objects.get(status="processing")
     assert not interrupted.chunks.exists()
