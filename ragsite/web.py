@@ -102,8 +102,7 @@ class Server(uvicorn.Server):
         self._turns = turns
 
     async def main_loop(self) -> None:
-        """As uvicorn's, whose ten ticks a second are most of what an idle web process takes, but calmer while nobody is
-        connected."""
+        """As uvicorn's, which ticks ten times a second, but calmer while nobody is connected."""
         while not await self.on_tick(0):
             await asyncio.sleep(TICK_SECONDS if self.server_state.connections else IDLE_TICK_SECONDS)
 

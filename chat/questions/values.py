@@ -136,7 +136,7 @@ _PATTERNS: dict[ValueKind, re.Pattern[str]] = {
 }  # fmt: skip
 _ROLES = re.compile(rf"\b(?:{_ROLE})s?\b", re.IGNORECASE)
 # What stands before a name, and tells one even where it begins a sentence.
-_TITLE = r"(?<!\w)(?:[Dd]rs?|[Pp]rof|[Mm]rs?|[Mm]s|[Ii]r|[Ii]ng|[Dd]hr|[Mm]evr|[Mm]w)\.? "
+_TITLE = r"(?<!\w)(?:[Dd]rs?|[Pp]rof|[Mm]r|Mrs|Ms|[Ii]r|[Ii]ng|[Dd]hr|[Mm]evr|[Mm]w)\.? "
 _NAMES = re.compile(
     rf"(?:(?:{_TITLE}){{1,3}}(?:(?:van|von|de|der|den|ten|ter|el|al) ){{0,2}})?"
     rf"{_NAME}(?: (?:(?:van|von|de|der|den|la|le|bin|of|the|ten|ter) ){{0,2}}{_NAME}){{0,4}}"

@@ -9,7 +9,7 @@ from django.db import connection
 
 from bench import bulk, ranking
 from retrieval import conf
-from retrieval.exceptions import RerankFailed
+from retrieval.exceptions import RerankFailed, RetrieverFailed
 from retrieval.ingest.writing import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Lexeme
 from retrieval.protocols import Reranker
@@ -359,6 +359,23 @@ def test_a_reranker_that_cannot_be_made_is_a_clear_error(folder, settings):
         evaluate(folder, "--methods", "lexical", "--reranker", "absent")
     with pytest.raises(CommandError, match="no reranker 'http': it is one of none, absent"):
         evaluate(folder, "--reranker", "http")
+
+
+def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
+    from retrieval.dense.ranker import VectorRanker
+
+    def fail(self, depth):
+        raise RetrieverFailed("The vectors are on fire.")
+
+    monkeypatch.setattr(VectorRanker, "rank", fail)
+    with pytest.raises(CommandError, match=r"not searched with all of zscore: The vectors are on fire"):
+        evaluate(folder, "--methods", "zscore")
+
+
+def test_no_figure_is_given_when_the_reranker_did_not_answer(folder, settings):
+    settings.RERANKERS = {"failing": {"BACKEND": f"{__name__}.FailingReranker"}}
+    with pytest.raises(CommandError, match=r"not searched with all of lexical: The model is on fire"):
+        evaluate(folder, "--methods", "lexical", "--reranker", "failing")
 
 
 def test_no_figure_is_given_when_the_collection_changed_meanwhile(folder, monkeypatch):
