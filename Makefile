@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(VENV)/.site $(VENV)/.dev  ## make the environment in .venv
+setup: $(VENV)/.dev  ## make the environment in .venv
 
 run: $(VENV)/.site  ## start the site: database, web, worker, scheduler (PORT=8000)
 	@exec $(BIN)/python manage.py serve --port $(PORT)
@@ -118,6 +118,7 @@ $(VENV)-audit/.made: requirements-audit.txt
 	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check -r requirements-audit.txt
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt $(VENV)/.site
+# It holds what the site runs on, too.
+$(VENV)/.dev: requirements-dev.txt requirements.txt requirements-model.txt constraints.txt
 	@./.ci/environment $(PYTHON) $(VENV) requirements-dev.txt
-	@touch $@
+	@touch $(VENV)/.site $@

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import random
-import ssl
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -23,6 +21,7 @@ from chat.generators.tool_calls import ASK_TABLES
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.observability.tracing import span
 from retrieval.resilience.breaker import Breaker, BreakerState, Open
+from retrieval.resilience.certificates import trusted_certificates
 from retrieval.resilience.quoting import without_request
 
 logger = logging.getLogger(__name__)
@@ -159,7 +158,7 @@ class CompletionClient:
 
     async def _post(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
         timeout = httpx2.Timeout(None, connect=min(10.0, self._silence_seconds))
-        async with httpx2.AsyncClient(timeout=timeout, verify=_certificates()) as client:
+        async with httpx2.AsyncClient(timeout=timeout, verify=trusted_certificates()) as client:
             async with client.stream("POST", self._endpoint.url, json=body, headers=self._endpoint.headers) as response:
                 if response.status_code != httpx2.codes.OK:
                     raise Refused(response, await read_beginning(response), self._endpoint, body)
@@ -187,9 +186,3 @@ class CompletionClient:
 
 class _OutOfTime(Exception):
     """The time for the whole answer is over."""
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """Reading them takes tens of milliseconds, in which no stream of the process goes on."""
-    return httpx2.create_ssl_context()

@@ -14,6 +14,7 @@ import httpx2
 from retrieval.exceptions import ImproperModel, ModelFailed
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
+from retrieval.resilience.certificates import trusted_certificates
 
 LARGEST_RESPONSE_BYTES = 256 * 1024
 MAX_TOKENS = 200
@@ -82,6 +83,6 @@ class ChatModel:
         """This process's client: connections cannot be shared with the parent of a fork."""
         client = self._client
         if client is None or client[0] != os.getpid():
-            client = (os.getpid(), httpx2.Client(headers=self._endpoint.headers))
+            client = (os.getpid(), httpx2.Client(headers=self._endpoint.headers, verify=trusted_certificates()))
             self._client = client
         return client[1]

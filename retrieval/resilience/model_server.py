@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 
+from retrieval.resilience.certificates import trusted_certificates
 from retrieval.resilience.quoting import without_request
 
 QUOTED_CHARACTERS = 200
@@ -66,7 +67,7 @@ class ModelServer:
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), httpx2.Client(headers=headers))
+            client = (os.getpid(), httpx2.Client(headers=headers, verify=trusted_certificates()))
             self._client = client
         return client[1]
 

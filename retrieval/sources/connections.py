@@ -11,6 +11,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from retrieval.resilience.certificates import trusted_certificates
 from retrieval.sources.addresses import resolve
 
 
@@ -33,8 +34,8 @@ class RequestDeadline:
 
 class Transport(httpx2.HTTPTransport):
     def __init__(self, deadline: RequestDeadline) -> None:
-        super().__init__(trust_env=False)
-        context = httpx2.create_ssl_context(trust_env=False)
+        context = trusted_certificates()
+        super().__init__(verify=context, trust_env=False)
         self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_AllowedAddresses(deadline))
 
 
