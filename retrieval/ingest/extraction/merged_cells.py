@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.ingest.extraction.printed_cells import is_value
+from retrieval.ingest.extraction.pdf.tables.cells import is_value
 
 # A cell claims no more columns than this.
 _WIDEST = 1_000

@@ -9,9 +9,9 @@ from PIL import Image
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.extraction.lines import derive_title
-from retrieval.ingest.extraction.printed import PrintedPage
-from retrieval.ingest.extraction.printed_text import compose
-from retrieval.ingest.extraction.reading_order import order_lines
+from retrieval.ingest.extraction.pdf.printed import PrintedPage
+from retrieval.ingest.extraction.pdf.reading_order import order_lines
+from retrieval.ingest.extraction.pdf.text import compose
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 
 _MOST_PIXELS = 150_000_000

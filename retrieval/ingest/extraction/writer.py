@@ -1,11 +1,10 @@
-"""Writes what a parser finds, piece by piece, as Markdown with the places of its headings, tables and pages."""
+"""Writes what a parser finds, piece by piece, as Markdown with the places of its headings, tables and pages. PURE."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from retrieval.ingest.extraction.decoding import canonical
-from retrieval.ingest.extraction.html import write_markdown_table
 from retrieval.ingest.extraction.lines import plain_title
 from retrieval.ingest.extraction.types import (
     ExtractedText,
@@ -15,6 +14,8 @@ from retrieval.ingest.extraction.types import (
     Page,
     Section,
     Span,
+    TableGrid,
+    TableGridRow,
     too_much_text,
 )
 
@@ -34,6 +35,7 @@ class MarkdownWriter:
         self._page_starts: list[int] = []
         self.sections: list[Section] = []
         self._protected: list[Span] = []
+        self._tables: list[TableGrid] = []
 
     def add_heading(self, words: str, level: int) -> None:
         if title := plain_title(canonical(words)):
@@ -55,6 +57,28 @@ class MarkdownWriter:
         if table := write_markdown_table([row for row in cells if any(row)]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
+
+    def add_rows(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
+    ) -> None:
+        """The rows of a table as lines that name their columns, so that each can be found and quoted alone."""
+        if not rows:
+            return
+        start = self._add("")
+        grid: list[TableGridRow] = []
+        for at, row in enumerate(rows):
+            self._write("\n" if at else "")
+            line, cells = _name_cells(header, row, self._length)
+            grid.append(TableGridRow(self._length, self._length + len(line), cells))
+            self._protected.append(Span(self._length, self._length + len(line)))
+            self._write(line)
+        self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
+
+    def add_notes(self, paragraphs: Iterable[str]) -> None:
+        """The notes of a slide, set off from what stands on it."""
+        lines = [" ".join(canonical(words).split()) for words in paragraphs]
+        if words := "\n> ".join(filter(None, lines)):
+            self.add_paragraph(f"> Notes: {words}")
 
     def begin_page(self) -> None:
         """What is added from here on stands on the next page."""
@@ -84,6 +108,7 @@ class MarkdownWriter:
                 Page(number, start, end)
                 for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), start=1)
             ),
+            tables=tuple(self._tables),
             language_hint=language_hint[:2].lower(),
             members=members,
             left_out=left_out,
@@ -103,3 +128,29 @@ class MarkdownWriter:
         self._length += len(words)
         if self._length > self._limits.max_text_chars:
             raise too_much_text(self._filename, self._limits)
+
+
+def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The line that stands at ``offset``, and where each cell stands; an empty one is left out of the line."""
+    pieces: list[str] = []
+    cells: list[tuple[int, int]] = []
+    end = offset
+    for at, name in enumerate(header):
+        value = " ".join(row[at].split()) if at < len(row) else ""
+        if not value:
+            cells.append((end, end))
+            continue
+        lead = f"; {name}: " if pieces else f"{name}: "
+        pieces.append(lead + value)
+        cells.append((end + len(lead), end + len(lead) + len(value)))
+        end += len(lead) + len(value)
+    return "".join(pieces), tuple(cells)
+
+
+def write_markdown_table(rows: list[list[str]]) -> str:
+    """``rows`` as a Markdown table whose first row is the header; empty for no rows."""
+    if not rows:
+        return ""
+    width = max(map(len, rows))
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
+    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
