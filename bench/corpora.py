@@ -21,7 +21,8 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.encoding import PassageEncoding, encode_passages
 from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import chunking, extraction
+from retrieval.ingest import extraction
+from retrieval.ingest.chunking import chunker
 from retrieval.ingest.pipeline import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.ingest.writing import NewChunk
 from retrieval.lexical.fields import FIELD_BOOSTS
@@ -126,7 +127,7 @@ def _index_fingerprint(embedder: Embedder, configuration: str, chunked: bool) ->
         LOADING_VERSION,
         ANALYSIS_VERSION,
         TOKEN_VECTORS_VERSION,
-        chunking.CHUNKER_VERSION if chunked else "one chunk",
+        chunker.CHUNKER_VERSION if chunked else "one chunk",
         embedder.name,
         configuration,
         FIELD_BOOSTS,
@@ -184,7 +185,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
         page=None,
         heading_path=(),
         content=text,
-        content_hash=chunking.content_hash(text, ()),
+        content_hash=chunker.content_hash(text, ()),
         token_count=conf.embedder().count_tokens([text])[0],
         questions=(),
         encoding=None,
@@ -203,7 +204,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
     embedder = conf.embedder()
     questions = conf.question_generator()
     spoken = language or detect_language(extracted.text)
-    pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    pieces = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     chunks = []
     for piece, token_count in zip(pieces, tokens, strict=True):
@@ -216,7 +217,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
                 page=piece.page,
                 heading_path=path,
                 content=piece.text,
-                content_hash=chunking.content_hash(piece.text, path),
+                content_hash=chunker.content_hash(piece.text, path),
                 token_count=token_count,
                 questions=tuple(questions.generate(piece.text, piece.heading_path, spoken)),
                 encoding=None,
@@ -244,7 +245,7 @@ def _with_encodings(
         )
     }
     missing = {
-        (document.title, chunk.content_hash): chunking.embedding_text(document.title, chunk.heading_path, chunk.content)
+        (document.title, chunk.content_hash): chunker.embedding_text(document.title, chunk.heading_path, chunk.content)
         for document in documents
         for chunk in document.chunks
         if (document.title, chunk.content_hash) not in stored

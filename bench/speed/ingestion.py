@@ -20,11 +20,11 @@ from evaluation.exceptions import EvaluationError
 from retrieval import conf
 from retrieval.dense.encoding import encode_passages
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import chunking
+from retrieval.ingest.chunking import chunker
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.ingest.extraction.types import ExtractionLimits
-from retrieval.ingest.folders import find
 from retrieval.ingest.pipeline import LARGEST_CHUNK_TOKENS, find_block_rows
+from retrieval.ingest.submission.folders import find
 from retrieval.tables.reading import read_tables
 from retrieval.text.instructions import find_instructions
 from retrieval.text.language import detect_language
@@ -86,7 +86,7 @@ def run(folder: Path, most_files: int, reference: Path | None, report: Report) -
     encode_passages(rounds[0][:2])
     compared = _compare(rounds, reference, stages, report)
     embedder = conf.embedder()
-    tokens = sum(min(count + chunking.SPECIAL_TOKENS, embedder.max_tokens) for count in embedder.count_tokens(texts))
+    tokens = sum(min(count + chunker.SPECIAL_TOKENS, embedder.max_tokens) for count in embedder.count_tokens(texts))
     return IngestionRun(len(chosen), len(texts), tokens, stages, compared)
 
 
@@ -104,7 +104,7 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
     with stages.timed("language"):
         language = detect_language(extracted.text)
     with stages.timed("chunk"):
-        pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+        pieces = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     with stages.timed("count tokens"):
         embedder.count_tokens([piece.text for piece in pieces])
     with stages.timed("questions"):
@@ -118,7 +118,7 @@ def _read(source: str, data: bytes, stages: Stages) -> list[str]:
     with stages.timed("words"):
         for piece in pieces:
             expand_identifiers(piece.text)
-    return [chunking.embedding_text(extracted.title, piece.heading_path, piece.text) for piece in pieces]
+    return [chunker.embedding_text(extracted.title, piece.heading_path, piece.text) for piece in pieces]
 
 
 def _compare(

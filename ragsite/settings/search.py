@@ -57,10 +57,10 @@ if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
         **_MODEL,
         timeout_seconds=env.number("REFORMULATE_TIMEOUT_SECONDS", 4.0),
     )
-QUESTION_GENERATOR = _backend("retrieval.ingest.questions.RuleBasedQuestions")
+QUESTION_GENERATOR = _backend("retrieval.ingest.questions.by_rules.RuleBasedQuestions")
 # Off unless asked for: each passage of every document costs a call.
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
-    QUESTION_GENERATOR = _backend("retrieval.ingest.llm_questions.ModelQuestions", **_MODEL)
+    QUESTION_GENERATOR = _backend("retrieval.ingest.questions.by_model.ModelQuestions", **_MODEL)
 
 # By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
 RERANKERS = {"maxsim": _backend("retrieval.rerank.maxsim.MaxSim")}

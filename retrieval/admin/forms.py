@@ -9,7 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import formats, uploads
+from retrieval.ingest import formats
+from retrieval.ingest.submission import uploads
 from retrieval.models import Collection, Document
 from retrieval.search.metadata import validated_metadata
 

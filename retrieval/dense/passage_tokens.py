@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from retrieval.database.statements import fetch
 from retrieval.dense.token_vectors import PassageTokens, packed
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.ingest.chunking import embedding_text
+from retrieval.ingest.chunking.chunker import embedding_text
 from retrieval.observability.metrics import PASSAGES_ENCODED
 from retrieval.resilience.recent import Recent
 

@@ -6,8 +6,8 @@ import hashlib
 
 from retrieval import conf
 from retrieval.dense.token_vectors import TOKEN_VECTORS_VERSION
-from retrieval.ingest import chunking
-from retrieval.ingest.questions import NAME as RULES
+from retrieval.ingest.chunking import chunker
+from retrieval.ingest.questions.by_rules import NAME as RULES
 from retrieval.models import Document, DocumentText, Embedder
 from retrieval.text.blocks import BLOCKS_VERSION
 from retrieval.text.terms import ANALYSIS_VERSION
@@ -16,7 +16,7 @@ from retrieval.text.terms import ANALYSIS_VERSION
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
     """Fingerprint of all that shapes a passage beside its own text: passages with another fingerprint are made anew."""
     parts = (
-        chunking.CHUNKER_VERSION,
+        chunker.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
         TOKEN_VECTORS_VERSION,

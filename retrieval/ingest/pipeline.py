@@ -30,13 +30,14 @@ from retrieval.exceptions import (
     LeaseLost,
     RetrievalError,
 )
-from retrieval.ingest import chunking, formats, turns
-from retrieval.ingest.chunking import TextChunk
+from retrieval.ingest import formats, turns
+from retrieval.ingest.chunking import chunker
+from retrieval.ingest.chunking.chunker import TextChunk
+from retrieval.ingest.chunking.outline import below_title
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.fingerprint import compute_fingerprint
-from retrieval.ingest.membership import remove_members, submit_members
-from retrieval.ingest.outline import below_title
 from retrieval.ingest.reading import read_document
+from retrieval.ingest.submission.members import remove_members, submit_members
 from retrieval.ingest.turns import ReadingTurn, TurnPostponed
 from retrieval.ingest.writing import NewChunk, replace_chunks
 from retrieval.jobs.heartbeat import heartbeat
@@ -156,14 +157,14 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
     text_chunks = _cut(document, extracted)
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
-    hashes = [chunking.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
+    hashes = [chunker.content_hash(chunk.text, chunk.heading_path) for chunk in text_chunks]
     fresh = _find_fresh(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
     encodings: list[PassageEncoding] = []
     if with_vectors:
         texts = [
-            chunking.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
+            chunker.embedding_text(title, text_chunks[index].heading_path, text_chunks[index].text) for index in fresh
         ]
         encodings = _encode(document, texts, progress)
     chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, encodings)
@@ -202,7 +203,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
 def _cut(document: Document, extracted: ExtractedText) -> list[TextChunk]:
     """Raises: DocumentRejected for a document without text, and for one that would be too many passages."""
     embedder = conf.embedder()
-    text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
+    text_chunks = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
     if len(text_chunks) > settings.DOCUMENT_MAX_PASSAGES:

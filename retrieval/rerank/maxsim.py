@@ -19,7 +19,7 @@ from retrieval.dense.active import searched_embedder
 from retrieval.dense.encoding import encode_query
 from retrieval.dense.token_vectors import best_matches, unpacked, weighted_mean
 from retrieval.exceptions import RerankFailed, RetrievalError
-from retrieval.ingest.chunking import embedding_text
+from retrieval.ingest.chunking.chunker import embedding_text
 from retrieval.lexical.statistics import WORD, by_configuration, frequencies_in, lexemes_of, passages_in, words_in
 from retrieval.models import Chunk
 from retrieval.protocols import Reranker, TokenEmbedder

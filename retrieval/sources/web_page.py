@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _t
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import Submission
-from retrieval.ingest.uploads import name_for_people, submit_upload
+from retrieval.ingest.submission.uploads import name_for_people, submit_upload
 from retrieval.models import Collection, Document
 from retrieval.sources.http import Client, Response
 from retrieval.sources.kinds.website import name_and_type, name_of, normalise

@@ -11,7 +11,7 @@ from django.db.models import Avg, DateField, FloatField, Max, Min, Q, QuerySet, 
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
-from retrieval.ingest.media_types import CSV, TSV
+from retrieval.ingest.formats.media_types import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.conditions import Condition
 from retrieval.tables.links import KnownTable, ValueLink

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from retrieval.dense.calibration.shipped import SHIPPED
-from retrieval.ingest.chunking import embedding_text
+from retrieval.ingest.chunking.chunker import embedding_text
 from retrieval.models import Chunk
 from retrieval.text.sentences import split_sentences
 

@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.folders import SKIPPED_FOLDERS
 from retrieval.ingest.submission import check_size
+from retrieval.ingest.submission.folders import SKIPPED_FOLDERS
 from retrieval.sources.options import AddressField, Options
 from retrieval.sources.protocol import (
     Connector,

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import uploads
+from retrieval.ingest.submission import uploads
 from retrieval.models import Chunk, Document, Lexeme
 from tests.support.keys import key_of
 

@@ -12,7 +12,8 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.pages.suggestions import suggestions
-from retrieval.ingest import chunking, pipeline
+from retrieval.ingest import pipeline
+from retrieval.ingest.chunking import chunker
 from retrieval.ingest.writing import reweigh, rewrite_questions
 from retrieval.lexical.fields import FIELD_BOOSTS
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
@@ -121,7 +122,7 @@ def test_they_are_carried_over_when_passages_are_made_anew(
     chunk: Chunk, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rewrite_questions(chunk, [RARE])
-    monkeypatch.setattr(chunking, "CHUNKER_VERSION", "another")
+    monkeypatch.setattr(chunker, "CHUNKER_VERSION", "another")
     document = ingest(collection, "holidays.md", HOLIDAYS)
     anew = document.chunks.get()
     assert anew.pk != chunk.pk
@@ -238,7 +239,7 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
 ) -> None:
     with completion_server() as server:
         settings.QUESTION_GENERATOR = {
-            "BACKEND": "retrieval.ingest.llm_questions.ModelQuestions",
+            "BACKEND": "retrieval.ingest.questions.by_model.ModelQuestions",
             "OPTIONS": {"base_url": server.url, "api_key": "", "model": "tiny"},
         }
         server.content = '{"questions": ["How much annual vacation is there?"]}'

@@ -10,7 +10,7 @@ from retrieval.ingest.extraction.lines import derive_title, find_line_starts, pl
 from retrieval.ingest.extraction.text import restructuredtext
 from retrieval.ingest.extraction.text.markdown import find_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section
-from retrieval.ingest.media_types import PLAIN, RST
+from retrieval.ingest.formats.media_types import PLAIN, RST
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _LEGAL = re.compile(

@@ -8,7 +8,7 @@ import re
 from retrieval.ingest.extraction.decoding import decode
 from retrieval.ingest.extraction.lines import find_line_starts
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits, Section, Span
-from retrieval.ingest.media_types import JSON, JSON_LINES
+from retrieval.ingest.formats.media_types import JSON, JSON_LINES
 
 # Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` what the section is called.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")

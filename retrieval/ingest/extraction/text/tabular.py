@@ -12,7 +12,7 @@ from retrieval.ingest.extraction.decoding import decode
 from retrieval.ingest.extraction.lines import derive_title
 from retrieval.ingest.extraction.types import ExtractedText, ExtractionLimits
 from retrieval.ingest.extraction.writer import MarkdownWriter
-from retrieval.ingest.media_types import TSV
+from retrieval.ingest.formats.media_types import TSV
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50

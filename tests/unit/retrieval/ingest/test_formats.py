@@ -11,9 +11,10 @@ import pytest
 
 from retrieval.admin.forms import DocumentForm, UploadForm
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import formats, media_types
+from retrieval.ingest import formats
 from retrieval.ingest.extraction import ExtractionLimits, extract
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.ingest.formats import media_types
 from retrieval.models import Document, DocumentText
 from retrieval.viewer.page import page_context
 

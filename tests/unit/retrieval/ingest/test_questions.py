@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
+from retrieval.ingest.questions.by_rules import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.protocols import QuestionGenerator
 from retrieval.text.language import detect_language
 

@@ -10,10 +10,12 @@ from functools import partial
 import pytest
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest import chunking, formats, media_types
+from retrieval.ingest import formats
+from retrieval.ingest.chunking import chunker
 from retrieval.ingest.extraction import ExtractionLimits
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
-from retrieval.ingest.questions import RuleBasedQuestions
+from retrieval.ingest.formats import media_types
+from retrieval.ingest.questions.by_rules import RuleBasedQuestions
 from retrieval.text.language import detect_language
 from tests.support import bombs
 
@@ -109,7 +111,7 @@ def test_a_bomb_is_read_or_rejected_within_its_limits(species: str) -> None:
     assert species not in SENTENCES
     # What the worker itself does with the text is linear: a hundredth of what anything quadratic would take.
     started = time.process_time()
-    chunks = chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
+    chunks = chunker.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
     language = detect_language(extracted.text)
     questions = RuleBasedQuestions()
     for chunk in chunks:

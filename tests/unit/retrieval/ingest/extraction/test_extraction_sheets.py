@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.chunking import chunk
+from retrieval.ingest.chunking.chunker import chunk
 from retrieval.ingest.extraction import extract
 from retrieval.ingest.extraction.office.sheets import Cell, Sheet, write_sheets
 from retrieval.ingest.extraction.office.workbook import show_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.ingest.file_format import (
+from retrieval.ingest.formats.file_format import (
     OLE,
     Format,
     Recogniser,
@@ -17,7 +17,7 @@ from retrieval.ingest.file_format import (
     is_webp,
     never,
 )
-from retrieval.ingest.media_types import (
+from retrieval.ingest.formats.media_types import (
     CSV,
     DOCX,
     EML,

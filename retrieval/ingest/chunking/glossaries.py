@@ -1,7 +1,7 @@
 """The entries of glossaries, lists of abbreviations and the like, found in a text. PURE.
 
 An entry answers "what is X?" by itself. In a passage of ten its vector would be near to none of them, so entries
-become passages of their own (`retrieval.ingest.chunking`).
+become passages of their own (`retrieval.ingest.chunking.chunker`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from retrieval.ingest.chunking.glossaries import find_entries
 from retrieval.ingest.extraction.types import ExtractedText
-from retrieval.ingest.glossaries import find_entries
 
 _WORDS = re.compile(r"[^\W_]+")
 _TARGETS = re.compile(r"^\.\. .*$", re.M)

@@ -1,6 +1,6 @@
 """The formats of files: which one a file has, and what is said of those that are not read. PURE.
 
-To add a format, write a module with a function that extracts its text, and one :class:`Format` in ``known_formats``,
+To add a format, write a module with a function that extracts its text, and one :class:`Format` in ``known``,
 or :func:`register` it. Detection, extraction, the source viewer, the upload form and the messages follow from it; a
 test compares ``docs/formats.md`` with it.
 """
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.ingest.file_format import Content, Format, View
-from retrieval.ingest.known_formats import KNOWN_FORMATS, PLAIN_TEXT
-from retrieval.ingest.media_types import JSON, JSON_LINES, PLAIN
+from retrieval.ingest.formats.file_format import Content, Format, View
+from retrieval.ingest.formats.known import KNOWN_FORMATS, PLAIN_TEXT
+from retrieval.ingest.formats.media_types import JSON, JSON_LINES, PLAIN
 
 __all__ = ["Format", "View"]
 

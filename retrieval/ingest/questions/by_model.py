@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 
 from retrieval.exceptions import ModelFailed
-from retrieval.ingest.questions import MAX_QUESTIONS, RuleBasedQuestions
+from retrieval.ingest.questions.by_rules import MAX_QUESTIONS, RuleBasedQuestions
 from retrieval.language_models.chat_model import ChatModel
 from retrieval.language_models.marking import mark_sentences, new_mark
 from retrieval.observability.metrics import QUESTION_FAILURES

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
 
+from retrieval.ingest.chunking.outline import Region, find_regions
+from retrieval.ingest.chunking.packing import Unit, divide, pack
 from retrieval.ingest.extraction.types import ExtractedText
-from retrieval.ingest.outline import Region, find_regions
-from retrieval.ingest.packing import Unit, divide, pack
 from retrieval.text.sentences import Break, split_sentences
 
 CHUNKER_VERSION = "3"

@@ -14,8 +14,8 @@ from django.core.management.base import OutputWrapper
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import pipeline
-from retrieval.ingest.parallel import in_processes
 from retrieval.ingest.submission import check_size, submit
+from retrieval.ingest.submission.parallel import in_processes
 from retrieval.ingest.writing import reweigh, settle
 from retrieval.management.progress import ProgressBar
 from retrieval.models import Collection, Document
