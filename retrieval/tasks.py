@@ -10,7 +10,7 @@ from retrieval.ingest.writing import reweigh
 from retrieval.jobs.sweep import sweep_all
 from retrieval.reconciliation import runs
 from retrieval.sources import runs as source_runs
-from retrieval.sources import syncing
+from retrieval.sources.runs.syncing import sync
 
 
 @shared_task
@@ -27,7 +27,7 @@ def resume_draft(draft_id: int) -> None:
 
 @shared_task
 def sync_source(run_id: int) -> None:
-    syncing.sync(run_id, takes_turns=True)
+    sync(run_id, takes_turns=True)
 
 
 @shared_task

@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.admin.forms import MetadataField
 from retrieval.drafts.editing import reason_not_to_change
 from retrieval.models import Source
+from retrieval.rights.access import source_collections
 from retrieval.search.metadata import validated_metadata
 from retrieval.sources.options import store_options
 from retrieval.sources.protocol import SourceKind
-from retrieval.sources.rights import open_collections
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -33,7 +33,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         for name, value in self.instance.options.items():
             self.initial.setdefault(name, value)
         if "collection" in self.fields:
-            self.fields["collection"].queryset = open_collections(self.user)  # type: ignore[attr-defined]
+            self.fields["collection"].queryset = source_collections(self.user)  # type: ignore[attr-defined]
         if self.instance.pk is None:
             self.initial.setdefault("interval_minutes", self.kind.interval_minutes)
 

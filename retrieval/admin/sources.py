@@ -26,11 +26,11 @@ from retrieval.admin.source_form import form_of, option_names
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Source
 from retrieval.models.collection import CollectionQuerySet
+from retrieval.rights.access import source_collections
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.metadata import save_source
 from retrieval.sources.protocol import SourceKind
-from retrieval.sources.rights import open_collections
 from retrieval.sources.states import SourceState, standing_of
 
 COLOURS = {
@@ -67,7 +67,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         js = ["retrieval/live.js"]
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        return open_collections(request.user)
+        return source_collections(request.user)
 
     # The list -------------------------------------------------------------------------------------------------------
 

@@ -22,12 +22,12 @@ from retrieval.api.permissions import StaffWithPermission
 from retrieval.api.serializers import ProblemSerializer
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Source, SourceRun
+from retrieval.rights.access import source_collections
 from retrieval.rights.key_limits import Scope, reading_and_writing
 from retrieval.sources import runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.metadata import save_source
 from retrieval.sources.options import read_options, secret_names, store_options
-from retrieval.sources.rights import open_collections
 from retrieval.sources.states import SourceState, standing_of
 
 _LONGEST_INTERVAL = 60 * 24 * 366
@@ -96,7 +96,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
                 if attrs.pop(name, kept) != kept:
                     raise ValidationError({name: ["A source keeps it: add another one."]})
         else:
-            collections = open_collections(self.context["request"].user).filter(slug=attrs["collection"])
+            collections = source_collections(self.context["request"].user).filter(slug=attrs["collection"])
             if (collection := collections.first()) is None:
                 raise ValidationError({"collection": ["There is no collection with this short name."]})
             attrs["collection"] = collection
@@ -171,7 +171,7 @@ class SourceViewSet(
     pagination_class = Pagination
 
     def get_queryset(self) -> QuerySet[Source]:
-        return super().get_queryset().filter(collection__in=open_collections(self.request.user))
+        return super().get_queryset().filter(collection__in=source_collections(self.request.user))
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Change what is sent; settings that are not sent stay."""

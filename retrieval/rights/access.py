@@ -73,6 +73,11 @@ def seen_whole_by(user: object) -> CollectionQuerySet:
     return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
 
 
+def source_collections(user: Any) -> CollectionQuerySet:
+    """The collections whose sources ``user`` may see: a source tells of any document that came from it."""
+    return seen_whole_by(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
+
+
 def entrust(collection: Collection, user: Any) -> None:
     """Have whoever made a collection manage it, where nobody else would see it."""
     if not Collection.objects.managed_by(user).filter(pk=collection.pk).exists():

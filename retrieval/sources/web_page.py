@@ -16,8 +16,8 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import Submission
 from retrieval.ingest.submission.uploads import name_for_people, submit_upload
 from retrieval.models import Collection, Document
-from retrieval.sources.http import Client, Response
 from retrieval.sources.kinds.website import name_and_type, name_of, normalise
+from retrieval.sources.network.http import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
 

@@ -15,7 +15,7 @@ from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import read_options, store_options
 from retrieval.sources.runs import request_run
-from retrieval.sources.syncing import sync
+from retrieval.sources.runs.syncing import sync
 
 
 class Remote:

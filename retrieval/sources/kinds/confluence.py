@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.http import Client
 from retrieval.sources.kinds.wiki import WikiConnector, as_page
+from retrieval.sources.network.http import Client
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemGone, RemoteItem, SourceKind
 

@@ -17,8 +17,8 @@ from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import check_size
-from retrieval.sources.http import Client, check_listing
 from retrieval.sources.kinds.folder import allowed_folder
+from retrieval.sources.network.http import Client, check_listing
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Connector,

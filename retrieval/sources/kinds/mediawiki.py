@@ -8,8 +8,8 @@ from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.http import Client
 from retrieval.sources.kinds.wiki import WikiConnector, as_page
+from retrieval.sources.network.http import Client
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemFailed, ItemGone, RemoteItem, SourceKind, SourceRefused
 

@@ -10,7 +10,8 @@ from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.http import Client, Response, check_item, check_listing
+from retrieval.sources.network.http import Client, Response, check_item, check_listing
+from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import AddressField, Options, SecretField
 from retrieval.sources.protocol import (
     UNCHANGED,
@@ -21,7 +22,6 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     Unchanged,
 )
-from retrieval.sources.xml import children, parse_xml, text_of
 
 
 class S3Options(Options):

@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.http import Client, check_item, check_listing, join
+from retrieval.sources.network.http import Client, check_item, check_listing, join
+from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     UNCHANGED,
@@ -21,7 +22,6 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     Unchanged,
 )
-from retrieval.sources.xml import children, parse_xml, text_of
 
 # One level at a time: servers refuse to list everything below at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}

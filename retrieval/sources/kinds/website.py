@@ -16,9 +16,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.http import USER_AGENT, Client, Response, check_item, check_listing, join
+from retrieval.sources.network.http import USER_AGENT, Client, Response, check_item, check_listing, join
+from retrieval.sources.network.page_links import PageLinks, read_links
+from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import Account, AddressField, Options
-from retrieval.sources.page_links import PageLinks, read_links
 from retrieval.sources.protocol import (
     UNCHANGED,
     Connector,
@@ -31,7 +32,6 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     Unchanged,
 )
-from retrieval.sources.xml import children, parse_xml, text_of
 
 _HTML = ("text/html", "application/xhtml+xml")
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")

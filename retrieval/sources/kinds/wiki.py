@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.http import Client, check_listing
+from retrieval.sources.network.http import Client, check_listing
 from retrieval.sources.protocol import Connector, Fetched, SourceUnavailable
 
 

@@ -19,12 +19,13 @@ from retrieval.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import submit
 from retrieval.models import Collection, Document, Source, SourceItem, SourceRun
-from retrieval.sources import comparison, runs
-from retrieval.sources.addresses import resolve
+from retrieval.sources import runs
 from retrieval.sources.kinds.folder import FolderConnector
+from retrieval.sources.network.addresses import resolve
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
+from retrieval.sources.runs import comparison
+from retrieval.sources.runs.syncing import sync
 from retrieval.sources.states import SourceState, standing_of
-from retrieval.sources.syncing import sync
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
 pytestmark = pytest.mark.django_db

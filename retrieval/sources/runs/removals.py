@@ -9,7 +9,7 @@ from django.db.models import F
 
 from retrieval.drafts.editing import changing
 from retrieval.models import SourceItem, SourceRun
-from retrieval.sources.tally import Tally
+from retrieval.sources.runs.log import Tally
 
 
 def remove_gone(

@@ -23,7 +23,6 @@ from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
 from retrieval.ingest.submission import submit
 from retrieval.models import Source, SourceItem, SourceRun
 from retrieval.models.source import hash_key
-from retrieval.sources.acceptance import check_content, known_formats
 from retrieval.sources.metadata import current_metadata
 from retrieval.sources.options import is_wanted
 from retrieval.sources.protocol import (
@@ -39,9 +38,9 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     Unchanged,
 )
-from retrieval.sources.removals import remove_gone
-from retrieval.sources.run_log import forget_old_runs
-from retrieval.sources.tally import Tally
+from retrieval.sources.runs.acceptance import check_content, known_formats
+from retrieval.sources.runs.log import Tally, forget_old_runs
+from retrieval.sources.runs.removals import remove_gone
 
 # Together less than a task may take. Then the run is handed back, and goes on where it was.
 LISTING_SECONDS = 8 * 60.0

@@ -109,7 +109,7 @@ def delete(source: Source, *, with_documents: bool) -> int:
 
 def finish_in_process(run: SourceRun) -> SourceRun:
     """Do the run here, attempt after attempt as long as each gets on, and return it as it is then."""
-    from retrieval.sources.syncing import sync
+    from retrieval.sources.runs.syncing import sync
 
     while True:
         before = run.attempts

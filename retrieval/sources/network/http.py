@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.connections import RequestDeadline, Transport
+from retrieval.sources.network.connections import RequestDeadline, Transport
 from retrieval.sources.protocol import ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
 
 USER_AGENT = "Ragsite"

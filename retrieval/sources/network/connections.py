@@ -12,7 +12,7 @@ import httpcore2
 import httpx2
 
 from retrieval.resilience.certificates import trusted_certificates
-from retrieval.sources.addresses import resolve
+from retrieval.sources.network.addresses import resolve
 
 
 class RequestDeadline:

@@ -1,4 +1,4 @@
-"""What a run did, counted and named for its log."""
+"""What a run did, counted and named for its log; and which runs are kept to be looked at."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from retrieval.models import SourceItem, SourceRun
 
 # In the log of a run; the numbers count all.
 MOST_NAMED = 100
+RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
 _COUNTED = (Outcome.ADDED, Outcome.CHANGED, Outcome.UNCHANGED, Outcome.FAILED)
 _NAMED = (Outcome.ADDED, Outcome.CHANGED)
@@ -69,3 +70,16 @@ class Tally:
 
     def details(self) -> dict[str, Any]:
         return {**self.named, "failures": self.failures}
+
+
+def forget_old_runs(run: SourceRun) -> None:
+    """Of runs in a row that found nothing new, the last is kept: by the minute, they would soon be all there is."""
+    ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
+    last = list(ended.filter(is_preview=False)[:2])
+    if len(last) == 2 and all(map(_found_nothing, last)) and last[0].details == last[1].details:
+        last[1].delete()
+    SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
+
+
+def _found_nothing(run: SourceRun) -> bool:
+    return run.status == SourceRun.Status.DONE and not (run.added or run.changed or run.removed or run.kept_back)

@@ -17,10 +17,10 @@ from retrieval.exceptions import DiskFull, FilesUnavailable, LeaseLost, Retrieva
 from retrieval.jobs.heartbeat import heartbeat
 from retrieval.jobs.lease import acquire
 from retrieval.models import SourceRun
-from retrieval.sources.comparison import Comparison, TimeIsUp
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import all_options
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
+from retrieval.sources.runs.comparison import Comparison, TimeIsUp
 
 logger = logging.getLogger(__name__)
 
