@@ -31,7 +31,7 @@ from ragsite.supervision.forked import share_memory
 from ragsite.supervision.preloading import preload, prepare_model
 from ragsite.supervision.processes import Process, RestartsFile, Supervisor
 from ragsite.supervision.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
-from retrieval.dense.onnx_embedder import OnnxEmbedder
+from retrieval.dense.embedders.onnx import OnnxEmbedder
 
 # For answers that are being saved when the streams have had their time.
 SAVE_SECONDS = 3.0

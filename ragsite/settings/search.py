@@ -16,7 +16,7 @@ def _backend(path: str, **options: Any) -> dict[str, Any]:
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 if EMBEDDING_BASE_URL:
     EMBEDDER = _backend(
-        "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+        "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
         base_url=EMBEDDING_BASE_URL,
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
         model=env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
@@ -29,10 +29,10 @@ else:
         "precision": env.text("EMBEDDING_PRECISION", "int8"),
         "threads": env.integer("EMBEDDING_THREADS", 2),
     }
-    EMBEDDER = _backend("retrieval.dense.built_in.OnnxMiniLM", **_IN_THIS_PROCESS)
+    EMBEDDER = _backend("retrieval.dense.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS)
     if EMBEDDING_MODEL := env.text("EMBEDDING_MODEL"):
         EMBEDDER = _backend(
-            "retrieval.dense.local_embedder.LocalEmbedder",
+            "retrieval.dense.embedders.local.LocalEmbedder",
             model=EMBEDDING_MODEL,
             query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
             document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,

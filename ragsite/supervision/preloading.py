@@ -19,7 +19,7 @@ from django.urls import get_resolver
 
 from ragsite.observability import telemetry
 from retrieval import conf
-from retrieval.dense.onnx_embedder import OnnxEmbedder
+from retrieval.dense.embedders.onnx import OnnxEmbedder
 from retrieval.exceptions import RetrievalError
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from retrieval.dense.calibration.scales import Compared
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import compute
-from retrieval.tables.grammar import interpret
+from retrieval.tables.interpretation.grammar import interpret
 from retrieval.tables.types import TableResult
 from retrieval.types import SearchFilters
 

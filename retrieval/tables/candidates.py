@@ -14,9 +14,9 @@ from retrieval.models import Table
 from retrieval.resilience.recent import Recent
 from retrieval.rights.access import document_condition, restrict
 from retrieval.search.context import Passage
-from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM
-from retrieval.tables.lexicon import GRAMMAR_WORDS
-from retrieval.tables.links import KnownTable
+from retrieval.tables.interpretation.concepts import CONCEPTS, CONCEPTS_OF_STEM
+from retrieval.tables.interpretation.lexicon import GRAMMAR_WORDS
+from retrieval.tables.interpretation.links import KnownTable
 from retrieval.tables.reading import LONGEST_LABEL, Column
 from retrieval.tables.words import QuestionToken, tokenize
 from retrieval.types import SearchFilters

@@ -13,9 +13,9 @@ from django.db.models.functions import Cast
 
 from retrieval.ingest.formats.media_types import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
-from retrieval.tables.conditions import Condition
-from retrieval.tables.links import KnownTable, ValueLink
-from retrieval.tables.operations import Interpretation
+from retrieval.tables.interpretation.conditions import Condition
+from retrieval.tables.interpretation.links import KnownTable, ValueLink
+from retrieval.tables.interpretation.operations import Interpretation
 from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.words import show_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from retrieval.ingest.extraction import extract
-from retrieval.tables.links import KnownTable
+from retrieval.tables.interpretation.links import KnownTable
 from retrieval.tables.reading import ReadTable, read_tables
 
 

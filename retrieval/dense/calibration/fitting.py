@@ -10,7 +10,6 @@ import numpy as np
 from django.conf import settings
 
 from retrieval import conf
-from retrieval.dense.built_in import OnnxMiniLM
 from retrieval.dense.calibration.current import forget_calibrations
 from retrieval.dense.calibration.material import FEWEST_PASSAGES, load_material
 from retrieval.dense.calibration.sampling import EncodedPassage, encode_material, sample, separation
@@ -24,6 +23,7 @@ from retrieval.dense.calibration.scales import (
     fit,
 )
 from retrieval.dense.calibration.shipped import SHIPPED
+from retrieval.dense.embedders.built_in import OnnxMiniLM
 from retrieval.exceptions import NotFitted
 from retrieval.models import EmbedderCalibration
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from bench.answers import runs
 from chat.types import Failed
 from evaluation.runs import answering
-from retrieval.dense.built_in import OnnxMiniLM
+from retrieval.dense.embedders.built_in import OnnxMiniLM
 from retrieval.dense.encoding import forget_queries
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, Document

@@ -152,7 +152,7 @@ def test_of_a_refusal_only_what_was_found_is_scored(judged):
 
 def test_without_the_embedder_there_is_an_error_and_no_score(judged, settings):
     settings.EMBEDDER = {
-        "BACKEND": "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+        "BACKEND": "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
         "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "m", "dimension": 8},
     }
     judgement = judged(completed_answer(), "offline")

@@ -31,7 +31,7 @@ def server(settings: LazySettings) -> Iterator[EmbeddingServer]:
         options = {"base_url": state.url, "api_key": "", "model": "words", "dimension": DIMENSION}
         times = {"query_timeout_seconds": QUERY_SECONDS, "backoff_seconds": 0.01}
         settings.EMBEDDER = {
-            "BACKEND": "retrieval.dense.openai_embedder.OpenAICompatibleEmbedder",
+            "BACKEND": "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
             "OPTIONS": {**options, **times},
         }
         settings.RETRIEVAL_RERANKER = "none"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from retrieval.tables.grammar import interpret
-from retrieval.tables.links import KnownTable
-from retrieval.tables.operations import Interpretation
+from retrieval.tables.interpretation.grammar import interpret
+from retrieval.tables.interpretation.links import KnownTable
+from retrieval.tables.interpretation.operations import Interpretation
 from tests.support.tables import known_table
 
 STAFF = known_table(

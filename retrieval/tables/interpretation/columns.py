@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from retrieval.tables.concepts import CONCEPTS, CONCEPTS_OF_STEM, UNITS
-from retrieval.tables.lexicon import ADJECTIVES, EXTREMES, GRAMMAR_WORDS, STOP_WORDS
-from retrieval.tables.links import BY_CONCEPT, BY_PREFIX, BY_STEM, EXACT, ColumnLink, KnownTable, Links
+from retrieval.tables.interpretation.concepts import CONCEPTS, CONCEPTS_OF_STEM, UNITS
+from retrieval.tables.interpretation.lexicon import ADJECTIVES, EXTREMES, GRAMMAR_WORDS, STOP_WORDS
+from retrieval.tables.interpretation.links import BY_CONCEPT, BY_PREFIX, BY_STEM, EXACT, ColumnLink, KnownTable, Links
 from retrieval.tables.words import QuestionToken, period_of, show_name, stem
 
 _SHORTEST_PREFIX = 5

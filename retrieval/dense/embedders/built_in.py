@@ -12,8 +12,8 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retrieval.dense.onnx_embedder import GRAPH_VERSION, OnnxEmbedder
-from retrieval.dense.sentence_model import Normalize, Pooling, Prompts, SentenceModel
+from retrieval.dense.embedders.onnx import GRAPH_VERSION, OnnxEmbedder
+from retrieval.dense.embedders.sentence_model import Normalize, Pooling, Prompts, SentenceModel
 from retrieval.encoders.files import CONFIG, TOKENIZER, WEIGHTS, read_object
 from retrieval.encoders.tokenizer import load_tokenizer
 from retrieval.exceptions import ImproperEmbedder

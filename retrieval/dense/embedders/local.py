@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retrieval.dense.model_cache import remembered_digest
-from retrieval.dense.onnx_embedder import GRAPH_VERSION, OnnxEmbedder
-from retrieval.dense.sentence_model import DESCRIPTIONS, Prompts, SentenceModel, read_sentence_model
+from retrieval.dense.embedders.model_cache import remembered_digest
+from retrieval.dense.embedders.onnx import GRAPH_VERSION, OnnxEmbedder
+from retrieval.dense.embedders.sentence_model import DESCRIPTIONS, Prompts, SentenceModel, read_sentence_model
 from retrieval.encoders import hub
 from retrieval.encoders.architectures import ARCHITECTURES
 from retrieval.encoders.tokenizer import load_tokenizer

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrieval.tables.column_linking import Likeness, columns_of_concept, in_period
-from retrieval.tables.concepts import UNITS
-from retrieval.tables.conditions import find_conditions
-from retrieval.tables.lexicon import (
+from retrieval.tables.interpretation.columns import Likeness, columns_of_concept, in_period
+from retrieval.tables.interpretation.concepts import UNITS
+from retrieval.tables.interpretation.conditions import find_conditions
+from retrieval.tables.interpretation.lexicon import (
     ADJECTIVES,
     COMPARE_WORDS,
     COUNT_WORDS,
@@ -20,9 +20,9 @@ from retrieval.tables.lexicon import (
     MEAN_WORDS,
     SUM_WORDS,
 )
-from retrieval.tables.linking import link
-from retrieval.tables.links import BY_CONCEPT, ColumnLink, KnownTable, Links
-from retrieval.tables.operations import FoundExtreme, Interpretation, QuestionReader
+from retrieval.tables.interpretation.linking import link
+from retrieval.tables.interpretation.links import BY_CONCEPT, ColumnLink, KnownTable, Links
+from retrieval.tables.interpretation.operations import FoundExtreme, Interpretation, QuestionReader
 from retrieval.tables.types import Operation
 
 # Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.

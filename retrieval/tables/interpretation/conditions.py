@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field, replace
 
 from retrieval.tables.cells import CellValue, read_digits
-from retrieval.tables.column_linking import columns_of_concept, in_period
-from retrieval.tables.concepts import UNITS
-from retrieval.tables.lexicon import COMPARATORS, EXTREMES, NEGATIONS, STOP_WORDS
-from retrieval.tables.links import ColumnLink, KnownTable, Links
+from retrieval.tables.interpretation.columns import columns_of_concept, in_period
+from retrieval.tables.interpretation.concepts import UNITS
+from retrieval.tables.interpretation.lexicon import COMPARATORS, EXTREMES, NEGATIONS, STOP_WORDS
+from retrieval.tables.interpretation.links import ColumnLink, KnownTable, Links
 from retrieval.tables.words import YEAR, period_of, stem
 
 _NUMBER = re.compile(r"\d[\d.,]*")

@@ -16,7 +16,7 @@ import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
-from retrieval.dense.local_embedder import LocalEmbedder
+from retrieval.dense.embedders.local import LocalEmbedder
 from retrieval.dense.token_vectors import packed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from tests.support.cross_encoders import POSITIONS, WIDTH, Array, Weights, export_bert, random_weights, reference_hidden

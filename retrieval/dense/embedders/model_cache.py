@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from retrieval.dense.sentence_model import SentenceModel
+from retrieval.dense.embedders.sentence_model import SentenceModel
 
 ABANDONED_AFTER_SECONDS = 3600
 """Age at which a half-written file must be the remains of a killed process."""

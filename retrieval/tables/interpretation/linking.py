@@ -7,10 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from retrieval.lexical.spelling import edit_distances
-from retrieval.tables.column_linking import Likeness, link_alike, link_columns
-from retrieval.tables.concepts import CONCEPTS_OF_STEM, UNITS
-from retrieval.tables.lexicon import ADJECTIVES, COMPARATORS, EXTREMES, GRAMMAR_WORDS, SOFT_WORDS, STOP_WORDS
-from retrieval.tables.links import BY_STEM, EXACT, PARTIAL, KnownTable, Links, ValueLink
+from retrieval.tables.interpretation.columns import Likeness, link_alike, link_columns
+from retrieval.tables.interpretation.concepts import CONCEPTS_OF_STEM, UNITS
+from retrieval.tables.interpretation.lexicon import (
+    ADJECTIVES,
+    COMPARATORS,
+    EXTREMES,
+    GRAMMAR_WORDS,
+    SOFT_WORDS,
+    STOP_WORDS,
+)
+from retrieval.tables.interpretation.links import BY_STEM, EXACT, PARTIAL, KnownTable, Links, ValueLink
 from retrieval.tables.words import QuestionToken, squeeze, stem, stems_of, tokenize
 
 _LONGEST_SPAN = 10

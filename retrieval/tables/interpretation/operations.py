@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.tables.column_linking import columns_of_concept
-from retrieval.tables.conditions import Condition
-from retrieval.tables.lexicon import (
+from retrieval.tables.interpretation.columns import columns_of_concept
+from retrieval.tables.interpretation.conditions import Condition
+from retrieval.tables.interpretation.lexicon import (
     ADJECTIVES,
     ALTERNATIVES,
     ASKS_FOR_ROWS,
@@ -18,8 +18,8 @@ from retrieval.tables.lexicon import (
     Direction,
     Extreme,
 )
-from retrieval.tables.linking import is_same_word
-from retrieval.tables.links import ColumnLink, KnownTable, Links, ValueLink
+from retrieval.tables.interpretation.linking import is_same_word
+from retrieval.tables.interpretation.links import ColumnLink, KnownTable, Links, ValueLink
 from retrieval.tables.reading import CAPTION_SEPARATOR
 from retrieval.tables.types import Operation
 from retrieval.tables.words import QuestionToken, stem, words_of

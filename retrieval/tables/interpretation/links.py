@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from retrieval.tables.lexicon import SOFT_WORDS, STOP_WORDS
+from retrieval.tables.interpretation.lexicon import SOFT_WORDS, STOP_WORDS
 from retrieval.tables.reading import Column
 from retrieval.tables.words import YEAR, QuestionToken, squeeze, stem, stems_of, words_of, words_of_name
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ValueInfoProto
 
-from retrieval.dense.sentence_model import ACTIVATIONS, Dense, Normalize, Pooling, SentenceModel
+from retrieval.dense.embedders.sentence_model import ACTIVATIONS, Dense, Normalize, Pooling, SentenceModel
 from retrieval.encoders.architectures import read_shape, with_bert_names
 from retrieval.encoders.files import load_weights
 from retrieval.encoders.graph import EncoderGraph, Graph, Precision, float_output, token_input

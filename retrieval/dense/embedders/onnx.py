@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from retrieval.dense import model_cache
-from retrieval.dense.runtime import EmbeddingRuntime, hidden_output, is_wordpiece, multiplies_bytes_exactly
+from retrieval.dense.embedders import model_cache
+from retrieval.dense.embedders.runtime import EmbeddingRuntime, hidden_output, is_wordpiece, multiplies_bytes_exactly
 from retrieval.encoders.session import open_session, text_inputs, well_formed
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.protocols import TokenEmbedder
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-    from retrieval.dense.sentence_model import Prompts, SentenceModel
+    from retrieval.dense.embedders.sentence_model import Prompts, SentenceModel
     from retrieval.dense.token_vectors import TokenEncoding, Tokens
     from retrieval.encoders.graph import Precision
     from retrieval.types import Vectors
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GRAPH_VERSION = 1
-"""Part of the cached file's name; raise it whenever `sentence_graph` writes a different graph."""
+"""Part of the cached file's name; raise it whenever `graph` writes a different graph."""
 
 COUNTED_AT_ONCE = 256
 
@@ -180,7 +180,7 @@ class OnnxEmbedder(TokenEmbedder):
 
     def _write_graph(self, progress: Callable[[str], None]) -> None:
         # An import of tens of MiB that only those pay who write a graph.
-        from retrieval.dense.sentence_graph import build_graph
+        from retrieval.dense.embedders.graph import build_graph
 
         progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
         started = time.monotonic()
@@ -205,7 +205,7 @@ class OnnxEmbedder(TokenEmbedder):
 def _export_sessions(model: SentenceModel) -> tuple[Any, Any, str]:
     """The export's session, the one that pools what it gives, and its output's name. Raises: ImproperEmbedder."""
     # An import of tens of MiB that only exports need.
-    from retrieval.dense.sentence_graph import build_head
+    from retrieval.dense.embedders.graph import build_head
 
     saturates = not multiplies_bytes_exactly()
     try:
