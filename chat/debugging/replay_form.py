@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.debugging.replay import writers
-from retrieval.admin.profile_fields import setting_field
+from retrieval.admin.profiles.fields import setting_field
 from retrieval.ranking.plans import weights_for
 from retrieval.ranking.profile import NO_RERANKER, SETTINGS, SINGLE_METHODS, ImproperProfile, ProfileSettings
 from retrieval.types import QueryClass, RetrieverWeights, SearchMethod

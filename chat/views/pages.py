@@ -20,7 +20,7 @@ from chat.pages.forms import TitleForm
 from chat.pages.suggestions import suggestions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from chat.views.access import for_visitors, known_visitor, may_debug, own_conversation
-from retrieval.admin.forms import upload_context
+from retrieval.admin.documents.forms import upload_context
 from retrieval.models import Collection
 
 

@@ -18,7 +18,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue
 from evaluation.runs.measures import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from retrieval.admin.base import PageAdmin
-from retrieval.admin.playground import PUBLISHED, ProfileChoice
+from retrieval.admin.profiles.playground import PUBLISHED, ProfileChoice
 from retrieval.admin.rights import WholeCollectionAdmin
 from retrieval.models import Draft
 from retrieval.search.profiles import NamedProfile, active_profile

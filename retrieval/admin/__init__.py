@@ -1,1 +1,4 @@
-from retrieval.admin import collections, documents, drafts, index_checks, passages, profiles, sources  # noqa: F401  (they register themselves)
+# They register themselves.
+from retrieval.admin import collections, drafts, index_checks, sources  # noqa: F401
+from retrieval.admin.documents import document_admin, passages  # noqa: F401
+from retrieval.admin.profiles import profile_admin  # noqa: F401

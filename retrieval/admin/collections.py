@@ -17,9 +17,9 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
-from retrieval.admin.documents import documents_by_status, requeue_all
+from retrieval.admin.documents.document_admin import documents_by_status, requeue_all
+from retrieval.admin.documents.forms import UPLOADING_SCRIPT, upload_context
 from retrieval.admin.drafts import may_begin
-from retrieval.admin.forms import UPLOADING_SCRIPT, upload_context
 from retrieval.admin.rights import CuratedAdmin, GrantInline, may_manage
 from retrieval.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded

@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.forms import MetadataField
+from retrieval.admin.documents.forms import MetadataField
 from retrieval.drafts.editing import reason_not_to_change
 from retrieval.models import Source
 from retrieval.rights.access import source_collections

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from ragsite.readiness import checks, probes
-from retrieval.admin.profile_fields import CLASS_NAMES
-from retrieval.admin.profile_form import FIELDSETS, METHOD_NAMES, SearchProfileForm
+from retrieval.admin.profiles.fields import CLASS_NAMES
+from retrieval.admin.profiles.form import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.exceptions import SearchUnavailable
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.protocols import Reranker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chat.debugging.replay_form import ReplayForm
-from retrieval.admin.profile_form import FIELDSETS, SearchProfileForm
+from retrieval.admin.profiles.form import FIELDSETS, SearchProfileForm
 from retrieval.ranking.profile import SETTINGS, ProfileSettings
 from retrieval.types import QueryClass, SearchMethod
 from tests.support import settings_table

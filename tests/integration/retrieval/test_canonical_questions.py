@@ -216,7 +216,7 @@ def test_a_passage_replaced_while_it_was_edited_is_told(
     def gone(*args: object) -> None:
         raise Chunk.DoesNotExist
 
-    monkeypatch.setattr("retrieval.admin.passages.rewrite_questions", gone)
+    monkeypatch.setattr("retrieval.admin.documents.passages.rewrite_questions", gone)
     response = admin.post(url_of(chunk), {"canonical_questions": RARE}, follow=True)
     told = [str(message) for message in response.context["messages"]]
     assert any("nothing was saved" in message for message in told)

@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 from chat.pages.suggestions import suggestions
 from retrieval import gates
 from retrieval.admin import draft_page
-from retrieval.admin.forms import DocumentForm
+from retrieval.admin.documents.forms import DocumentForm
 from retrieval.drafts import lifecycle
 from retrieval.drafts.changes import changes_of
 from retrieval.drafts.editing import reason_not_to_change

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.admin.forms import DocumentForm, UploadForm
+from retrieval.admin.documents.forms import DocumentForm, UploadForm
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest import formats
 from retrieval.ingest.extraction import ExtractionLimits, extract

@@ -21,11 +21,11 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from retrieval.admin.base import ConditionFilter
-from retrieval.admin.document_facts import DocumentFacts, excerpt
-from retrieval.admin.forms import UPLOADING_SCRIPT, DocumentForm
+from retrieval.admin.documents.facts import DocumentFacts, excerpt
+from retrieval.admin.documents.forms import UPLOADING_SCRIPT, DocumentForm
+from retrieval.admin.documents.uploading import UploadingAdmin
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.rights import CollectionFilter, OpenRowsFilter
-from retrieval.admin.uploading import UploadingAdmin
 from retrieval.drafts.editing import changing
 from retrieval.ingest import submission
 from retrieval.models import Document

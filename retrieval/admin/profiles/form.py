@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as _l
 
-from retrieval.admin.profile_fields import setting_field
+from retrieval.admin.profiles.fields import setting_field
 from retrieval.models import SearchProfile
 from retrieval.ranking.profile import NO_RERANKER, SECTIONS, SETTINGS, ImproperProfile, ProfileSettings
 from retrieval.ranking.profile_json import changes

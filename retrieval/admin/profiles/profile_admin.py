@@ -19,8 +19,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.admin.base import PageAdmin, badge, read_override
-from retrieval.admin.playground import search_twice
-from retrieval.admin.profile_form import FIELDSETS, IDENTITY, SearchProfileForm, differences
+from retrieval.admin.profiles.form import FIELDSETS, IDENTITY, SearchProfileForm, differences
+from retrieval.admin.profiles.playground import search_twice
 from retrieval.gates import PublicationRefused
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile, ProfileSettings

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.profile_form import differences
+from retrieval.admin.profiles.form import differences
 from retrieval.models import Collection, SearchProfileVersion
 from retrieval.ranking.profile import ImproperProfile
 from retrieval.rights.access import filters_for

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from retrieval.admin.base import PageAdmin
-from retrieval.admin.forms import UploadForm
+from retrieval.admin.documents.forms import UploadForm
 from retrieval.drafts.editing import draft_of
 from retrieval.exceptions import DocumentRejected
 from retrieval.ingest.submission import Submission
