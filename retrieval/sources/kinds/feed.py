@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any, Self
+from typing import Any
 
 from django import forms
 from django.utils.text import slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.http import Client, check_item, check_listing, join
+from retrieval.sources.network.http import HttpConnector, check_item, check_listing, join
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     UNCHANGED,
-    Connector,
     Fetched,
     ItemGone,
     ListingUnchanged,
@@ -37,21 +36,13 @@ class FeedOptions(Options, Account):
     field_order = ["url", "content", "username", "password"]
 
 
-class FeedConnector(Connector):
+class FeedConnector(HttpConnector):
     # Feeds hold what is new. What is not in them any more is not gone.
     lists_everything = False
 
     def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
         super().__init__(options, cursor, number)
-        self._client = Client(options["url"], account=(options.get("username", ""), options.get("password", "")))
         self._entries: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        self._client.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._client.__exit__(*error)
 
     def list_items(self) -> Iterator[RemoteItem]:
         import feedparser

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.http import Client, Response, check_item, check_listing
+from retrieval.sources.network.http import HttpConnector, Response, check_item, check_listing
 from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import AddressField, Options, SecretField
 from retrieval.sources.protocol import (
     UNCHANGED,
-    Connector,
     Fetched,
     RemoteItem,
     SourceKind,
@@ -47,18 +45,9 @@ class S3Options(Options):
     field_order = ["endpoint", "region", "bucket", "key_prefix", "access_key", "secret_key", "base_url"]
 
 
-class S3Connector(Connector):
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
-        self._address = f"{options['endpoint'].rstrip('/')}/{options['bucket']}"
-        self._client = Client(self._address)
-
-    def __enter__(self) -> Self:
-        self._client.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._client.__exit__(*error)
+class S3Connector(HttpConnector):
+    def _read_address(self) -> str:
+        return f"{self.options['endpoint'].rstrip('/')}/{self.options['bucket']}"
 
     def list_items(self) -> Iterator[RemoteItem]:
         prefix, base = self.options.get("key_prefix") or "", (self.options.get("base_url") or "").rstrip("/")

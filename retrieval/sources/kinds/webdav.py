@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.http import Client, check_item, check_listing, join
+from retrieval.sources.network.http import HttpConnector, check_item, check_listing, join
 from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     UNCHANGED,
-    Connector,
     Fetched,
     RemoteItem,
     SourceKind,
@@ -38,22 +36,13 @@ class WebDavOptions(Options, Account):
     field_order = ["url", "username", "password"]
 
 
-class WebDavConnector(Connector):
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
-        self._root = options["url"].rstrip("/") + "/"
-        self._client = Client(self._root, account=(options.get("username", ""), options.get("password", "")))
-
-    def __enter__(self) -> Self:
-        self._client.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._client.__exit__(*error)
+class WebDavConnector(HttpConnector):
+    def _read_address(self) -> str:
+        return super()._read_address().rstrip("/") + "/"
 
     def list_items(self) -> Iterator[RemoteItem]:
-        root, seen = _path(self._root), set[str]()
-        waiting = deque([self._root])
+        root, seen = _path(self._address), set[str]()
+        waiting = deque([self._address])
         while waiting:
             folder = waiting.popleft()
             if _path(folder) in seen:

@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from django import forms
@@ -16,13 +16,12 @@ from django.conf import settings
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.http import USER_AGENT, Client, Response, check_item, check_listing, join
+from retrieval.sources.network.http import USER_AGENT, HttpConnector, Response, check_item, check_listing, join
 from retrieval.sources.network.page_links import PageLinks, read_links
 from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     UNCHANGED,
-    Connector,
     Fetched,
     ItemFailed,
     ItemGone,
@@ -62,27 +61,20 @@ class WebsiteOptions(Options, Account):
     field_order = ["url", "way", "depth", "delay", "include", "exclude", "username", "password"]
 
 
-class WebsiteConnector(Connector):
+class WebsiteConnector(HttpConnector):
     def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
         super().__init__(options, cursor, number)
-        self._start = normalise(options["url"])
-        self._hosts = {urlsplit(self._start).netloc}
-        account = (options.get("username", ""), options.get("password", ""))
-        self._client = Client(self._start, account=account)
+        self._hosts = {urlsplit(self._address).netloc}
         self._asked_at = 0.0
         self._robots: Any = None
 
-    def __enter__(self) -> Self:
-        self._client.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._client.__exit__(*error)
+    def _read_address(self) -> str:
+        return normalise(super()._read_address())
 
     def list_items(self) -> Iterator[RemoteItem]:
         self._read_robots()
         if self.options.get("way") != "sitemap":
-            yield self._item(self._start, depth=0, is_entry=True)
+            yield self._item(self._address, depth=0, is_entry=True)
             return
         for url in self._read_sitemaps():
             if self._is_here(url):
@@ -185,19 +177,19 @@ class WebsiteConnector(Connector):
     def _read_robots(self) -> None:
         from protego import Protego
 
-        response = self._ask(join(self._start, "/robots.txt"), {}, redirects=5)
+        response = self._ask(join(self._address, "/robots.txt"), {}, redirects=5)
         if response.status >= 500:
-            raise SourceUnavailable(_t("%s does not say what may be read: its robots.txt failed.") % self._start)
+            raise SourceUnavailable(_t("%s does not say what may be read: its robots.txt failed.") % self._address)
         text = response.body[: 500 * 1024].decode("utf-8", "replace") if response.status == 200 else ""
         self._robots = Protego.parse(text)
 
     def _read_sitemaps(self) -> Iterator[str]:
         """The addresses of pages in the sitemaps. Raises: SourceRefused where there is none."""
-        path = urlsplit(self._start).path
+        path = urlsplit(self._address).path
         if path.endswith((".xml", ".xml.gz")):
-            waiting = [self._start]
+            waiting = [self._address]
         else:
-            waiting = list(self._robots.sitemaps) or [join(self._start, "/sitemap.xml")]
+            waiting = list(self._robots.sitemaps) or [join(self._address, "/sitemap.xml")]
         seen: set[str] = set()
         while waiting:
             url = waiting.pop(0)

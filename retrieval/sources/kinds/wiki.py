@@ -5,30 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from html import escape
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode
 
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.network.http import Client, check_listing
-from retrieval.sources.protocol import Connector, Fetched, SourceUnavailable
+from retrieval.sources.network.http import HttpConnector, check_listing
+from retrieval.sources.protocol import Fetched, SourceUnavailable
 
 
-class WikiConnector(Connector):
-    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
-        super().__init__(options, cursor, number)
-        self._address: str = options["url"].rstrip("/")
-        self._client = self._open()
-
-    def _open(self) -> Client:
-        return Client(self._address, account=(self.options.get("username", ""), self.options.get("password", "")))
-
-    def __enter__(self) -> Self:
-        self._client.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._client.__exit__(*error)
+class WikiConnector(HttpConnector):
+    def _read_address(self) -> str:
+        return super()._read_address().rstrip("/")
 
     def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
         """What the server says. Raises: SourceRefused, SourceUnavailable."""

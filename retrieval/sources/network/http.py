@@ -8,7 +8,7 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx2
 from django.conf import settings
@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from retrieval.sources.network.connections import RequestDeadline, Transport
-from retrieval.sources.protocol import ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import Connector, ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
 
 USER_AGENT = "Ragsite"
 # One request with its redirects, and all that they bring.
@@ -135,6 +135,26 @@ class Client:
             ) from error
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
             raise ItemFailed(_t("%s is no address.") % url[:300]) from error
+
+
+class HttpConnector(Connector):
+    """A source that is asked over HTTP, with one client while it is read."""
+
+    def __init__(self, options: Mapping[str, Any], cursor: dict[str, Any], number: int) -> None:
+        super().__init__(options, cursor, number)
+        self._address = self._read_address()
+        self._client = self._open()
+
+    def _read_address(self) -> str:
+        return str(self.options["url"])
+
+    def _open(self) -> Client:
+        return Client(self._address, account=(self.options.get("username", ""), self.options.get("password", "")))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.__exit__(kind, error, trace)
 
 
 def check_item(response: Response, name: str) -> None:
