@@ -14,7 +14,7 @@ from chat.grounding.answerability import Evidence
 from chat.grounding.places import put_in_place
 from chat.questions.types import ValueKind
 from chat.types import AnswerForm, Choice, Completed, Usage
-from retrieval.lexical.vocabulary import CollectionVocabulary
+from retrieval.lexical.words.vocabulary import CollectionVocabulary
 from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.spelling import suggest
 from retrieval.types import SearchFilters

@@ -21,8 +21,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ragsite.accounts import invitations
 from ragsite.accounts.addresses import users_with
-from ragsite.accounts.claims import Claims, read_claims, saml_claims
-from ragsite.accounts.rights import apply_claims, is_last_local_administrator
+from ragsite.accounts.providers.claims import Claims, read_claims, saml_claims
+from ragsite.accounts.providers.rights import apply_claims, is_last_local_administrator
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import may_use_password
 from retrieval.database.encryption import decrypt, encrypt

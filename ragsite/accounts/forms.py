@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 
 from ragsite.accounts import invitations
 from ragsite.accounts.addresses import users_with
-from ragsite.accounts.directory_accounts import end_session_early
+from ragsite.accounts.providers.directory import end_session_early
 from ragsite.models import ApiKey
 from ragsite.sign_in import limits
 from ragsite.sign_in.backend import may_use_password, refuse

@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
-from ragsite.accounts.rights import is_last_local_administrator, local_administrators
+from ragsite.accounts.providers.rights import is_last_local_administrator, local_administrators
 from ragsite.people.admin import PersonActions
 from retrieval.models.collection import is_superuser
 

@@ -17,7 +17,7 @@ from requests import RequestException
 from chat.budgets import budget_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
-from ragsite.accounts.directory_accounts import is_of_directory
+from ragsite.accounts.providers.directory import is_of_directory
 from ragsite.accounts.second_factor import has_second_factor
 from ragsite.sign_in.backend import may_use_password
 

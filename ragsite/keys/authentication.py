@@ -12,7 +12,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from ragsite.accounts.rights import is_forgotten
+from ragsite.accounts.providers.rights import is_forgotten
 from ragsite.keys.issuing import digest_of
 from ragsite.models import ApiKey
 from retrieval.rights.key_limits import KeyLimits, set_limits

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation, QuestionBudget
 from evaluation.models import EvaluationQuestion
-from ragsite.accounts.rights import is_last_local_administrator
+from ragsite.accounts.providers.rights import is_last_local_administrator
 from ragsite.audit.recording import person_of, record
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 

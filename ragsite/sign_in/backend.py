@@ -17,7 +17,7 @@ from rest_framework import status
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from ragsite.accounts.directory_accounts import AccountRefused, account_of, is_directory_asked
+from ragsite.accounts.providers.directory import AccountRefused, account_of, is_directory_asked
 from ragsite.accounts.second_factor import is_password_enough
 from ragsite.sign_in import directory, hashing, limits
 from retrieval.observability.record import tell

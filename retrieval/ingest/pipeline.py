@@ -32,7 +32,6 @@ from retrieval.exceptions import (
 )
 from retrieval.ingest import formats, turns
 from retrieval.ingest.chunking import chunker
-from retrieval.ingest.chunking.chunker import TextChunk
 from retrieval.ingest.chunking.outline import below_title
 from retrieval.ingest.extraction.types import ExtractedText
 from retrieval.ingest.fingerprint import compute_fingerprint
@@ -200,7 +199,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None, w
             forget_pages([before])
 
 
-def _cut(document: Document, extracted: ExtractedText) -> list[TextChunk]:
+def _cut(document: Document, extracted: ExtractedText) -> list[chunker.TextChunk]:
     """Raises: DocumentRejected for a document without text, and for one that would be too many passages."""
     embedder = conf.embedder()
     text_chunks = chunker.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
@@ -232,7 +231,7 @@ def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *
 
 def _make_chunks(
     extracted: ExtractedText,
-    text_chunks: Sequence[TextChunk],
+    text_chunks: Sequence[chunker.TextChunk],
     hashes: Sequence[str],
     language: str,
     fresh: Sequence[int],

@@ -9,13 +9,13 @@ from django.conf import settings
 from pgvector import SparseVector
 
 from retrieval.lexical.constraints import constraint_tsqueries
-from retrieval.lexical.decompounding import compound_expansions
 from retrieval.lexical.fields import stored_k1
-from retrieval.lexical.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.lexical.pruning import Term
 from retrieval.lexical.statistics import by_configuration, collection_states, lexemes_of
 from retrieval.lexical.syntax import parse
 from retrieval.lexical.tsquery import all_of, quote
+from retrieval.lexical.words.decompounding import compound_expansions
+from retrieval.lexical.words.fuzzy import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension
 from retrieval.types import ANYBODY, Reader
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db import DatabaseError
 
-from retrieval.lexical.vocabulary import CollectionVocabulary
+from retrieval.lexical.words.vocabulary import CollectionVocabulary
 from retrieval.reformulation.spelling import correct
 from retrieval.types import Reformulation, SearchFilters
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from retrieval.lexical.spelling import edit_distances
+from retrieval.lexical.words.spelling import edit_distances
 from retrieval.tables.interpretation.columns import Likeness, link_alike, link_columns
 from retrieval.tables.interpretation.concepts import CONCEPTS_OF_STEM, UNITS
 from retrieval.tables.interpretation.lexicon import (

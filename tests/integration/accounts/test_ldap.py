@@ -15,7 +15,7 @@ from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from ragsite.accounts.rights import is_forgotten
+from ragsite.accounts.providers.rights import is_forgotten
 from ragsite.models import AuditEntry
 from ragsite.sign_in import directory
 from retrieval.models import Collection, CollectionGrant

@@ -12,10 +12,10 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from ragsite.accounts import rights
 from ragsite.accounts.adapters import AccountAdapter
-from ragsite.accounts.claims import Claims
 from ragsite.accounts.models import ClaimedRights
+from ragsite.accounts.providers import rights
+from ragsite.accounts.providers.claims import Claims
 from ragsite.keys.issuing import issue_key
 from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.key_limits import Scope

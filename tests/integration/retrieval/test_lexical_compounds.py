@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from retrieval.lexical.decompounding import WORTH
 from retrieval.lexical.query import LexicalQuery, build_queries
+from retrieval.lexical.words.decompounding import WORTH
 from retrieval.models import Collection, Document
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search

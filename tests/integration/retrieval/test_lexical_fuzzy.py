@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from retrieval.lexical import fuzzy
-from retrieval.lexical.fuzzy import MAX_EXPANSIONS
 from retrieval.lexical.query import build_queries
 from retrieval.lexical.ranker import Bm25Ranker
+from retrieval.lexical.words import fuzzy
+from retrieval.lexical.words.fuzzy import MAX_EXPANSIONS
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.ranking.plans import plan_for
 from retrieval.ranking.profile import ProfileSettings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from retrieval.lexical.vocabulary import CollectionVocabulary
+from retrieval.lexical.words.vocabulary import CollectionVocabulary
 from retrieval.models import Collection, Document
 from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.spelling import suggest

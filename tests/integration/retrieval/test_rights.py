@@ -15,7 +15,7 @@ from retrieval.dense.active import active_embedder
 from retrieval.dense.index import index_name
 from retrieval.lexical.matches import count_matches
 from retrieval.lexical.query import build_queries
-from retrieval.lexical.vocabulary import CollectionVocabulary
+from retrieval.lexical.words.vocabulary import CollectionVocabulary
 from retrieval.models import Collection, CollectionGrant, Document, Visibility
 from retrieval.rights.access import everything, filters_for, narrowing_key
 from retrieval.search.pipeline import search

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from retrieval.lexical.spelling import edit_distances
+from retrieval.lexical.words.spelling import edit_distances
 from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.slips import is_certain_slip, small_word_meant
 from retrieval.reformulation.spelling import NearWord, correct, suggest

@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Collection, Container, Mapping, Sequence
 
 from retrieval.database.servers import connection
-from retrieval.lexical.fuzzy import Expansion, document_frequencies
-from retrieval.lexical.spelling import LONGEST_TERM
 from retrieval.lexical.statistics import tokens_of
+from retrieval.lexical.words.fuzzy import Expansion, document_frequencies
+from retrieval.lexical.words.spelling import LONGEST_TERM
 from retrieval.text.compounds import BY_CONFIGURATION, SHORTEST_PART, Compounding, has_part, pieces_of, rests_of, split
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
@@ -41,9 +41,9 @@ def compound_expansions(
     A word that is part of none is left out, and all are in a language without compounds; so are compounds and parts
     that are ``said``, the lexemes of the whole question. A known word keeps its worth; a compound has WORTH times the
     inverse document frequency of the most frequent of the group, as misspelt words have (see
-    :func:`retrieval.lexical.fuzzy.expand`), and a part WORTH times its own. Of compounds the more frequent come first,
-    then the alphabet decides; at most MOST_COMPOUNDS. Frequencies are those of all collections ``searched``, which hold
-    ``passages``.
+    :func:`retrieval.lexical.words.fuzzy.expand`), and a part WORTH times its own. Of compounds the more frequent come
+    first, then the alphabet decides; at most MOST_COMPOUNDS. Frequencies are those of all collections ``searched``,
+    which hold ``passages``.
     """
     language = BY_CONFIGURATION.get(configuration)
     words = _words(text, configuration) if language is not None else {}

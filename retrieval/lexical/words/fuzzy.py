@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from retrieval.database.servers import connection
-from retrieval.lexical.seen import keep_seen
-from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
 from retrieval.lexical.statistics import frequencies_in, tokens_of
+from retrieval.lexical.words.seen import keep_seen
+from retrieval.lexical.words.spelling import LONGEST_TERM, allowed_edits, edit_distances, similarity
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 

@@ -16,12 +16,12 @@ from django.core.exceptions import EmptyResultSet
 
 from retrieval import conf
 from retrieval.database.servers import connection
-from retrieval.lexical.decompounding import known_parts
-from retrieval.lexical.fuzzy import LONGEST_ENDING, beginning_alike, document_frequencies, expand, unknown_terms
-from retrieval.lexical.seen import chunks_seen
-from retrieval.lexical.spelling import LONGEST_TERM, allowed_edits, edit_distances
 from retrieval.lexical.statistics import by_configuration, lexemes_of, passages_in
 from retrieval.lexical.tsquery import quote
+from retrieval.lexical.words.decompounding import known_parts
+from retrieval.lexical.words.fuzzy import LONGEST_ENDING, beginning_alike, document_frequencies, expand, unknown_terms
+from retrieval.lexical.words.seen import chunks_seen
+from retrieval.lexical.words.spelling import LONGEST_TERM, allowed_edits, edit_distances
 from retrieval.models import Document
 from retrieval.reformulation.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, identifiers

@@ -15,8 +15,8 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from ragsite.accounts.addresses import users_with
-from ragsite.accounts.claims import Claims, read_claims
-from ragsite.accounts.rights import apply_claims
+from ragsite.accounts.providers.claims import Claims, read_claims
+from ragsite.accounts.providers.rights import apply_claims
 from ragsite.sign_in.directory import Person
 
 PROVIDER = "ldap"

@@ -16,8 +16,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from ragsite.accounts.claims import Claims, wanted_groups
 from ragsite.accounts.models import ClaimedRights
+from ragsite.accounts.providers.claims import Claims, wanted_groups
 from retrieval.models import CollectionGrant
 
 logger = logging.getLogger(__name__)
