@@ -16,19 +16,17 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chat.grounding.coverage import WordMatches, match_words, related_words, share_held
 from chat.grounding.units import QuotableUnit, UnitKind
-from chat.grounding.words import stem_set, stem_weight, stem_weights, stems
+from chat.grounding.words import stem_weight, stems
 from retrieval.text.blocks import BlockKind
-from retrieval.text.compounds import DUTCH, has_part
-from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
     from chat.grounding.closeness import Closeness, Compare
@@ -52,22 +50,13 @@ LONGEST_CODE = 24
 # What is left of the score of an FAQ's answer whose question asks with none of the words of this one, where it holds
 # none of them itself.
 OTHER_QUESTION_SHARE = 0.3
-# What a word of the question is worth in the heading right above a block, and in the titles further up.
-HEADING_SHARE = 0.8
-TITLE_SHARE = 0.5
 # What a block gains that opens a section (or is a record) whose heading the question asks for.
 OPENING_BONUS = 0.15
 # What is left of a block's score when the question names a code (a part number, an error) that the block does not.
 OTHER_CODE_SHARE = 0.5
 # The same for names in code (UserRateThrottle, read_only): the section of one often goes on without repeating it.
 OTHER_NAME_SHARE = 0.8
-# What a word of the question is worth in a compound of it; a part of a compound, by its share of the letters.
-COMPOUND_SHARE = 0.8
-# What a Dutch verb leaves behind where it is separated: "meenemen", "wat neemt u mee". Others are words of their own.
-PARTICLES = ("mee", "samen", "terug", "thuis")
-
 _COVERAGE, _SIMILARITY, _INTERACTION = (attrgetter(name) for name in ("coverage", "similarity", "interaction"))
-_HYPHENATED = re.compile(r"\b([^\W\d_]{2,})-([^\W\d_]{2,})\b")
 _RUN = re.compile(r"[\w-]+")
 _CODE = re.compile(r"(?<![^\W_])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![^\W_])")
 _IDENTIFIER = re.compile(r"\b[^\W_]*[a-z][A-Z]\w*|\b[^\W_]+_\w+")
@@ -98,7 +87,7 @@ class UnitScoring:
 
     def __init__(self, question: str, units: Sequence[QuotableUnit], compare: Compare) -> None:
         self._question, self._units = question, units
-        self._matches = _match_words(question, units) if units else ([], [], [])
+        self._matches = match_words(question, units) if units else ([], [], [])
         order = sorted(
             range(len(units)), key=lambda index: (units[index].kind is not UnitKind.WHOLE, -self._matches[0][index])
         )[:COMPARED_UNITS]
@@ -147,7 +136,7 @@ def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) 
 def _score(
     question: str,
     units: Sequence[QuotableUnit],
-    matches: _Matches,
+    matches: WordMatches,
     closeness: Closeness | None,
     column_of: Mapping[int, int],
 ) -> list[ScoredUnit]:
@@ -210,7 +199,7 @@ def _share_asked(question: str, unit: QuotableUnit) -> float:
     words = stems(unit.source.block.content[max(0, start - offset) : max(0, end - offset)] or unit.heading)
     asked = stems(question)
     related = related_words(words, asked)
-    return sum(_share_held(word, set(asked), related) for word in words) / len(words) if words else 1.0
+    return sum(share_held(word, set(asked), related) for word in words) / len(words) if words else 1.0
 
 
 @functools.lru_cache(maxsize=4096)
@@ -237,112 +226,3 @@ def _codes_in(run: str) -> Iterator[str]:
     if letters and len(digits) >= 3:
         last = min(letters[-1], digits[-3])
         yield from (code.group() for code in _CODE.finditer(run) if code.start() <= last)
-
-
-Related = Mapping[str, Mapping[str, float]]
-"""For each word of a question, the words that hold it in part, and how far: above 0, below 1."""
-
-
-def related_words(wanted: Sequence[str], held: Iterable[str]) -> Related:
-    """Which of the stems ``held``, in Dutch texts, are compounds of a wanted one, or parts or particles of it.
-
-    The texts are few: what begins or ends with a word is taken for a compound of it, whatever the rest is.
-    """
-    others = set(held)
-    related = {}
-    for word in wanted:
-        shares = {other: COMPOUND_SHARE for other in others if has_part(other, word, DUTCH)}
-        shares |= {other: COMPOUND_SHARE * len(other) / len(word) for other in others if has_part(word, other, DUTCH)}
-        shares |= {other: COMPOUND_SHARE for other in PARTICLES if other in others and _is_separable(word, other)}
-        if shares:
-            related[word] = shares
-    return related
-
-
-def _is_separable(verb: str, particle: str) -> bool:
-    """Whether a stem may be that of a verb with this particle; "meer" and "meester" are not."""
-    return verb.startswith(particle) and len(verb) > len(particle) + 2 and verb[len(particle)] not in "rs"
-
-
-_Matches = tuple[list[float], list[float], list[float]]
-"""Of each unit: the share of the question's weight that it holds, how far its heading is what is asked for, and the
-share that its own text holds."""
-
-
-def _match_words(question: str, units: Sequence[QuotableUnit]) -> _Matches:
-    wanted = stems(_joined(question, units))
-    texts = [
-        (
-            stem_set(unit.table_head, unit.text),
-            stem_set(unit.heading),
-            stem_set(unit.source.block.best.document_title, unit.source.block.best.section),
-        )
-        for unit in units
-    ]
-    weights = stem_weights(wanted, [own | heading for own, heading, _titles in texts])
-    dutch = _dutch_sources(question, units)
-    in_dutch = [unit.source.marker in dutch for unit in units]
-    related = related_words(
-        wanted,
-        {stem for parts, is_dutch in zip(texts, in_dutch, strict=True) if is_dutch for part in parts for stem in part},
-    )
-    nothing: frozenset[str] = frozenset()
-    coverages, heading_matches, own_coverages = [], [], []
-    for (own, heading, titles), is_dutch in zip(texts, in_dutch, strict=True):
-        compounds = related if is_dutch else {}
-        coverages.append(_coverage(weights, own, heading, titles, compounds))
-        heading_matches.append(_heading_match(weights, heading, compounds))
-        own_coverages.append(_coverage(weights, own, nothing, nothing, compounds))
-    return coverages, heading_matches, own_coverages
-
-
-def _joined(question: str, units: Sequence[QuotableUnit]) -> str:
-    """The question, a word with a hyphen written as one where the units write it so: auto-merge, automerge."""
-
-    def join(match: re.Match[str]) -> str:
-        word = match[1] + match[2]
-        return word if any(word.casefold() in f"{unit.heading} {unit.text}".casefold() for unit in units) else match[0]
-
-    return _HYPHENATED.sub(join, question)
-
-
-def _dutch_sources(question: str, units: Sequence[QuotableUnit]) -> set[int]:
-    """The markers of the sources in Dutch. What is short, or a table, is told by the question beside it."""
-    contents = {unit.source.marker: unit.source.block.content for unit in units}
-    return {marker for marker, content in contents.items() if detect_language(question, content) == "nl"}
-
-
-def _coverage(
-    weights: Mapping[str, float],
-    own: AbstractSet[str],
-    heading: AbstractSet[str],
-    titles: AbstractSet[str],
-    related: Related,
-) -> float:
-    total = sum(weights.values())
-    if not total:
-        return 0.0
-    covered = 0.0
-    for word, weight in weights.items():
-        covered += weight * max(
-            _share_held(word, own, related),
-            HEADING_SHARE * _share_held(word, heading, related),
-            TITLE_SHARE * _share_held(word, titles, related),
-        )
-    return covered / total
-
-
-def _heading_match(weights: Mapping[str, float], heading: AbstractSet[str], related: Related) -> float:
-    """The share of the question's weight that a heading holds, times the share of the heading's words that hold it."""
-    holding = {word for word in heading if word in weights or any(word in others for others in related.values())}
-    if not holding:
-        return 0.0
-    share = sum(weight * _share_held(word, heading, related) for word, weight in weights.items())
-    return share / sum(weights.values()) * len(holding) / len(heading)
-
-
-def _share_held(word: str, words: AbstractSet[str], related: Related) -> float:
-    """How far ``words`` hold ``word``: 1 for the word itself."""
-    if word in words:
-        return 1.0
-    return max((share for other, share in related.get(word, {}).items() if other in words), default=0.0)

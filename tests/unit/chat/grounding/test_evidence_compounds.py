@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.relevance import COMPOUND_SHARE, related_words, score_units
+from chat.grounding.coverage import COMPOUND_SHARE, related_words
+from chat.grounding.relevance import score_units
 from chat.grounding.units import quotable_units
 from chat.types import ContextSource
 from retrieval.search.context import ContextBlock, Passage
