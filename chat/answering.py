@@ -13,11 +13,11 @@ from chat import conf
 from chat.composing.notices import by_words_notice, doubts_of, fallback_notice
 from chat.composing.refusals import ask_which, instruction_refusal, refusal, refuse
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
-from chat.grounding.answerability import Evidence
+from chat.grounding.evidence.answerability import Evidence
+from chat.grounding.evidence.weighing import gather_evidence
 from chat.grounding.places import put_in_place
 from chat.grounding.sources import find_sources
 from chat.grounding.verification import verify
-from chat.grounding.weighing import gather_evidence
 from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.groundedness.logistic import fit
 from bench.statistics import auroc
-from chat.grounding.answerability import INTERCEPT, WEIGHTS
+from chat.grounding.evidence.answerability import INTERCEPT, WEIGHTS
 
 ANSWERABLE, ADVERSARIAL, WITHHELD, OFF_TOPIC = "answerable", "adversarial", "withheld", "off-topic"
 WITHOUT_ANSWER = (ADVERSARIAL, WITHHELD, OFF_TOPIC)
@@ -24,7 +24,10 @@ FITTED = ("closest", "gap", "coverage", "reach", "best_block")
 
 @dataclass(frozen=True, slots=True)
 class RefusalCase:
-    """A question with the features of :class:`chat.grounding.answerability.Answerability`; ``group`` is its article."""
+    """A question with the features of :class:`chat.grounding.evidence.answerability.Answerability`.
+
+    ``group`` is its article.
+    """
 
     kind: str
     group: str

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from bench.beir import read_objects, read_test_set
 from bench.reporting import Report
 from bench.statistics import auroc
-from chat.grounding.passages import cut_passage
-from chat.grounding.support import Statement
+from chat.grounding.support.passages import cut_passage
+from chat.grounding.support.scorer import Statement
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.grounding.support import MakeScorer
+    from chat.grounding.support.scorer import MakeScorer
 
 SEED = 20_000
 LEAST_WORDS = 3

@@ -20,8 +20,8 @@ from bench.beir import read_objects
 from bench.groundedness.logistic import fit
 from bench.reporting import Report
 from chat.grounding.citations import cited_sentences
-from chat.grounding.passages import EvidencePassage, cut_passage
-from chat.grounding.support import (
+from chat.grounding.support.passages import EvidencePassage, cut_passage
+from chat.grounding.support.scorer import (
     Features,
     SentenceSupport,
     Statement,
@@ -33,7 +33,7 @@ from chat.grounding.support import (
 from evaluation.exceptions import UnreadableTestSet
 
 if TYPE_CHECKING:
-    from chat.grounding.support import MakeScorer
+    from chat.grounding.support.scorer import MakeScorer
 
 FOLDS = 10
 SEED = 20_000

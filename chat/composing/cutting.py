@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from chat.composing.excerpt import Excerpt, Span
 from chat.composing.outline import outline
-from chat.grounding.units import QuotableUnit, SourceSection, UnitKind
+from chat.grounding.evidence.units import QuotableUnit, SourceSection, UnitKind
 from chat.grounding.words import stems
 from chat.questions.analysis import is_same_question
 from chat.questions.presence import find_answer_values

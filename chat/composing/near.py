@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chat.composing.selection import select
-from chat.grounding.answerability import Evidence
+from chat.grounding.evidence.answerability import Evidence
 from chat.questions.analysis import analyse
 from chat.questions.types import QuestionKind
 from chat.types import NearPlace

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
 from chat.composing.excerpt import Excerpt
-from chat.grounding.units import SourceSection, sections_of
+from chat.grounding.evidence.units import SourceSection, sections_of
 from chat.grounding.words import stems
 from chat.questions.types import Question, QuestionKind
 from retrieval.text.blocks import Block, BlockKind

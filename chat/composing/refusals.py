@@ -10,7 +10,7 @@ from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from chat.composing.near import find_near
-from chat.grounding.answerability import Evidence
+from chat.grounding.evidence.answerability import Evidence
 from chat.grounding.places import put_in_place
 from chat.questions.types import ValueKind
 from chat.types import AnswerForm, Choice, Completed, Usage

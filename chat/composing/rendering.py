@@ -9,7 +9,7 @@ from textwrap import dedent
 from chat.composing.excerpt import Excerpt, Span
 from chat.grounding.citations import quote_for_answer
 from chat.grounding.code_spans import find_code
-from chat.grounding.units import blocks_of
+from chat.grounding.evidence.units import blocks_of
 from chat.types import ContextSource
 from retrieval.text.blocks.outline import read_cells
 from retrieval.text.blocks.types import BlockKind

@@ -16,7 +16,7 @@ import numpy as np
 from chat.composing.cutting import cut_excerpt
 from chat.composing.excerpt import Excerpt
 from chat.composing.outline import likeness
-from chat.grounding.units import QuotableUnit, UnitKind
+from chat.grounding.evidence.units import QuotableUnit, UnitKind
 from chat.grounding.words import SHORTEST_STEM, stems
 from chat.questions.analysis import analyse, is_same_question
 from chat.questions.presence import counted_stems, find_answer_values
@@ -25,8 +25,8 @@ from retrieval.text.blocks import Block, BlockKind
 from retrieval.text.blocks.outline import read_cells
 
 if TYPE_CHECKING:
-    from chat.grounding.answerability import Evidence
-    from chat.grounding.relevance import ScoredUnit
+    from chat.grounding.evidence.answerability import Evidence
+    from chat.grounding.evidence.relevance import ScoredUnit
 
 _WHOLE = {QuestionKind.LIST, QuestionKind.PROCEDURE}
 # What a unit gains that is of the kind that answers the question: it holds a value of the kind asked for, its section

@@ -15,8 +15,8 @@ from chat.composing.excerpt import Excerpt
 from chat.composing.rendering import render
 from chat.composing.selection import rank, select, select_comparing
 from chat.exceptions import NoAnswer
-from chat.grounding.answerability import Evidence
-from chat.grounding.weighing import gather_evidence
+from chat.grounding.evidence.answerability import Evidence
+from chat.grounding.evidence.weighing import gather_evidence
 from chat.questions.analysis import analyse, is_same_question
 from chat.questions.comparison import find_compared
 from chat.questions.presence import find_answer_values

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
-from chat.grounding.passages import EvidencePassage, EvidenceSentence
-from chat.grounding.support import SentenceSupport, Statement, SupportReason, SupportScorer
-from chat.grounding.units import quotable_units
-from chat.grounding.weighing import tokens_of_sources
+from chat.grounding.evidence.units import quotable_units
+from chat.grounding.evidence.weighing import tokens_of_sources
+from chat.grounding.support.passages import EvidencePassage, EvidenceSentence
+from chat.grounding.support.scorer import SentenceSupport, Statement, SupportReason, SupportScorer
 from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
 from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration
@@ -24,8 +24,8 @@ from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.closeness import SourceTokens
-    from chat.grounding.support import MakeScorer
+    from chat.grounding.evidence.closeness import SourceTokens
+    from chat.grounding.support.scorer import MakeScorer
     from retrieval.types import Vectors
 
     Supports = list[SentenceSupport | None]

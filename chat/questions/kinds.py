@@ -19,8 +19,7 @@ _REASON = verbose_pattern(
 )
 _COMPARED = (
     r"(?:bigg|small|larg|heav|light|high|low|old|young|cheap|long|short|fast|slow|strong|weak|warm|cold|wid|deep"
-    r"|great|hard|eas"
-    r"|earl|lat|saf|quick|tall|thick|thin)"
+    r"|great|hard|eas|earl|lat|saf|quick|tall|thick|thin)"
 )
 _COMPARED_DUTCH = (
     r"(?:zwaar|licht|duur|goedkop|grot|klein|hog|lag|oud|jong|lang|kort|snell|langzam|bred|warm"
@@ -228,7 +227,7 @@ def _kind(whole: str, asked: str) -> QuestionKind:
         return QuestionKind.CODE
     if _DEFINITION.search(asked) or _WHO_IS.search(asked):
         return QuestionKind.DEFINITION
-    if _asks_for_contact(asked):
+    if expected_value(asked) is ValueKind.CONTACT:
         return QuestionKind.FACT
     if _PROCEDURE.search(asked):
         return QuestionKind.PROCEDURE
@@ -244,10 +243,6 @@ def _kind(whole: str, asked: str) -> QuestionKind:
 
 
 _ORDER = ((QuestionKind.OTHER, _WRITE_FOR_ME), (QuestionKind.REASON, _REASON))
-
-
-def _asks_for_contact(asked: str) -> bool:
-    return expected_value(asked) is ValueKind.CONTACT
 
 
 def _is_list(asked: str) -> bool:

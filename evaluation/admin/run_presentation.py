@@ -17,7 +17,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat.grounding.support import THRESHOLD
+from chat.grounding.support.scorer import THRESHOLD
 from evaluation.admin.base import job_badge
 from evaluation.charts import Caption, IntervalBar, Markup, Series, interval_bars, line_chart
 from evaluation.figures import day_and_month, fixed

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chat.grounding.support import SupportReason, groundedness
+from chat.grounding.support.scorer import SupportReason, groundedness
 from chat.grounding.verification import verify
 from chat.types import CheckedStatement, Verified
 from evaluation.judges.deepeval_adapter import BaseMetric, LLMTestCase, SingleTurnParams, deepeval_case

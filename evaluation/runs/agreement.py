@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.grounding.citations import remove_markers
-from chat.grounding.passages import EvidencePassage, cut_passage
-from chat.grounding.support import THRESHOLD, Statement
+from chat.grounding.support.passages import EvidencePassage, cut_passage
+from chat.grounding.support.scorer import THRESHOLD, Statement
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from chat.grounding.support import MakeScorer
+    from chat.grounding.support.scorer import MakeScorer
     from chat.types import CheckedStatement, VerifiedCitation
 
 # A decimal is one word: "12.5" does not hold "5".

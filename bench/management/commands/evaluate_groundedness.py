@@ -24,7 +24,7 @@ from bench.groundedness.labelled import (
     word_share,
 )
 from bench.statistics import auroc, auroc_interval
-from chat.grounding.support import SupportReason, SupportScorer
+from chat.grounding.support.scorer import SupportReason, SupportScorer
 from chat.grounding.verification import current_scorer
 from evaluation.exceptions import EvaluationError
 from retrieval.exceptions import RetrievalError
@@ -32,7 +32,7 @@ from retrieval.management.progress import ProgressBar
 
 if TYPE_CHECKING:
     from bench.groundedness.altered import Alteration
-    from chat.grounding.support import SupportWeights
+    from chat.grounding.support.scorer import SupportWeights
 
     Told = dict[str, dict[Alteration, tuple[float, int]]]
 

@@ -17,7 +17,7 @@ from bench.arguments import positive
 from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.reporting import figure, table
-from chat.grounding.weighing import gather_evidence
+from chat.grounding.evidence.weighing import gather_evidence
 from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.agreement import holds_answer

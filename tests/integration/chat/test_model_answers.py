@@ -19,7 +19,8 @@ from prometheus_client import REGISTRY
 from chat import answering, asking
 from chat.generators import completion_client
 from chat.generators.prompts import PROMPT_VERSION
-from chat.grounding import verification, weighing
+from chat.grounding import verification
+from chat.grounding.evidence import weighing
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.openai_api.completions import ChatCompletion
 from chat.pages.turns import build_turn

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from asgiref.sync import async_to_sync
 
-from chat.grounding import relevance, weighing
+from chat.grounding.evidence import relevance, weighing
 from chat.types import Completed
 from evaluation.runs.answering import Reply, reply_to
 from retrieval import conf

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from bench.groundedness.altered import Alteration, altered_statements, areas
-from chat.grounding.support import SupportScorer
+from chat.grounding.support.scorer import SupportScorer
 from evaluation.exceptions import UnreadableTestSet
 
 DOCUMENTS = {

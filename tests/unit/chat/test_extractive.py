@@ -11,9 +11,16 @@ import pytest
 from chat.composing.selection import rank
 from chat.exceptions import NoAnswer
 from chat.generators.extractive import ExtractiveGenerator
-from chat.grounding.answerability import ANSWERABLE, SHOWABLE, SHOWABLE_BY_BLOCK, Answerability, Evidence, weigh
 from chat.grounding.citations import cited_statements
-from chat.grounding.units import blocks_of
+from chat.grounding.evidence.answerability import (
+    ANSWERABLE,
+    SHOWABLE,
+    SHOWABLE_BY_BLOCK,
+    Answerability,
+    Evidence,
+    weigh,
+)
+from chat.grounding.evidence.units import blocks_of
 from chat.grounding.verification import verify
 from chat.questions.analysis import analyse
 from chat.types import ContextSource

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from chat.grounding.support import SupportScorer
+from chat.grounding.support.scorer import SupportScorer
 from chat.types import CheckedStatement, VerifiedCitation
 from evaluation.runs.agreement import Expected, agreement, cited, groundedness, is_right, refusal
 from tests.support.judged_answers import source

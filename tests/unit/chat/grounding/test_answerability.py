@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.answerability import (
+from chat.grounding.evidence.answerability import (
     ANSWERABLE,
     ANSWERABLE_BY_WORDS,
     ANSWERABLE_NOT_IN_ENGLISH,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.assertions import extract_assertion
+from chat.grounding.support.assertions import extract_assertion
 from chat.grounding.words import (
     contradicts,
     negated_stems,

@@ -9,9 +9,23 @@ from functools import partial
 import numpy as np
 import pytest
 
-from chat.grounding.closeness import Closeness, compare_encodings
-from chat.grounding.relevance import ENTRY_BONUS, OTHER_NAME_SHARE, RANK_WEIGHT, codes, identifiers, score_units
-from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, sections_of, text_to_encode, whole_units
+from chat.grounding.evidence.closeness import Closeness, compare_encodings
+from chat.grounding.evidence.relevance import (
+    ENTRY_BONUS,
+    OTHER_NAME_SHARE,
+    RANK_WEIGHT,
+    codes,
+    identifiers,
+    score_units,
+)
+from chat.grounding.evidence.units import (
+    QuotableUnit,
+    UnitKind,
+    quotable_units,
+    sections_of,
+    text_to_encode,
+    whole_units,
+)
 from chat.grounding.words import stems
 from chat.types import ContextSource
 from retrieval.dense.token_vectors import TokenEncoding, Tokens

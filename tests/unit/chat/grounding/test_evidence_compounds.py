@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chat.grounding.coverage import COMPOUND_SHARE, related_words
-from chat.grounding.relevance import score_units
-from chat.grounding.units import quotable_units
+from chat.grounding.evidence.coverage import COMPOUND_SHARE, related_words
+from chat.grounding.evidence.relevance import score_units
+from chat.grounding.evidence.units import quotable_units
 from chat.types import ContextSource
 from retrieval.search.context import ContextBlock, Passage
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.grounding.passages import cut_passage
-from chat.grounding.support import (
+from chat.grounding.support.passages import cut_passage
+from chat.grounding.support.scorer import (
     THRESHOLD,
     WITH_TOKENS,
     WORDS_ONLY,

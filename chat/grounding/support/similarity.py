@@ -18,7 +18,7 @@ import numpy as np
 from retrieval.dense.calibration.scales import BUILT_IN, Compared
 
 if TYPE_CHECKING:
-    from chat.grounding.passages import AssertionCheck, SentenceMatch
+    from chat.grounding.support.passages import AssertionCheck, SentenceMatch
     from retrieval.dense.calibration.scales import Calibration
     from retrieval.dense.token_vectors import TokenEncoding
     from retrieval.types import Vectors

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from chat.grounding.assertions import Assertion
+from chat.grounding.support.assertions import Assertion
 from chat.grounding.words import numbers_held, pairs, stems_in_order
 from retrieval.text.sentences import split_sentences
 

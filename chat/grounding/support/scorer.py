@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from chat.grounding.assertions import extract_assertion
-from chat.grounding.passages import AssertionCheck, EvidencePassage, SentenceMatch
-from chat.grounding.similarity import Encodings, closest_match, compared_texts, word_similarities
+from chat.grounding.support.assertions import extract_assertion
+from chat.grounding.support.passages import AssertionCheck, EvidencePassage, SentenceMatch
+from chat.grounding.support.similarity import Encodings, closest_match, compared_texts, word_similarities
 from chat.grounding.words import contradicts, pairs, stem_weight
 from retrieval.dense.calibration.scales import BUILT_IN
 
 if TYPE_CHECKING:
-    from chat.grounding.similarity import EncodeAll
+    from chat.grounding.support.similarity import EncodeAll
     from retrieval.dense.calibration.scales import Calibration
     from retrieval.types import Vectors
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.grounding.answerability import Evidence, weigh
-from chat.grounding.closeness import Closeness, SourceTokens, compare_encodings
-from chat.grounding.units import QuotableUnit, text_to_encode
+from chat.grounding.evidence.answerability import Evidence, weigh
+from chat.grounding.evidence.closeness import Closeness, SourceTokens, compare_encodings
+from chat.grounding.evidence.units import QuotableUnit, text_to_encode
 from chat.types import ContextSource
 from retrieval import conf
 from retrieval.dense.calibration.current import current_calibration

@@ -16,7 +16,7 @@ import numpy as np
 from retrieval.dense.calibration.scales import BUILT_IN, Compared
 
 if TYPE_CHECKING:
-    from chat.grounding.units import QuotableUnit
+    from chat.grounding.evidence.units import QuotableUnit
     from chat.types import ContextSource
     from retrieval.dense.calibration.scales import Calibration
     from retrieval.dense.token_vectors import PassageTokens, TokenEncoding

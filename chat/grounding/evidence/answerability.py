@@ -19,8 +19,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.grounding.relevance import ScoredUnit, UnitScoring, codes
-from chat.grounding.units import QuotableUnit, UnitKind, quotable_units, whole_units
+from chat.grounding.evidence.relevance import ScoredUnit, UnitScoring, codes
+from chat.grounding.evidence.units import QuotableUnit, UnitKind, quotable_units, whole_units
 from chat.grounding.words import stem_set, stem_weights, stems
 from chat.questions.analysis import Question, analyse, is_same_question
 from chat.questions.presence import PresencePassage, assess_presence, without_replacements
@@ -29,7 +29,7 @@ from retrieval.dense.calibration.scales import BUILT_IN, Compared
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.closeness import Compare
+    from chat.grounding.evidence.closeness import Compare
     from chat.types import ContextSource
     from retrieval.dense.calibration.scales import Calibration
 
@@ -155,7 +155,9 @@ class Evidence:
 def weigh(
     question: str, sources: Sequence[ContextSource], compare: Compare, calibration: Calibration | None = BUILT_IN
 ) -> Evidence:
-    """The evidence of ``sources`` on ``question``; ``compare`` as in :func:`chat.grounding.relevance.score_units`.
+    """The evidence of ``sources`` on ``question``.
+
+    ``compare`` tells how near the units come in meaning; when it cannot, words alone decide.
 
     Without the ``calibration`` that brought its similarities to the scale of the weights, words alone judge.
     """

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from chat.grounding.units import QuotableUnit
+from chat.grounding.evidence.units import QuotableUnit
 from chat.grounding.words import stem_set, stem_weights, stems
 from retrieval.text.compounds import DUTCH, has_part
 from retrieval.text.language import detect_language

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.grounding.coverage import WordMatches, match_words, related_words, share_held
-from chat.grounding.units import QuotableUnit, UnitKind
+from chat.grounding.evidence.coverage import WordMatches, match_words, related_words, share_held
+from chat.grounding.evidence.units import QuotableUnit, UnitKind
 from chat.grounding.words import stem_weight, stems
 from retrieval.text.blocks import BlockKind
 
 if TYPE_CHECKING:
-    from chat.grounding.closeness import Closeness, Compare
+    from chat.grounding.evidence.closeness import Closeness, Compare
     from retrieval.types import Vectors
 
 # Vectors are compared for this many units at most, those that share most words with the question first.
