@@ -25,9 +25,6 @@ from retrieval.text.instructions import find_instructions
 if TYPE_CHECKING:
     from retrieval.search.context import ContextBlock
 
-# Grows with the rules.
-INJECTION_VERSION = 2
-
 # What also tells in a document, where people may well be told to act as somebody.
 _IN_DOCUMENTS: Rules = {rule: COMPILED[rule] for rule in ("set aside", "reveal", "markup")}
 _IN_DISGUISE: Rules = {rule: COMPILED[rule] for rule in ("set aside", "reveal")}

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from retrieval.text.instruction_rules import RULES, SUSPECT
 from retrieval.text.sentences import split_sentences
 
-# Grows with the rules.
-INSTRUCTION_RULES_VERSION = 1
 # So many places are kept with a document.
 MOST_SHOWN = 20
 # Of a longer stretch without an end of a sentence, pieces of this many characters are judged.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +28,11 @@ def repeated_class_names(texts: dict[Path, str]) -> dict[str, list[str]]:
     return {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 
+def modules_by_folder(texts: dict[Path, str]) -> Counter[str]:
+    """How many modules each folder holds, its ``__init__`` and subfolders not counted."""
+    return Counter(str(path.parent) for path in texts if path.name != "__init__.py")
+
+
 def main() -> None:
     texts = read_modules()
     lines = {path: text.count("\n") for path, text in texts.items()}
@@ -38,6 +43,9 @@ def main() -> None:
     print(f"all: {sum(lines.values()):,} lines")
     longest = max(lines, key=lines.__getitem__)
     print(f"longest module: {longest}, {lines[longest]} lines; {sum(count > 300 for count in lines.values())} over 300")
+    print(
+        "largest folders:", ", ".join(f"{folder} {count}" for folder, count in modules_by_folder(texts).most_common(5))
+    )
     functions = [
         ((node.end_lineno or 0) - node.lineno + 1, f"{path}: {node.name}")
         for path, text in texts.items()

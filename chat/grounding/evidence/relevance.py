@@ -128,11 +128,6 @@ class UnitScoring:
             self._scored = _score(self._question, self._units, self._matches, self._closeness, self._columns)
 
 
-def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) -> list[ScoredUnit]:
-    """The units, best first; ties in the order given. When ``compare`` cannot, words alone decide."""
-    return UnitScoring(question, units, compare).scored()
-
-
 def _score(
     question: str,
     units: Sequence[QuotableUnit],

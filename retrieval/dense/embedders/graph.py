@@ -13,7 +13,6 @@ from retrieval.encoders.files import load_weights
 from retrieval.encoders.graph import EncoderGraph, Graph, Precision, float_output, token_input
 
 SENTENCE, TOKENS = "sentence_embedding", "token_embeddings"
-OUTPUTS = (SENTENCE, TOKENS)
 
 
 def build_graph(model: SentenceModel, precision: Precision, name: str) -> bytes:

@@ -9,14 +9,15 @@ from functools import partial
 import numpy as np
 import pytest
 
-from chat.grounding.evidence.closeness import Closeness, compare_encodings
+from chat.grounding.evidence.closeness import Closeness, Compare, compare_encodings
 from chat.grounding.evidence.relevance import (
     ENTRY_BONUS,
     OTHER_NAME_SHARE,
     RANK_WEIGHT,
+    ScoredUnit,
+    UnitScoring,
     codes,
     identifiers,
-    score_units,
 )
 from chat.grounding.evidence.units import (
     QuotableUnit,
@@ -30,6 +31,10 @@ from chat.grounding.words import stems
 from chat.types import ContextSource
 from retrieval.dense.token_vectors import TokenEncoding, Tokens
 from retrieval.search.context import ContextBlock, Passage
+
+
+def score_units(question: str, units: Sequence[QuotableUnit], compare: Compare) -> list[ScoredUnit]:
+    return UnitScoring(question, units, compare).scored()
 
 
 def source(content: str, *, start: int = 100, headings: tuple[str, ...] = (), marker: int = 1) -> ContextSource:

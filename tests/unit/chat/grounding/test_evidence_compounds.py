@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chat.grounding.evidence.coverage import COMPOUND_SHARE, related_words
-from chat.grounding.evidence.relevance import score_units
+from chat.grounding.evidence.relevance import UnitScoring
 from chat.grounding.evidence.units import quotable_units
 from chat.types import ContextSource
 from retrieval.search.context import ContextBlock, Passage
@@ -33,7 +33,7 @@ def source(marker: int, content: str) -> ContextSource:
 
 def coverages(question: str, *texts: str) -> list[float]:
     sources = [source(marker, text) for marker, text in enumerate(texts, start=1)]
-    scored = score_units(question, quotable_units(sources), lambda _question, _units: None)
+    scored = UnitScoring(question, quotable_units(sources), lambda _question, _units: None).scored()
     return [each.coverage for each in sorted(scored, key=lambda each: each.unit.source.marker)]
 
 

@@ -28,7 +28,6 @@ class RuledLines:
     upright: Sequence[RuledLine]
 
 
-NO_RULES = RuledLines((), ())
 Region = tuple[list[RuledLine], list[RuledLine]]
 
 
