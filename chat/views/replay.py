@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 from chat.api.throttling import QuestionThrottle
 from chat.conversations.rights import may_read_all
 from chat.debugging.reach import filters_of_both
-from chat.debugging.replay import Baseline, baseline_of, replay, writers
-from chat.debugging.replay_form import ReplayForm
+from chat.debugging.replay.form import ReplayForm
+from chat.debugging.replay.searching import Baseline, baseline_of, replay, writers
 from chat.debugging.trace import read_trace
 from chat.models import Answer
 from chat.views.access import explainable_answer, for_visitors

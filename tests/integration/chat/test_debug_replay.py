@@ -15,7 +15,7 @@ from django.test import Client
 from chat import asking
 from chat.api.throttling import QuestionThrottle
 from chat.debugging.reach import filters_of_both
-from chat.debugging.replay import baseline_of, replay, writers
+from chat.debugging.replay.searching import baseline_of, replay, writers
 from chat.models import Answer
 from chat.streaming import streams
 from chat.views.replay import form_for

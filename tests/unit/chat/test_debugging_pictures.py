@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.differences import compare_words
+from chat.debugging.replay.differences import compare_words
 from chat.debugging.waterfall import answer_bars, search_bars
 
 TIMINGS = {

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.conversations.history import turns_before
-from chat.debugging.differences import Change, compare_words
+from chat.debugging.replay.differences import Change, compare_words
 from chat.debugging.trace import read_trace
 from chat.exceptions import GenerationFailed, NoAnswer
 from chat.models import Answer

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat.debugging.replay import writers
+from chat.debugging.replay.searching import writers
 from retrieval.admin.profiles.fields import setting_field
 from retrieval.ranking.plans import weights_for
 from retrieval.ranking.profile import NO_RERANKER, SETTINGS, SINGLE_METHODS, ImproperProfile, ProfileSettings
