@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chat.questions.analysis import asks_what_it_is
-from chat.tables.computed import cite_rows
+from chat.tables.computed import cite_rows, is_asked_for
 from chat.types import ContextSource, Searched
 from retrieval.observability.tracing import annotate, span
 from retrieval.search.assembly import assemble
@@ -13,7 +12,6 @@ from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile
 from retrieval.tables.answering import answer_from_tables
-from retrieval.tables.types import Operation
 from retrieval.text.language import detect_language
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
@@ -41,8 +39,7 @@ def find_sources(
     with span("tables"):
         found = [hit.passage for hit in result.hits]
         computed = answer_from_tables(searched, filters, found, detect_language(searched))
-    # "What is a lease?" asks for no list of the rows that have the word in a cell.
-    if computed is not None and computed.operation is not Operation.LOOK_UP and asks_what_it_is(searched):
+    if computed is not None and not is_asked_for(computed, searched):
         computed = None
     if computed is not None:
         sources = cite_rows(computed, sources)

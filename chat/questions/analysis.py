@@ -15,9 +15,13 @@ from retrieval.text.language import detect_language
 # Longer than a question is: what follows is not read.
 READ_CHARACTERS = 1_000
 _WHAT = re.compile(r"\W{0,3}(?:what|wat|define|explain)\b", re.IGNORECASE)
+_WHEN = re.compile(
+    r"\W{0,3}(?:when|wanneer|hoe laat|(?:at |om |on |op )?(?:what|which|welke?) (?:time|tijd|date|datum|day|dag)s?)\b",
+    re.IGNORECASE,
+)
 _NUMBERING = re.compile(r"^[\d.]+[.):]?\s+")
 
-__all__ = ["Question", "QuestionKind", "ValueKind", "analyse", "asks_what_it_is", "is_same_question"]
+__all__ = ["Question", "QuestionKind", "ValueKind", "analyse", "asks_what_it_is", "asks_when", "is_same_question"]
 
 
 def analyse(text: str) -> Question:
@@ -40,6 +44,10 @@ def analyse(text: str) -> Question:
 def asks_what_it_is(text: str) -> bool:
     """Whether ``text`` asks for a definition in so many words; a bare topic may ask for anything."""
     return bool(_WHAT.match(text)) and analyse(text).kind is QuestionKind.DEFINITION
+
+
+def asks_when(text: str) -> bool:
+    return bool(_WHEN.match(text))
 
 
 def is_same_question(question: Question, heading: str) -> bool:

@@ -33,7 +33,7 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 5
+RULES_VERSION = 6
 STREAMED_CHARACTERS = 120
 _COPIED = (
     *("text", "form", "refused", "near", "choices", "generator", "prompt_version", "search_method"),

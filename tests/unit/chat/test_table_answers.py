@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from chat.tables.computed import is_asked_for
 from chat.tables.rendering import MOST_ROWS, fill_in_markers, render_result
 from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
 
@@ -116,3 +119,26 @@ def test_a_mean_names_its_rows_and_its_unit() -> None:
 def test_numbers_in_brackets_of_a_cell_are_no_markers() -> None:
     noted = (row(1, ("sku", "A", ""), ("note", "see [2]", "")),)
     assert "[2]" not in write(replace(WEIGHTS, columns=("sku", "note"), rows=noted, is_markup=True))
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "is_asked"),
+    [
+        ("When should I replace the seal?", ("replaces", "SK-9910-W", ""), False),
+        ("When should I replace the seal?", ("interval", "every 5 years", ""), True),
+        ("When should I replace the seal?", ("interval", "500", "hours"), True),
+        ("When was it built?", ("year", "1912", ""), True),
+        ("Hoe laat mag ik op bezoek komen?", ("bezoekers", "3", ""), False),
+        ("Hoe laat mag ik op bezoek komen?", ("bezoekuren", "15.00 – 20.00 uur", ""), True),
+        ("What time does it open?", ("floor", "2", ""), False),
+        ("Which seal replaces it?", ("replaces", "SK-9910-W", ""), True),
+    ],
+)
+def test_rows_without_a_time_are_no_answer_to_when(question: str, value: tuple[str, str, str], is_asked: bool) -> None:
+    result = replace(WEIGHTS, rows=(row(1, ("name", "Ward 1 of 2020", ""), value),))
+    assert is_asked_for(result, question) is is_asked
+
+
+def test_what_a_thing_is_asks_for_no_list() -> None:
+    assert not is_asked_for(replace(WEIGHTS, operation=Operation.LIST), "What is a pump?")
+    assert is_asked_for(WEIGHTS, "What is a pump?")
