@@ -1,0 +1,1 @@
+"""What the sources hold on a question, and whether they answer it."""

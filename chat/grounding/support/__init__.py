@@ -1,0 +1,1 @@
+"""How far the sources bear out the sentences of an answer."""

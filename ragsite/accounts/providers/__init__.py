@@ -1,0 +1,1 @@
+"""Accounts that others vouch for: single sign-on, and an LDAP directory."""

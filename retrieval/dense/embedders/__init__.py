@@ -1,0 +1,1 @@
+"""The embedders, in this process or on a server."""

@@ -1,0 +1,1 @@
+"""From canonical text to passages."""

@@ -1,0 +1,1 @@
+"""Other machines: which may be asked, and how."""

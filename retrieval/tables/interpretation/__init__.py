@@ -1,0 +1,1 @@
+"""What a question asks of a table's rows and columns. PURE."""

@@ -1,0 +1,1 @@
+"""Documents, sheets and slides of office programs."""

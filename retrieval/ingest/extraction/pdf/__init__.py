@@ -1,0 +1,1 @@
+"""Pages as they are printed: PDF files, and what was recognised on pictures of pages."""

@@ -1,0 +1,1 @@
+"""Files that are text, and HTML, in pages and in books."""
