@@ -5,12 +5,7 @@ Words are folded (small, without accents) and compared by stems.
 
 from __future__ import annotations
 
-from retrieval.tables.words import stem
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in text.split())
-
+from retrieval.tables.words import stems_of
 
 # Words of a question, and words of columns' names (or units) that mean the same.
 _CONCEPTS: dict[str, tuple[str, str]] = {
@@ -110,7 +105,7 @@ _CONCEPTS: dict[str, tuple[str, str]] = {
     "belong": ("department departments afdeling team", "department team afdeling division"),
 }
 CONCEPTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    name: (_stems(asked), _stems(columns)) for name, (asked, columns) in _CONCEPTS.items()
+    name: (frozenset(stems_of(asked)), frozenset(stems_of(columns))) for name, (asked, columns) in _CONCEPTS.items()
 }
 CONCEPTS_OF_STEM: dict[str, tuple[str, ...]] = {
     word: tuple(name for name, (asked, _) in CONCEPTS.items() if word in asked)
