@@ -124,11 +124,14 @@ def _answer(experiment: Experiment, conversation: Conversation, at: datetime, **
 
 def _save(answers: list[Answer], ratings: dict[UUID, bool]) -> None:
     """Save the rows with the times they have; the database would say that they are of now."""
-    times = {answer.pk: answer.created_at for answer in answers}
-    for answer in Answer.objects.bulk_create(answers):
-        answer.created_at = times[answer.pk]
-    Answer.objects.bulk_update(answers, ["created_at"], batch_size=500)
-    given = Feedback.objects.bulk_create(Feedback(answer_id=pk, helpful=helpful) for pk, helpful in ratings.items())
-    for feedback in given:
-        feedback.created_at = times[feedback.answer_id] + timedelta(minutes=1)
-    Feedback.objects.bulk_update(given, ["created_at"], batch_size=500)
+    with pytest.MonkeyPatch.context() as patched:
+        for model in (Answer, Feedback):
+            patched.setattr(model._meta.get_field("created_at"), "auto_now_add", False)
+        Answer.objects.bulk_create(answers)
+        Feedback.objects.bulk_create(
+            Feedback(
+                answer_id=answer.pk, helpful=ratings[answer.pk], created_at=answer.created_at + timedelta(minutes=1)
+            )
+            for answer in answers
+            if answer.pk in ratings
+        )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("ragsite", "chat", "retrieval", "evaluation")
+_PUBLIC_CLASS = re.compile(r"^class ([^\W_]\w*)[(:\[]", re.MULTILINE)
 # Django finds these by their name.
 _FOUND_BY_NAME = {"Command"}
 
@@ -22,9 +24,9 @@ def repeated_class_names(texts: dict[Path, str]) -> dict[str, list[str]]:
     """Public names that classes of several modules have. A class within a class is named together with it."""
     homes = defaultdict(list)
     for path, text in texts.items():
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in _FOUND_BY_NAME:
-                homes[node.name].append(str(path))
+        for name in _PUBLIC_CLASS.findall(text):
+            if name not in _FOUND_BY_NAME:
+                homes[name].append(str(path))
     return {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 

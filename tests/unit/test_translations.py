@@ -18,16 +18,23 @@ def translated(request: pytest.FixtureRequest) -> Catalog:
     return catalogue.catalogue(request.param)
 
 
-def test_every_string_of_the_site_is_translated(translated: Catalog) -> None:
+@pytest.fixture(scope="module")
+def strings() -> list[catalogue.Found]:
+    return catalogue.strings()
+
+
+def test_every_string_of_the_site_is_translated(translated: Catalog, strings: list[catalogue.Found]) -> None:
     missing = []
-    for string in catalogue.strings():
+    for string in strings:
         if not catalogue.is_translated(translated.get(string.id, string.context)):
             missing.append(f"{string.places[0][0]}: {string.id!r}")
     assert not missing, "Run `make messages` and translate:\n" + "\n".join(missing)
 
 
-def test_no_string_is_translated_that_the_site_does_not_have(translated: Catalog) -> None:
-    known = {(string.id, string.context) for string in catalogue.strings()}
+def test_no_string_is_translated_that_the_site_does_not_have(
+    translated: Catalog, strings: list[catalogue.Found]
+) -> None:
+    known = {(string.id, string.context) for string in strings}
     assert not [message.id for message in translated if message.id and (message.id, message.context) not in known]
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from bench.speed.texts import PASSAGES_A_DOCUMENT, TOPICS, SyntheticCorpus
 CORPUS = SyntheticCorpus(1000, seed=1)
 
 
+@cache
 def passages(corpus=CORPUS):
     return [passage for document in corpus.documents() for passage in document.passages]
 

@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.charts import Caption, IntervalBar, Markup, Series, histogram, interval_bars, line_chart, stacked_bars
@@ -37,7 +37,6 @@ def inside_the_drawing(chart: Markup, height: float = HEIGHT) -> bool:
 
 
 @given(st.lists(st.tuples(names, st.none() | values, st.none() | values), max_size=40), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float | None]], area: bool):
     labels = [label for label, *_ in rows]
     first, second = [row[1] for row in rows], [row[2] for row in rows]
@@ -50,7 +49,6 @@ def test_lines_stay_inside_the_drawing(rows: list[tuple[str, float | None, float
 
 
 @given(st.lists(st.tuples(counts, counts, st.none() | counts), min_size=1, max_size=90))
-@settings(max_examples=60, deadline=None)
 def test_columns_are_as_high_as_their_parts(rows: list[tuple[int, int, int | None]]):
     labels = [f"day {number}" for number in range(len(rows))]
     series = [Series(name, [row[index] for row in rows]) for index, name in enumerate(("a", "b", "c"))]
@@ -72,7 +70,6 @@ def test_columns_are_as_high_as_their_parts(rows: list[tuple[int, int, int | Non
 
 
 @given(st.lists(counts, min_size=1, max_size=30), st.none() | st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
 def test_bins_stand_side_by_side(bins: list[int], threshold: float | None):
     edges = [number / len(bins) for number in range(len(bins) + 1)]
     chart = histogram(CAPTION, edges, bins, threshold=threshold)
@@ -84,14 +81,12 @@ def test_bins_stand_side_by_side(bins: list[int], threshold: float | None):
 
 
 @given(st.lists(st.builds(IntervalBar, names, st.none() | values, st.none() | values, st.none() | values), max_size=12))
-@settings(max_examples=60, deadline=None)
 def test_bars_with_whiskers_stay_inside_the_drawing(bars: list[IntervalBar]):
     chart = interval_bars(CAPTION, bars)
     assert inside_the_drawing(chart, height=40 * 12 + 40)
 
 
 @given(names, names, names)
-@settings(max_examples=60, deadline=None)
 def test_every_text_is_escaped(title: str, label: str, series: str):
     hostile = f'<script>{label}"&'
     caption = Caption("c", f"<b>{title}", f"'{title}'", axis=hostile, as_table=hostile, empty=hostile)
@@ -176,7 +171,6 @@ def test_low_bins_have_a_colour_of_their_own():
 
 
 @given(st.lists(values, max_size=20), st.booleans())
-@settings(deadline=None)
 def test_ticks_are_round_and_hold_every_value(held: list[float], whole: bool):
     scale = linear(held, 0, 100, whole=whole)
     assert 2 <= len(scale.ticks) <= 7

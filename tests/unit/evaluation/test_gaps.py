@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.dashboard.clusters import Trend, Unanswered, clusters, gaps, trend, wordings
@@ -46,7 +46,6 @@ unit_vectors = st.lists(st.tuples(*[st.integers(-5, 5)] * 3).filter(any), max_si
 
 
 @given(st.lists(questions, max_size=30, unique_by=lambda one: one.answer), st.randoms())
-@settings(max_examples=60, deadline=None)
 def test_the_order_of_the_questions_does_not_matter(held, random):
     shuffled = list(held)
     random.shuffle(shuffled)
@@ -54,7 +53,6 @@ def test_the_order_of_the_questions_does_not_matter(held, random):
 
 
 @given(st.lists(questions, max_size=30, unique_by=lambda one: one.answer))
-@settings(max_examples=60, deadline=None)
 def test_every_question_is_in_one_gap(held):
     found = grouped(held)
     assert sorted(one.answer for gap in found for one in gap.asked) == sorted(one.answer for one in held)
@@ -65,7 +63,6 @@ def test_every_question_is_in_one_gap(held):
 
 
 @given(unit_vectors, st.floats(-0.5, 0.99))
-@settings(max_examples=100, deadline=None)
 def test_groups_are_a_partition_and_alike_enough(vectors, least):
     found = clusters(vectors, least)
     assert sorted(row for group in found for row in group) == list(range(len(vectors)))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.statistics import intervals
@@ -155,7 +155,6 @@ def test_the_interval_holds_the_true_mean_about_95_times_in_100():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-@settings(max_examples=50)
 def test_an_interval_is_the_same_each_time_and_within_the_values(values):
     interval = intervals.mean_interval(values, resamples=100)
     assert interval == intervals.mean_interval(values, resamples=100)

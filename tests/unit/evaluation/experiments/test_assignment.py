@@ -26,10 +26,9 @@ def test_the_shares_are_those_asked_for(traffic, treatment):
 
 def test_assignments_are_uniform_in_every_tenth_of_the_traffic():
     """A chi-square over ten nested shares of traffic: the arm is drawn apart from the place in the traffic."""
-    treated = np.array([[arm is Arm.TREATMENT for arm in arms("salt", tenth / 10)] for tenth in range(1, 11)])
-    within = np.array([[arm is not None for arm in arms("salt", tenth / 10)] for tenth in range(1, 11)])
-    sizes = np.diff(within.sum(axis=1), prepend=0)
-    treatments = np.diff(treated.sum(axis=1), prepend=0)
+    counts = [Counter(arms("salt", tenth / 10)) for tenth in range(1, 11)]
+    sizes = np.diff([count[Arm.CONTROL] + count[Arm.TREATMENT] for count in counts], prepend=0)
+    treatments = np.diff([count[Arm.TREATMENT] for count in counts], prepend=0)
     expected = len(SUBJECTS) / 10
     assert ((sizes - expected) ** 2 / expected).sum() < 27.9, "9 degrees of freedom, one in a thousand"
     assert ((treatments - sizes / 2) ** 2 / (sizes / 4)).sum() < 29.6, "10 degrees of freedom, one in a thousand"

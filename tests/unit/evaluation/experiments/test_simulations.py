@@ -13,7 +13,7 @@ from evaluation.experiments.statistics import balance, conclusion, planning, seq
 from evaluation.experiments.statistics.samples import Floats, Sample
 
 ALPHA = 0.05
-SIMULATIONS = 1000
+SIMULATIONS = 500
 Draw = Callable[[np.random.Generator, int], Floats]
 
 

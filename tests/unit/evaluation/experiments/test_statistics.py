@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.experiments.statistics import balance, conclusion, planning, sequential
@@ -89,7 +89,6 @@ def test_nothing_is_told_before_the_first_look():
     assert empty.last is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(210, 400))
 def test_the_path_is_what_the_visitors_so_far_amount_to_and_later_ones_change_none_of_it(seed, at):
     random = np.random.default_rng(seed)

@@ -84,7 +84,7 @@ SOURCES = st.lists(st.one_of(HEADINGS, PROSE, CODE, TABLE, LONG, st.text(max_siz
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(source=SOURCES, budget=st.integers(8, 120), overlap=st.sampled_from([0.0, 0.2, 0.5]))
 @example(
     source="Delta?\n\nDelta?\n\nDelta? Epsilon zeta eta theta iota kappa. Alpha beta gamma. Alpha beta gamma. Delta?",
@@ -100,7 +100,6 @@ def test_any_markdown_is_covered_within_budget_and_sliced_exactly(source: str, b
     assert chunks == chunk(extracted, count_words, budget, overlap)
 
 
-@settings(max_examples=100, deadline=None)
 @given(source=SOURCES, budget=st.integers(12, 80))
 @example(source="```\nx = call(y)\nx = call(y)\nx = call(y)\nx = call(y)\n```", budget=30)
 def test_the_budget_holds_for_a_tokenizer_that_is_not_additive(source: str, budget: int) -> None:
@@ -109,7 +108,7 @@ def test_the_budget_holds_for_a_tokenizer_that_is_not_additive(source: str, budg
         check(extracted, chunk(extracted, count_pairs, budget, 0.5), budget, count_pairs)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(source=SOURCES, budget=st.integers(12, 120))
 def test_heading_paths_hold_for_the_whole_passage(source: str, budget: int) -> None:
     extracted = _extracted(source)
@@ -123,7 +122,7 @@ def test_heading_paths_hold_for_the_whole_passage(source: str, budget: int) -> N
             assert not outside or passage.heading_path[: len(path)] == path
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     text=st.text("ab .\n", max_size=300),
     marks=st.lists(st.tuples(st.integers(0, 299), st.integers(1, 3)), max_size=6),

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.ranking.adjustment import boost, rerank
@@ -165,6 +165,7 @@ def test_alone_the_contribution_is_the_score(case: Case, depth: int) -> None:
         assert chunk.dropped or chunk.score == judged[chunk.chunk_id]
 
 
+@settings(max_examples=100)
 @given(cases, boosts, metadata_of_all)
 def test_boosts_sum_to_the_score(
     case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]]

@@ -372,4 +372,5 @@ def test_time_grows_with_the_text(line: str) -> None:
     seconds(1_000)
     # Sixteen times as long takes sixteen times as long; quadratic work would take 256 times. A busy machine may take
     # longer than its share.
-    assert min(seconds(160_000) for _ in range(2)) < 80 * min(seconds(10_000) for _ in range(3)) + 1.0
+    most = 80 * min(seconds(10_000) for _ in range(3)) + 1.0
+    assert any(seconds(160_000) < most for _ in range(2))

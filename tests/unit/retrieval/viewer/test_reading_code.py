@@ -2,7 +2,7 @@ import re
 from html import unescape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.sandbox import JobLimits
@@ -20,7 +20,6 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", html))
 
 
-@settings(deadline=None, max_examples=200)
 @given(
     st.text(alphabet="ab \n\"'#<&\u2028\r\t{}", max_size=120),
     st.integers(0, 120),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.exceptions import DocumentRejected
@@ -108,7 +108,6 @@ NAMES = st.sampled_from(["a.md", "a.txt", "a.rst", "a.csv", "a.html", "a.py", "a
 STARTS = st.sampled_from([b"", b"%PDF-1.4\n", b"PK\x03\x04", b"<html><body>", b"---\n", b"\xff\xfe", b"\xef\xbb\xbf"])
 
 
-@settings(max_examples=300, deadline=None)
 @given(name=NAMES, start=STARTS, body=st.one_of(st.binary(max_size=300), st.text(max_size=200).map(str.encode)))
 def test_any_bytes_give_canonical_text_or_a_clear_no(name: str, start: bytes, body: bytes) -> None:
     try:
