@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.dashboard.clusters import Trend, Unanswered, clusters, gaps, trend, wordings
@@ -62,6 +62,7 @@ def test_every_question_is_in_one_gap(held):
         assert {one.question for one in gap.examples} <= set(gap.questions)
 
 
+@settings(max_examples=100)
 @given(unit_vectors, st.floats(-0.5, 0.99))
 def test_groups_are_a_partition_and_alike_enough(vectors, least):
     found = clusters(vectors, least)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_origin, get_type_hints
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.debugging.trace import AnswerTrace, KnownPassage, PromptTrace, read_trace
@@ -49,6 +49,7 @@ for kind in (
     )
 
 
+@settings(max_examples=60)
 @given(st.from_type(AnswerTrace))
 def test_what_is_stored_comes_back(trace: AnswerTrace) -> None:
     assert read_trace(json.loads(json.dumps(to_json(trace)))) == trace
