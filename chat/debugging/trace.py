@@ -53,20 +53,9 @@ class AnswerTrace(SearchTrace):
     uncalibrated: str = ""
 
 
-def answer_trace(
-    trace: SearchTrace,
-    assembly: Mapping[str, int],
-    prompt: PromptTrace,
-    passages: Mapping[int, KnownPassage],
-    uncalibrated: str = "",
-) -> AnswerTrace:
-    return AnswerTrace(
-        **{each.name: getattr(trace, each.name) for each in fields(SearchTrace)},
-        assembly=assembly,
-        prompt=prompt,
-        passages=passages,
-        uncalibrated=uncalibrated,
-    )
+def fields_of(trace: SearchTrace) -> dict[str, Any]:
+    """What an :class:`AnswerTrace` takes over from the trace of its search."""
+    return {each.name: getattr(trace, each.name) for each in fields(SearchTrace)}
 
 
 def preview_of(text: str) -> str:

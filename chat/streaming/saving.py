@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.conversations import rights
 from chat.conversations.history import collections_behind, documents_behind
-from chat.debugging.trace import READ_FOR_PREVIEW, KnownPassage, PromptTrace, answer_trace, preview_of
+from chat.debugging.trace import READ_FOR_PREVIEW, AnswerTrace, KnownPassage, PromptTrace, fields_of, preview_of
 from chat.injection.detection import is_instructed
 from chat.metrics import ANSWERS, INSTRUCTED_SOURCES, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
@@ -182,11 +182,14 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
 def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
     instructed = tuple(source.marker for source in searched.sources if is_instructed(source.block))
     INSTRUCTED_SOURCES.inc(len(instructed))
-    prompt = PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls))
-    known = _known_passages([candidate.chunk_id for candidate in searched.trace.candidates])
-    stored: dict[str, Any] = to_json(
-        answer_trace(searched.trace, searched.context.statistics, prompt, known, uncalibrated_embedder())
+    trace = AnswerTrace(
+        **fields_of(searched.trace),
+        assembly=searched.context.statistics,
+        prompt=PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls)),
+        passages=_known_passages([candidate.chunk_id for candidate in searched.trace.candidates]),
+        uncalibrated=uncalibrated_embedder(),
     )
+    stored: dict[str, Any] = to_json(trace)
     return stored
 
 

@@ -2,16 +2,16 @@
 
 A profile is valid or it does not exist. It is stored as JSON (:mod:`retrieval.ranking.profile_json`).
 
-A setting is declared here and nowhere else: its type, default and :class:`Setting` record are what the checks, the
-admin's form, the debug panel's replay and the table of `docs/search.md` are made from.
+A setting is declared here and nowhere else: its type, default and record (:mod:`retrieval.ranking.setting`) are what
+the checks, the admin's form, the debug panel's replay and the table of `docs/search.md` are made from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
+from retrieval.ranking.setting import BOOSTS, CANDIDATES, CONTEXT, KEPT, RANKING, RERANK, Setting, _, setting
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 LARGEST_DEPTH = 200
@@ -51,60 +51,14 @@ class ImproperProfile(ValueError):
         self.errors = dict(errors)
 
 
-KEPT = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What is known of a setting beside its name, type and default. Texts are in English; the forms translate them.
-
-    ``bounds`` are the least and the most of a number. ``when_empty`` says what None stands for; without it None is not
-    allowed. ``methods`` are those that the setting concerns, None for all. ``replay`` is what the debug panel's replay
-    calls it; empty where it does not offer it. ``as_published`` is the value of a method that is asked for by
-    name, KEPT where that is the profile's own.
-    """
-
-    section: str
-    label: str
-    help_text: str
-    bounds: tuple[float, float] | None = None
-    when_empty: str = ""
-    methods: frozenset[SearchMethod] | None = None
-    replay: str = ""
-    as_published: Any = KEPT
-
-
-def _(text: str) -> str:
-    """Marks a text for translation."""
-    return text
-
-
-RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
-CONTEXT, BOOSTS = _("Context"), _("Boosts")
-# The sections of the form, in their order, with what each is about.
-SECTIONS = {
-    RANKING: _("How the two retrievers, by meaning (vector) and by words (lexical), become one list."),
-    CANDIDATES: _("How many passages are looked at, and how many are returned."),
-    RERANK: _("A second, slower look at the best candidates."),
-    CONTEXT: _("What of the passages found an answer is written from."),
-    BOOSTS: _("Documents whose metadata say something are moved up or down."),
-}
-
-
-def _setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
-    """A field of :class:`ProfileSettings`, with its record; a callable makes the default."""
-    how = {"default_factory": default} if callable(default) else {"default": default}
-    return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
-
-
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
     """All that shapes a search and its context. Raises: ImproperProfile."""
 
-    method: SearchMethod = _setting(
-        SearchMethod.CONTRAST, RANKING, _("Method"), _("How the two lists become one."), replay=_("Method")
+    method: SearchMethod = setting(
+        SearchMethod.CONTRAST, RANKING, _("Method"), _("How the two lists become one."), replay=True
     )
-    weights: RetrieverWeights | None = _setting(
+    weights: RetrieverWeights | None = setting(
         None,
         RANKING,
         _("Weights"),
@@ -113,14 +67,14 @@ class ProfileSettings:
         methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
         as_published=None,
     )
-    class_weights: Mapping[QueryClass, RetrieverWeights] = _setting(
+    class_weights: Mapping[QueryClass, RetrieverWeights] = setting(
         lambda: dict(CLASS_WEIGHTS),
         RANKING,
         _("Weights by class of question"),
         _("For the method adaptive: each question is put into one of these classes by its wording."),
         methods=frozenset({SearchMethod.ADAPTIVE}),
     )
-    rrf_k: int = _setting(
+    rrf_k: int = setting(
         60,
         RANKING,
         _("Constant of rrf"),
@@ -129,7 +83,7 @@ class ProfileSettings:
         methods=frozenset({SearchMethod.RRF}),
         as_published=60,
     )
-    both_legs_bonus: float = _setting(
+    both_legs_bonus: float = setting(
         0.1,
         RANKING,
         _("Bonus for both retrievers"),
@@ -138,16 +92,16 @@ class ProfileSettings:
         methods=frozenset({SearchMethod.WEIGHTED}),
         as_published=0.1,
     )
-    neighbour_support: float = _setting(
+    neighbour_support: float = setting(
         0.35,
         RANKING,
         _("Support of neighbours"),
         _("How far a passage is lifted towards the candidates it resembles; 0 leaves each to itself."),
         bounds=(0, 1),
-        replay=_("Support of neighbours"),
+        replay=True,
         as_published=0.0,
     )
-    score_threshold: float | None = _setting(
+    score_threshold: float | None = setting(
         None,
         RANKING,
         _("Least final score"),
@@ -156,19 +110,19 @@ class ProfileSettings:
         when_empty=_("none"),
         as_published=None,
     )
-    fuzzy: bool = _setting(
+    fuzzy: bool = setting(
         True,
         RANKING,
         _("Forgive typing errors"),
         _("Words that no document has are replaced by words that differ by a letter or two."),
     )
-    compounds: bool = _setting(
+    compounds: bool = setting(
         True,
         RANKING,
         _("Take compounds apart"),
         _("In Dutch and German, words also find compounds of them, and compounds their parts."),
     )
-    reformulate: bool = _setting(
+    reformulate: bool = setting(
         True,
         RANKING,
         _("Reformulate questions"),
@@ -176,15 +130,15 @@ class ProfileSettings:
         replay=_("Reformulation"),
         as_published=False,
     )
-    top_k: int = _setting(
+    top_k: int = setting(
         8,
         CANDIDATES,
         _("Passages returned"),
         _("At most as many as the depth."),
         bounds=(1, LARGEST_DEPTH),
-        replay=_("Passages returned"),
+        replay=True,
     )
-    depth: int = _setting(
+    depth: int = setting(
         50,
         CANDIDATES,
         _("Depth"),
@@ -192,32 +146,32 @@ class ProfileSettings:
         bounds=(1, LARGEST_DEPTH),
         replay=_("Depth of each retriever"),
     )
-    candidate_multiplier: int = _setting(
+    candidate_multiplier: int = setting(
         4,
         CANDIDATES,
         _("Candidates per passage returned"),
         _("Where this many times the passages returned is more than the depth, it is the depth."),
         bounds=(1, 50),
     )
-    oversampling: int = _setting(
+    oversampling: int = setting(
         2,
         CANDIDATES,
         _("Oversampling"),
         _("The vector index looks at this many times the depth: more is slower and misses less."),
         bounds=(1, 50),
     )
-    reranker: str = _setting(
+    reranker: str = setting(
         NO_RERANKER,
         RERANK,
         _("Reranker"),
         _("Which ones there are is in the site's settings."),
-        replay=_("Reranker"),
+        replay=True,
         as_published=NO_RERANKER,
     )
-    rerank_depth: int = _setting(
+    rerank_depth: int = setting(
         50, RERANK, _("Candidates reranked"), _("The first ones of the fused list."), bounds=(1, LARGEST_DEPTH)
     )
-    rerank_weight: float | None = _setting(
+    rerank_weight: float | None = setting(
         0.5,
         RERANK,
         _("Weight of the reranker"),
@@ -225,17 +179,17 @@ class ProfileSettings:
         bounds=(0, 10),
         when_empty=_("decides alone"),
     )
-    rerank_timeout_seconds: float = _setting(
+    rerank_timeout_seconds: float = setting(
         2.0, RERANK, _("Seconds a reranker may take"), _("After that the fused order stands."), bounds=(0.01, 60)
     )
-    context_budget_tokens: int = _setting(
+    context_budget_tokens: int = setting(
         4000,
         CONTEXT,
         _("Budget in tokens"),
         _("What does not fit is left out, the least relevant first."),
         bounds=(1, LARGEST_BUDGET_TOKENS),
     )
-    context_neighbours: int = _setting(
+    context_neighbours: int = setting(
         1,
         CONTEXT,
         _("Neighbours on each side"),
@@ -243,10 +197,10 @@ class ProfileSettings:
         bounds=(0, 5),
         replay=_("Neighbours in the context"),
     )
-    context_blocks: int = _setting(
+    context_blocks: int = setting(
         8, CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
     )
-    metadata_boosts: tuple[MetadataBoost, ...] = _setting(
+    metadata_boosts: tuple[MetadataBoost, ...] = setting(
         (),
         BOOSTS,
         _("Metadata boosts"),
@@ -260,11 +214,11 @@ class ProfileSettings:
     def __post_init__(self) -> None:
         errors = {
             name: f"must lie between {low:g} and {high:g}, not {value}"
-            for name, setting in SETTINGS.items()
-            if setting.bounds is not None
-            for low, high in [setting.bounds]
+            for name, each in SETTINGS.items()
+            if each.bounds is not None
+            for low, high in [each.bounds]
             for value in [getattr(self, name)]
-            if not (is_within(value, low, high) or (value is None and setting.when_empty))
+            if not (is_within(value, low, high) or (value is None and each.when_empty))
         }
         if missing := [query_class.value for query_class in QueryClass if query_class not in self.class_weights]:
             errors["class_weights"] = f"has no weights for {', '.join(missing)}"

@@ -29,6 +29,8 @@ def test_the_replay_offers_what_the_declaration_says() -> None:
     form = ReplayForm(None, baseline=ProfileSettings(), query_class=QueryClass.CODE, prefix="replay")
     offered = {name: setting.replay for name, setting in SETTINGS.items() if setting.replay}
     assert {name: form.fields[name].label for name in offered} == offered
+    assert [offered["neighbour_support"], offered["reformulate"]] == ["Support of neighbours", "Reformulation"]
+    assert "score_threshold" not in offered
     assert form.initial["neighbour_support"] == ProfileSettings().neighbour_support
 
 

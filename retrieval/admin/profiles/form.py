@@ -14,8 +14,9 @@ from django.utils.translation import gettext_lazy as _l
 
 from retrieval.admin.profiles.fields import setting_field
 from retrieval.models import SearchProfile
-from retrieval.ranking.profile import NO_RERANKER, SECTIONS, SETTINGS, ImproperProfile, ProfileSettings
+from retrieval.ranking.profile import NO_RERANKER, SETTINGS, ImproperProfile, ProfileSettings
 from retrieval.ranking.profile_json import changes
+from retrieval.ranking.setting import SECTIONS
 from retrieval.types import SearchMethod
 
 METHOD_NAMES = {
