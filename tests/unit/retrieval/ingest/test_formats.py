@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,10 +16,10 @@ from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_li
 from retrieval.ingest.formats import media_types
 from retrieval.models import Document, DocumentText
 from retrieval.viewer.page import page_context
+from tests.support import formats_table
 
 TOY = "tests.unit.retrieval.ingest.toy_format"
 TOY_BYTES = b"TOY1wIND UP *here*"
-FORMATS_PAGE = Path(__file__).parents[4] / "docs" / "formats.md"
 
 
 @pytest.fixture
@@ -82,14 +81,7 @@ def test_every_extractor_exists() -> None:
 
 
 def test_the_page_on_formats_lists_what_is_registered() -> None:
-    """The tables of ``docs/formats.md``, to be copied from the message when this fails."""
-    rows: dict[tuple[str, str], list[str]] = {}
-    for known in formats.read_formats():
-        rows.setdefault((known.label, known.view.value), []).extend(f"`.{name}`" for name in known.extensions)
-    table = "\n".join(f"| {label} | {' '.join(names)} | {view} |" for (label, view), names in rows.items())
-    refused = ", ".join(
-        dict.fromkeys(known.kind for known in formats._formats if not known.extractor and not known.refusal)
-    )
-    page = " ".join(FORMATS_PAGE.read_text().split())
-    assert " ".join(table.split()) in page, table
-    assert refused in page, refused
+    page = formats_table.PAGE.read_text()
+    assert formats_table.written(page) == page, "run `python -m tests.support.formats_table`"
+    assert formats_table.table() in page
+    assert formats_table.refused() in page
