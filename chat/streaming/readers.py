@@ -155,8 +155,11 @@ class _Reader:
     def _allows(self, places: Mapping[int, int], *, fresh: bool) -> bool:
         held = _rights_of(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
-            return False
-        return held.allow_collections(self._behind) and held.see(places)
+            allowed = False
+        else:
+            allowed = held.allow_collections(self._behind) and held.see(places)
+        # A right given a moment ago is not among those that were looked up before.
+        return allowed or (not fresh and self._allows(places, fresh=True))
 
 
 def _searched(answer: Answer) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@ tests ask of it, and a test opens a dozen."""
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,10 @@ from psycopg.pq import TransactionStatus
 
 _MOST = 8
 _kept: dict[tuple[tuple[str, str], ...], list[Connection[Any]]] = {}
+
+
+# A process that shares a connection with its parent would read the answers to the other's questions.
+os.register_at_fork(after_in_child=_kept.clear)
 
 
 @contextmanager
@@ -40,6 +45,15 @@ def kept_connections() -> Iterator[None]:
         patch.setattr(base.DatabaseWrapper, "_close", close)
         yield
     close_kept()
+
+
+@contextmanager
+def new_connections() -> Iterator[None]:
+    """Inside, each connection is a new one: whether the server takes any is what is asked."""
+    close_kept()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.support.kept_connections._MOST", 0)
+        yield
 
 
 def close_kept() -> None:
@@ -74,9 +88,11 @@ def _works(connection: Connection[Any]) -> bool:
 
 
 def _keep(connection: Connection[Any] | None) -> bool:
-    if connection is None or connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+    if connection is None or not hasattr(connection, "_kept_as"):
         return False
-    idle = _kept.setdefault(connection._kept_as, [])  # type: ignore[attr-defined]
+    if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+        return False
+    idle = _kept.setdefault(connection._kept_as, [])
     if len(idle) >= _MOST:
         return False
     try:

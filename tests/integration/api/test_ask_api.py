@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 
 import pytest
@@ -11,7 +12,9 @@ from django.test import AsyncClient
 from rest_framework.test import APIClient
 
 from chat import answering
+from chat.conversations.rights import Rights
 from chat.models import Answer, Conversation, Feedback
+from chat.streaming import readers
 from chat.types import Failed
 from tests.support.remembered import remembered
 
@@ -292,6 +295,13 @@ async def test_a_stream_ends_with_the_whole_answer(handbook):
     assert "".join(payload["text"] for _, name, payload in events if name == "token").strip() == completed["answer"]
     saved = await client.get(f"/api/v1/answers/{completed['answer_id']}/")
     assert {name: saved.json()[name] for name in completed} == completed
+
+
+async def test_a_right_given_a_moment_ago_counts(handbook, monkeypatch):
+    before = Rights(frozenset(), frozenset(), (), reads_all=False)
+    monkeypatch.setitem(readers._RIGHTS, (None, None, ""), (time.monotonic() + 60, before))
+    _, raw = await stream(AsyncClient())
+    assert read(raw)[-1][1] == "completed"
 
 
 async def test_a_failed_stream_says_so(handbook, monkeypatch):
