@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
+import hypothesis
 import pytest
 
 from tests.support import made_once
+
+# Drawn anew each time. Nearly all faults show within as many; where one needs more, the test says so. Here, because
+# tests that say so take the rest from the profile when they are imported.
+hypothesis.settings.register_profile("suite", max_examples=30, deadline=None, database=None)
+hypothesis.settings.load_profile("suite")
 
 _DATA_DIR = Path(tempfile.mkdtemp(prefix="ragsite-tests-"))
 made_once.share(_DATA_DIR)
