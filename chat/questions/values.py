@@ -114,8 +114,9 @@ _PATTERNS: dict[ValueKind, re.Pattern[str]] = {
     ValueKind.TIME: re.compile(
         r"(?<![\d.,:])\d{1,2}[:.]\d\d(?: ?(?:[ap]\.?m\b\.?|uur|h\b))?(?![\d%])|\b\d{1,2} ?(?:[ap]\.?m\b|uur\b"
         r"|o'?clock)"
-        rf"|\b(?:at|until|till|from|om|tot|vanaf) (?:{_SMALL}|one|één)\b"
-        r"|\b(?:noon|midnight|midday|middernacht)\b|\b(?:half|quarter|kwart) (?:past|to|voor|over|\w{3,6})\b",
+        rf"|\b(?:at|until|till|from|om|tot|vanaf) (?!half\b)(?:{_SMALL}|one|één)\b"
+        r"|\b(?:noon|midnight|midday|middernacht)\b"
+        rf"|\b(?:half|quarter|kwart) (?:past|to|voor|over|{_SMALL}|one|een|één)\b",
         re.IGNORECASE,
     ),
     ValueKind.CONTACT: re.compile(

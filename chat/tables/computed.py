@@ -22,10 +22,9 @@ def is_asked_for(result: TableResult, question: str) -> bool:
 
 
 def _tells_time(cell: ResultCell) -> bool:
-    text = f"{cell.text} {cell.unit}"
-    return cell.kind == "date" or any(
-        find_values(text, kind) for kind in (ValueKind.DATE, ValueKind.TIME, ValueKind.DURATION)
-    )
+    # A number with a unit is no year: 2100 g.
+    kinds = (ValueKind.DURATION,) if cell.unit else (ValueKind.DATE, ValueKind.TIME, ValueKind.DURATION)
+    return cell.kind == "date" or any(find_values(f"{cell.text} {cell.unit}", kind) for kind in kinds)
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:

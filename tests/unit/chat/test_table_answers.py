@@ -127,6 +127,7 @@ def test_numbers_in_brackets_of_a_cell_are_no_markers() -> None:
         ("When should I replace the seal?", ("replaces", "SK-9910-W", ""), False),
         ("When should I replace the seal?", ("interval", "every 5 years", ""), True),
         ("When should I replace the seal?", ("interval", "500", "hours"), True),
+        ("When should I replace the membrane?", ("weight_g", "2100", "g"), False),
         ("When was it built?", ("year", "1912", ""), True),
         ("Hoe laat mag ik op bezoek komen?", ("bezoekers", "3", ""), False),
         ("Hoe laat mag ik op bezoek komen?", ("bezoekuren", "15.00 – 20.00 uur", ""), True),

@@ -21,6 +21,7 @@ from chat.questions.values import find_values
         (Kind.DATE, "From 3 March 2021, in the 16th century.", ["3 March 2021", "16th century"]),
         (Kind.DATE, "until 2023-05-01", ["2023-05-01"]),
         (Kind.DATE, "op 3 maart en op maandag", ["3 maart", "maandag"]),
+        (Kind.TIME, "At half price; om half drie, kwart over vier, at two.", ["half drie", "kwart over", "at two"]),
         (Kind.TIME, "Open from 9 am until 17:30, om 9 uur en om 12.15 uur.", ["9 am", "17:30", "9 uur", "12.15 uur"]),
         (Kind.PERSON, "Write to Peter de Vries or your manager.", ["Peter de Vries", "manager"]),
         (Kind.PERSON, "Dr. Smith runs it; mr. Roos van Iersel helps.", ["Dr. Smith", "mr. Roos van Iersel"]),
