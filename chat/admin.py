@@ -111,7 +111,7 @@ class AnswerAdmin(ChatAdmin):
     list_display = [
         "question",
         "state",
-        "form",
+        "refused",
         "search_method",
         "legs_missing",
         "generator",
@@ -120,7 +120,6 @@ class AnswerAdmin(ChatAdmin):
     ]
     list_filter = [
         "status",
-        "form",
         "refused",
         "feedback__helpful",
         "feedback__reason",
@@ -138,7 +137,7 @@ class AnswerAdmin(ChatAdmin):
     ordering = ["-created_at"]
     inlines = [CitationInline, FeedbackInline]
     fieldsets = [
-        (None, {"fields": ["question", "state", "form", "answer_text", "near_places", "offered", "error", "notice"]}),
+        (None, {"fields": ["question", "state", "answer_text", "near_places", "offered", "error", "notice"]}),
         (_("Correct it"), {"fields": ["trace_link", "documents"]}),
         (
             _("How it came about"),
@@ -199,7 +198,7 @@ class AnswerAdmin(ChatAdmin):
 
 class AnswerInline(ReadOnlyInline):
     model = Answer
-    fields = ["link", "status", "form", "created_at"]
+    fields = ["link", "status", "refused", "created_at"]
     readonly_fields = ["link", "created_at"]
     ordering = ["created_at"]
 

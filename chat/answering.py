@@ -7,27 +7,28 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
-from django.utils.translation import gettext as _
 
 from chat import conf
+from chat.composing.greetings import answer_greeting
 from chat.composing.notices import by_words_notice, doubts_of, fallback_notice
-from chat.composing.refusals import ask_which, instruction_refusal, refusal, refuse
+from chat.composing.refusals import instruction_refusal, refuse
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
-from chat.grounding.evidence.answerability import Evidence
-from chat.grounding.evidence.weighing import gather_evidence
+from chat.generators.extractive import NAME as EXTRACTIVE
+from chat.generators.extractive import Quotation, quote
+from chat.grounding.evidence import Evidence, gather_evidence
 from chat.grounding.places import put_in_place
 from chat.grounding.sources import find_sources
 from chat.grounding.verification import verify
 from chat.injection.detection import find_instruction
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
-from chat.protocols import AnswerGenerator, ModelGenerator, PartialAnswer
+from chat.protocols import AnswerGenerator, PartialAnswer
 from chat.streaming.threads import in_thread
 from chat.tables.askable import TablesOfQuestion, find_tables
 from chat.tables.computed import render_computed
 from chat.types import (
     AnswerEvent,
-    AnswerForm,
     AnswerToken,
+    CheckedStatement,
     Completed,
     Failed,
     Searched,
@@ -66,8 +67,8 @@ async def answer(
     the whole replacement and says so in its notice.
     """
     draft = draft if draft is not None else PartialAnswer()
-    if refused := await _refuse_instruction(question):
-        yield refused
+    if ended := await _refuse_instruction(question) or await in_thread(answer_greeting)(question, filters):
+        yield ended
         return
     # Nor does one that was turned away before come back as something that was said.
     if history:
@@ -81,7 +82,7 @@ async def answer(
     if refused := await _refuse_unwritten(writing):
         yield refused
         return
-    draft.generator = writing.generator.name
+    draft.generator = writing.writer
     tables = await _find_tables(writing)
     try:
         try:
@@ -93,15 +94,16 @@ async def answer(
                 yield AnswerToken(piece)
         except GenerationFailed as error:
             await _fall_back(writing, error)
-    except NoAnswer as error:
-        yield await _refuse(writing, error.missing)
+    except NoAnswer:
+        yield await _refuse(writing)
         return
     yield await _complete(writing)
 
 
 @dataclass(slots=True)
 class _Writing:
-    """One answer, from its search on. ``question`` is complete in itself. ``pieces`` is the text so far.
+    """One answer, from its search on. ``question`` is complete in itself. ``pieces`` is the text so far. Without a
+    ``generator`` the documents are quoted; ``quotation`` is what was.
 
     ``is_by_words`` says that the sources were weighed by their words alone, because the embedder did not answer.
     """
@@ -112,14 +114,16 @@ class _Writing:
     draft: PartialAnswer
     searched: Searched
     evidence: Evidence
-    generator: AnswerGenerator
+    generator: AnswerGenerator | None
     notices: list[str]
     is_by_words: bool
     pieces: list[str] = field(default_factory=list)
+    quotation: Quotation | None = None
 
     @property
-    def is_models(self) -> bool:
-        return isinstance(self.generator, ModelGenerator)
+    def writer(self) -> str:
+        """The name of who writes."""
+        return self.generator.name if self.generator is not None else EXTRACTIVE
 
 
 async def _refuse_instruction(question: str) -> Completed | None:
@@ -129,7 +133,7 @@ async def _refuse_instruction(question: str) -> Completed | None:
         return None
     INSTRUCTIONS.labels(rule=rule).inc()
     logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
-    return Completed(text=instruction_refusal(), citations=(), refused=True, generator="", form=AnswerForm.REFUSAL)
+    return Completed(text=instruction_refusal(), citations=(), refused=True, generator="")
 
 
 async def _search_or_fail(
@@ -162,45 +166,40 @@ async def _weigh(
     if reformulation is not None and (history or reformulation.corrected):
         # "And in winter?" says nothing to whoever answers from the sources alone, nor does a misspelt name.
         question = searched.trace.query
-    evidence = await in_thread(gather_evidence)(question, searched.sources)
-    confidence = evidence.answerability.probability if searched.computed is None else searched.computed.confidence
-    searched = replace(searched, confidence=round(confidence, 4))
-    # A failed vector retriever is told as such. The question's vector may be remembered: then nobody else would tell.
-    by_words = bool(evidence.scored) and not evidence.has_vectors and "vector" not in searched.trace.degraded
+    evidence = await in_thread(gather_evidence)(searched.trace, searched.sources)
+    confidence = evidence.probability if searched.computed is None else searched.computed.confidence
+    searched = replace(searched, confidence=round(confidence, 4), evidence=evidence.features)
+    # A failed vector retriever is announced as such.
+    by_words = bool(searched.sources) and evidence.by_words and "vector" not in searched.trace.degraded
     notices = [by_words_notice()] if by_words else []
     generator = conf.generator()
-    if without_model and isinstance(generator, ModelGenerator):
-        generator = conf.fallback()
+    if without_model and generator is not None:
+        generator = None
         notices.append(without_model)
     return _Writing(question, filters, history, draft, searched, evidence, generator, notices, by_words)
 
 
 async def _refuse_unwritten(writing: _Writing) -> Completed | None:
-    """The refusal of a question that means several things, or that the sources do not answer; None where one writes."""
-    if meant := await in_thread(ask_which)(writing.question, writing.filters):
-        text = _("There are several of these: choose the one you mean.")
-        return replace(refusal(writing.generator.name, text, writing.notices), choices=meant)
-    is_hopeless = writing.evidence.answerability.is_hopeless and writing.searched.computed is None
-    if not writing.searched.sources or is_hopeless:
-        return await _refuse(writing)
-    return None
+    """The refusal of a question that the sources do not answer; None where one writes."""
+    is_hopeless = writing.evidence.is_hopeless and writing.searched.computed is None
+    return await _refuse(writing) if not writing.searched.sources or is_hopeless else None
 
 
-async def _refuse(writing: _Writing, missing: str = "") -> Completed:
+async def _refuse(writing: _Writing) -> Completed:
     return await in_thread(refuse)(
-        writing.generator.name,
+        writing.writer,
         writing.question,
+        writing.searched.sources,
         writing.evidence,
         writing.filters,
         writing.notices,
         writing.draft.usage,
-        missing,
     )
 
 
 async def _find_tables(writing: _Writing) -> TablesOfQuestion | None:
     """The tables that the model may ask; None where there are none, or nobody asks."""
-    if not writing.is_models or not settings.CHAT_MODEL_TOOLS:
+    if writing.generator is None or not settings.CHAT_MODEL_TOOLS:
         return None
     return await in_thread(find_tables)(writing.question, writing.filters, writing.searched.sources)
 
@@ -211,8 +210,8 @@ async def _fall_back(writing: _Writing, error: GenerationFailed) -> None:
         MODEL_WITHHELD.labels(reason=error.reason).inc()
         writing.draft.withheld = error.reason
     MODEL_FAILURES.inc()
-    logger.warning("%s failed, the extractive answerer takes over: %s", writing.generator.name, error)
-    writing.generator = conf.fallback()
+    logger.warning("%s failed, the documents are quoted instead: %s", writing.writer, error)
+    writing.generator = None
     writing.notices.insert(0, fallback_notice(writing.draft))
     writing.pieces = [piece async for piece in _written(writing)]
 
@@ -221,23 +220,27 @@ async def _complete(writing: _Writing) -> Completed:
     """The answer as it was written, its citations verified and its sentences checked."""
     searched = writing.searched
     text = "".join(writing.pieces).strip()
-    verified = await in_thread(verify)(text, searched.sources)
-    if not writing.is_by_words and not verified.measured and "vector" not in searched.trace.degraded:
-        writing.notices.append(by_words_notice())
-    if writing.is_models:
-        writing.notices += doubts_of(verified, writing.draft)
-    is_computed = searched.computed is not None and not writing.is_models
-    form = AnswerForm.ANSWER if writing.is_models or is_computed else writing.evidence.answerability.form
+    statements: tuple[CheckedStatement, ...] = ()
+    if writing.quotation is not None:
+        # What is quoted stands in the documents word for word: there is nothing to verify.
+        citations = writing.quotation.citations
+    else:
+        verified = await in_thread(verify)(text, searched.sources)
+        citations = verified.citations
+        # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
+        statements = () if writing.generator is None else verified.statements
+        if not writing.is_by_words and not verified.measured and "vector" not in searched.trace.degraded:
+            writing.notices.append(by_words_notice())
+        if writing.generator is not None:
+            writing.notices += doubts_of(verified, writing.draft)
     return Completed(
         text=text,
-        citations=await in_thread(put_in_place)(verified.citations),
+        citations=await in_thread(put_in_place)(citations),
         refused=False,
-        generator=writing.generator.name,
+        generator=writing.writer,
         notice=" ".join(writing.notices),
-        # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
-        statements=() if is_computed else verified.statements,
+        statements=statements,
         usage=writing.draft.usage,
-        form=form,
     )
 
 
@@ -247,19 +250,20 @@ def instruction(question: str) -> str:
 
 
 async def _written(writing: _Writing, tables: TablesOfQuestion | None = None) -> AsyncIterator[str]:
-    question, searched, generator = writing.question, writing.searched, writing.generator
+    question, searched = writing.question, writing.searched
     computed = ""
     if searched.computed is not None:
         computed = render_computed(searched.computed, searched.sources, detect_language(question))
-    if isinstance(generator, ModelGenerator):
-        pieces = generator.compose(question, searched.sources, writing.history, writing.draft, computed, tables)
+    if writing.generator is not None:
+        async for piece in writing.generator.compose(
+            question, searched.sources, writing.history, writing.draft, computed, tables
+        ):
+            yield piece
     elif computed:
         yield computed
-        return
     else:
-        pieces = generator.stream(question, searched.sources)
-    async for piece in pieces:
-        yield piece
+        writing.quotation = await in_thread(quote)(question, searched.sources, writing.evidence)
+        yield writing.quotation.text
 
 
 def _without_instructions(history: Sequence[Turn]) -> tuple[Turn, ...]:

@@ -1,4 +1,4 @@
-"""The configured answer generators, one instance per process."""
+"""The configured language model that writes answers, one instance a process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
-from chat.generators.extractive import ExtractiveGenerator
+from chat.generators.extractive import NAME as EXTRACTIVE
 from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from retrieval.exceptions import ImproperModel
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @functools.cache
-def generator() -> AnswerGenerator:
-    """The model when one is configured, else the extractive answerer. Raises: ImproperlyConfigured."""
+def generator() -> AnswerGenerator | None:
+    """The configured language model; None without one: the documents are quoted then. Raises: ImproperlyConfigured."""
     if settings.OPENAI_BASE_URL and settings.OPENAI_MODEL:
         try:
             return OpenAICompatibleGenerator(
@@ -27,13 +27,13 @@ def generator() -> AnswerGenerator:
             )
         except ImproperModel as error:
             raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
-    return fallback()
+    return None
 
 
-@functools.cache
-def fallback() -> AnswerGenerator:
-    """What answers when the model does not."""
-    return ExtractiveGenerator()
+def writer_name() -> str:
+    """The name of who writes answers: the model's, or that of quoting."""
+    model = generator()
+    return model.name if model is not None else EXTRACTIVE
 
 
 def _limits() -> AnswerLimits:

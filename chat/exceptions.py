@@ -28,14 +28,7 @@ class BudgetSpent(Exception):
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question. Not an error: the answer then says so.
-
-    ``missing`` is the kind of value that is asked for and that they lack, where they tell of its subject; else empty.
-    """
-
-    def __init__(self, missing: str = "") -> None:
-        super().__init__(missing)
-        self.missing = missing
+    """The sources do not answer the question. Not an error: the answer then says so."""
 
 
 class GenerationFailed(Exception):

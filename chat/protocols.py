@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from chat.types import Asked, ContextSource, TracedCall, Usage
@@ -30,19 +30,6 @@ class PartialAnswer:
     calls: list[TracedCall] = field(default_factory=list)
 
 
-class AnswerGenerator(Protocol):
-    """Writes an answer from numbered sources."""
-
-    name: str
-
-    def stream(self, question: str, sources: Sequence[ContextSource]) -> AsyncIterator[str]:
-        """Pieces of the answer, with ``[n]`` behind what source n says.
-
-        Raises: NoAnswer when the sources do not answer the question, GenerationFailed when there will be no (more)
-        text. Closing the iterator stops the work.
-        """
-
-
 class AskableTables(Protocol):
     """The tables that the asker of one question may see. ``names`` tells some of them, with their columns."""
 
@@ -52,9 +39,10 @@ class AskableTables(Protocol):
         """What they say; None when the question cannot be read with confidence. Raises: TablesUnavailable."""
 
 
-@runtime_checkable
-class ModelGenerator(AnswerGenerator, Protocol):
-    """A generator that asks a language model, which can be told the conversation and has to be paid."""
+class AnswerGenerator(Protocol):
+    """A language model that writes an answer from numbered sources."""
+
+    name: str
 
     def compose(
         self,
@@ -65,6 +53,9 @@ class ModelGenerator(AnswerGenerator, Protocol):
         computed: str = "",
         tables: AskableTables | None = None,
     ) -> AsyncIterator[str]:
-        """As ``stream``, with the conversation's earlier turns, oldest first, what was computed over a table, and
-        tables that the model may ask itself; keeps ``partial`` up to date.
+        """Pieces of the answer, with ``[n]`` behind what source n says; keeps ``partial`` up to date.
+
+        ``history`` are the conversation's earlier turns, oldest first, ``computed`` is what was computed over a table,
+        ``tables`` are those that the model may ask itself. Raises: NoAnswer when the model says that the sources do not
+        answer the question, GenerationFailed when there will be no (more) text. Closing the iterator stops the work.
         """

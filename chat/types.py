@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class VerifiedCitation:
 
     The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
     ``support`` lies in [0, 1]; None when it was not measured. ``verbatim`` says that the sentence stands in the source
-    word for word, so that there was nothing to measure.
+    word for word, so that there was nothing to measure. ``text[marked_start:marked_end]`` of the answer are these
+    words, where it quotes more than them; None elsewhere.
     """
 
     marker: int
@@ -38,6 +39,8 @@ class VerifiedCitation:
     marker_end: int
     support: float | None = None
     verbatim: bool = False
+    marked_start: int | None = None
+    marked_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,8 @@ class Searched:
     before the first token that may name them.
 
     ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None when nobody
-    estimated it. ``profile_version`` is the stored search profile's, None for the built-in one. ``computed`` is what a
-    table answers; the rows that it shows are the first of the sources.
+    estimated it, and ``evidence`` what it was estimated from. ``profile_version`` is the stored search profile's, None
+    for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the sources.
     """
 
     sources: tuple[ContextSource, ...]
@@ -123,6 +126,7 @@ class Searched:
     confidence: float | None = None
     profile_version: int | None = None
     computed: TableResult | None = None
+    evidence: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +134,6 @@ class AnswerToken:
     """The next piece of the answer. A marker is never split over two pieces."""
 
     text: str
-
-
-class AnswerForm(StrEnum):
-    """What a reader gets: an answer, what the documents say about the subject, or a refusal."""
-
-    ANSWER = "answer"
-    EXCERPTS = "excerpts"
-    REFUSAL = "refusal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +148,7 @@ class NearPlace:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A question that can be asked instead, and its short name: the corrected word, or one of several products."""
+    """A question that can be asked instead, and how it is shown."""
 
     label: str
     question: str
@@ -162,8 +158,7 @@ class Choice:
 class Completed:
     """The whole answer. ``refused`` means that the documents do not answer the question.
 
-    ``near`` has at most three places that come near it. ``choices`` are offered when the question is misspelt or means
-    several things.
+    ``near`` has at most three places that come near it. ``choices`` are offered when the question is misspelt.
     """
 
     text: str
@@ -173,7 +168,6 @@ class Completed:
     notice: str = ""
     statements: tuple[CheckedStatement, ...] = ()
     usage: Usage | None = None
-    form: AnswerForm = AnswerForm.ANSWER
     near: tuple[NearPlace, ...] = ()
     choices: tuple[Choice, ...] = ()
 

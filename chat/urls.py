@@ -2,7 +2,6 @@ from django.urls import path
 
 from chat import views
 from chat.views.debug import scores
-from chat.views.replay import replay_answer
 
 app_name = "chat"
 
@@ -22,5 +21,4 @@ urlpatterns = [
     path("answers/<uuid:answer_id>/feedback/", views.feedback, name="feedback"),
     path("answers/<uuid:answer_id>/debug/", views.debug, name="debug"),
     path("answers/<uuid:answer_id>/debug/scores/", scores, name="debug_scores"),
-    path("answers/<uuid:answer_id>/replay/", replay_answer, name="replay"),
 ]

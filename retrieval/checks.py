@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
-from retrieval.dense.calibration.current import current_calibration, missing_calibration
+from retrieval.dense.calibration import current_calibration, missing_calibration
 from retrieval.ranking.profile import NO_RERANKER, ImproperProfile
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod

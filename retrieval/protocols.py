@@ -81,6 +81,11 @@ class Ranker(Protocol):
         """The terms by which the retriever found these chunks, the most telling first; none by default."""
         return {}
 
+    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """The share of the question's words that these chunks hold, from 0 to 1, rare words counting more; none by
+        default."""
+        return {}
+
 
 class Reranker(Protocol):
     """A second, closer judgement of a few candidates; a base class of its implementations.

@@ -283,7 +283,8 @@ class Candidate:
     ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and
     ``support``, the neighbour boost; of the reranker's alone, where the reranker decides alone. ``retrievers`` has each
     of them. ``rank`` is None until the result is cut, and for a candidate that was ``dropped``, which says why.
-    ``word_matches`` is None unless somebody asked for them.
+    ``word_matches`` is None unless somebody asked for them. ``word_share`` is the share of the question's words that it
+    holds, rare words counting more, in [0, 1]; None where the lexical retriever did not answer.
     """
 
     chunk_id: int
@@ -296,4 +297,5 @@ class Candidate:
     dropped: str = ""
     rank: int | None = None
     matched_terms: tuple[str, ...] = ()
+    word_share: float | None = field(default=None, metadata=OMIT_DEFAULT)
     word_matches: tuple[WordMatch, ...] | None = field(default=None, metadata=OMIT_DEFAULT)

@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from bench.answers.graded import GradedQuestion, Reply
 from chat.conversations.history import REMEMBERED_TURNS
-from chat.streaming.payloads import completed_question, form
+from chat.streaming.payloads import completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.answering import reply_to
@@ -42,7 +42,6 @@ class OwnCodeAsker:
         return Reply(
             text=end.text,
             refused=end.refused,
-            form=form(end),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
             completed_question=completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,
@@ -84,7 +83,6 @@ class SiteAsker:
         return Reply(
             text=answer["answer"],
             refused=answer["refused"],
-            form=answer.get("form", ""),
             cited=tuple(sorted({citation["document"]["title"] for citation in answer["citations"]})),
             completed_question=answer["completed_question"],
             seconds=seconds,

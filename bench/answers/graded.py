@@ -67,7 +67,6 @@ class Reply:
 
     text: str = ""
     refused: bool = False
-    form: str = ""
     cited: tuple[str, ...] = ()
     completed_question: str = ""
     seconds: float = 0.0
@@ -92,7 +91,6 @@ class GradedReply:
             "kind": question.kind,
             "question": question.text,
             "score": self.points,
-            "form": reply.form,
             "refused": reply.refused,
             "chars": self.grade.length,
             "max_chars": question.expected.longest,

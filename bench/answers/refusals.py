@@ -13,18 +13,17 @@ import numpy as np
 
 from bench.groundedness.logistic import fit
 from bench.statistics import auroc
-from chat.grounding.evidence.answerability import INTERCEPT, WEIGHTS
+from chat.grounding.evidence import INTERCEPT, WEIGHTS
 
 ANSWERABLE, ADVERSARIAL, WITHHELD, OFF_TOPIC = "answerable", "adversarial", "withheld", "off-topic"
 WITHOUT_ANSWER = (ADVERSARIAL, WITHHELD, OFF_TOPIC)
 WRONG_REFUSALS = (0.02, 0.04, 0.05, 0.10)
 FEWEST = 5
-FITTED = ("closest", "gap", "coverage", "reach", "best_block")
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalCase:
-    """A question with the features of :class:`chat.grounding.evidence.answerability.Answerability`.
+    """A question with the features of :class:`chat.grounding.evidence.Evidence`.
 
     ``group`` is its article.
     """
@@ -44,10 +43,9 @@ class RefusalCurve:
     refused: tuple[float, ...]
 
 
-def logit(case: RefusalCase, similarity: str) -> float:
-    """The site's logit, with "similarity" (of blocks with a value of the kind asked for) or "closest" (of any)."""
-    features = {**case.features, "similarity": case.features[similarity]}
-    return INTERCEPT + sum(weight * features[name] for name, weight in WEIGHTS.items())
+def logit(case: RefusalCase) -> float:
+    """The site's own logit."""
+    return INTERCEPT + sum(weight * case.features[name] for name, weight in WEIGHTS.items())
 
 
 def split_by_group(cases: Iterable[RefusalCase]) -> tuple[list[RefusalCase], list[RefusalCase]]:
@@ -57,12 +55,12 @@ def split_by_group(cases: Iterable[RefusalCase]) -> tuple[list[RefusalCase], lis
     return [case for case in cases if case.group in tuning], [case for case in cases if case.group not in tuning]
 
 
-def fitted_scores(tuning: Sequence[RefusalCase], judged: Sequence[RefusalCase]) -> list[float]:
-    """Scores of ``judged`` by a logistic regression that is fitted on ``tuning``."""
-    answerable = np.array([case.kind == ANSWERABLE for case in tuning])
-    intercept, weights = fit(_columns(tuning), answerable)
-    scores: list[float] = (_columns(judged) @ weights + intercept).tolist()
-    return scores
+def fit_weights(cases: Sequence[RefusalCase]) -> tuple[float, dict[str, float]]:
+    """The intercept and the weights of a logistic regression on the site's features."""
+    answerable = np.array([case.kind == ANSWERABLE for case in cases])
+    columns = np.array([[case.features[name] for name in WEIGHTS] for case in cases], np.float64)
+    intercept, weights = fit(columns, answerable)
+    return intercept, dict(zip(WEIGHTS, weights.tolist(), strict=True))
 
 
 def curves(cases: Sequence[RefusalCase], scores: Sequence[float]) -> list[RefusalCurve]:
@@ -82,8 +80,3 @@ def curves(cases: Sequence[RefusalCase], scores: Sequence[float]) -> list[Refusa
         thresholds = [answerable[int(len(answerable) * share)] for share in WRONG_REFUSALS]
         found.append(RefusalCurve(kind, len(own), area, tuple(float((own < limit).mean()) for limit in thresholds)))
     return found
-
-
-def _columns(cases: Sequence[RefusalCase]) -> np.typing.NDArray[np.float64]:
-    rows = [{**case.features, "gap": case.features["closest"] - case.features["similarity"]} for case in cases]
-    return np.array([[row[name] for name in FITTED] for row in rows], np.float64)

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 
 from chat.api.events import FEEDBACK_FIELDS, saved_answers_as_json
 from chat.models import Answer, Conversation, Feedback
-from chat.types import AnswerForm
 from retrieval.api.fields import FlagField, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
@@ -112,16 +111,10 @@ class UsageSerializer(serializers.Serializer[Any]):
 
 class AnswerSerializer(serializers.Serializer[Any]):
     answer = serializers.CharField()
-    form = serializers.ChoiceField(
-        choices=list(AnswerForm),
-        help_text="`answer`; `excerpts`: what the documents say about it, without a direct answer; or `refusal`.",
-    )
     refused = serializers.BooleanField(help_text="The documents do not answer the question.")
     citations = CitationSerializer(many=True)
     near = NearPlaceSerializer(many=True, help_text="Of a refusal, at most three places that come near the question.")
-    choices = QuestionChoiceSerializer(
-        many=True, help_text="What a question that is misspelt or means several things may have meant."
-    )
+    choices = QuestionChoiceSerializer(many=True, help_text="What a question that is misspelt may have meant.")
     search_method = serializers.ChoiceField(choices=list(SearchMethod))
     answer_id = serializers.UUIDField()
     conversation = serializers.UUIDField()

@@ -1,82 +1,62 @@
-"""Answers that say there is none: where the documents come near, and what may have been meant."""
+"""Answers that say there is none: the nearest passages, and what may have been meant."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
-from chat.composing.near import find_near
-from chat.grounding.evidence.answerability import Evidence
+from chat.grounding.evidence import NEAR, Evidence, nearest_unit
 from chat.grounding.places import put_in_place
-from chat.questions.types import ValueKind
-from chat.types import AnswerForm, Choice, Completed, Usage
+from chat.types import Choice, Completed, ContextSource, NearPlace, Usage
 from retrieval.lexical.words.vocabulary import CollectionVocabulary
-from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.spelling import suggest
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-
-def ask_which(question: str, filters: SearchFilters) -> tuple[Choice, ...]:
-    """The things that the question may mean, where it names a family of them and none of its members."""
-    try:
-        choices = find_choices(question, CollectionVocabulary(filters.collections, filters.readers))
-    except DatabaseError as error:
-        logger.warning("Whether a question means several things was not looked up: %s", error)
-        return ()
-    return tuple(Choice(label, complete) for label, complete in choices)
+MOST_PLACES = 3
 
 
 def refuse(
     generator: str,
     question: str,
+    sources: Sequence[ContextSource],
     evidence: Evidence,
     filters: SearchFilters,
     notices: Sequence[str] = (),
     usage: Usage | None = None,
-    missing: str = "",
 ) -> Completed:
-    """The documents do not answer: where they come near, and the question as it may have been meant."""
+    """The documents do not answer: the passages that come near, and the question as it may have been meant."""
     try:
         meant = suggest(question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
-    near = find_near(question, evidence)
-    text = _("The documents do not answer this question.")
-    if near and missing:
-        text = _("The documents say this about it, but not %(missing)s.") % {"missing": _name_of(missing)}
-    return replace(
-        refusal(generator, text, notices),
+    near = put_in_place(_near_places(question, sources, evidence))
+    return Completed(
+        text=_("The documents do not say this. Nearest passages:")
+        if near
+        else _("The documents do not answer this question."),
+        citations=(),
+        refused=True,
+        generator=generator,
+        notice=" ".join(notices),
         usage=usage,
-        near=put_in_place(near),
+        near=near,
         choices=tuple(Choice(other, other) for other in meant),
     )
 
 
-def _name_of(missing: str) -> str:
-    """What is asked for and not there, in words."""
-    names = {
-        ValueKind.NUMBER: _("the number"),
-        ValueKind.AMOUNT: _("the amount"),
-        ValueKind.DURATION: _("how long or how often"),
-        ValueKind.DATE: _("the date"),
-        ValueKind.TIME: _("the time"),
-        ValueKind.PERSON: _("the name"),
-        ValueKind.PLACE: _("the place"),
-        ValueKind.CONTACT: _("the number or address"),
-    }
-    return names[ValueKind(missing)]
-
-
-def refusal(generator: str, text: str, notices: Sequence[str] = ()) -> Completed:
-    notice = " ".join(notices)
-    return Completed(text, (), refused=True, generator=generator, notice=notice, form=AnswerForm.REFUSAL)
+def _near_places(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[NearPlace]:
+    """The nearest place of each source that is near, the nearest first; at most MOST_PLACES."""
+    near = [source for source in sources if evidence.closeness.get(source.marker, 0.0) >= NEAR]
+    near.sort(key=lambda source: -evidence.closeness[source.marker])
+    for source in near[:MOST_PLACES]:
+        if (unit := nearest_unit(question, source)) is not None:
+            yield NearPlace(source.block.passage_at(unit.start), unit.text, unit.start, unit.end)
 
 
 def instruction_refusal() -> str:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from textwrap import dedent
 
-from chat.composing.excerpt import Excerpt, Span
+from chat.composing.passage import Excerpt, Span
 from chat.grounding.citations import quote_for_answer
 from chat.grounding.code_spans import find_code
-from chat.grounding.evidence.units import blocks_of
+from chat.grounding.units import QuotableUnit, blocks_of
 from chat.types import ContextSource
 from retrieval.text.blocks.outline import read_cells
 from retrieval.text.blocks.types import BlockKind
@@ -35,12 +35,15 @@ def render(excerpt: Excerpt) -> str:
     marker = f"[{excerpt.source.marker}]"
     if excerpt.goes_on:
         pieces[-1] = _with_ellipsis(pieces[-1].rstrip())
-    shown = "\n\n".join(_with_marker(piece, marker) for piece in pieces)
-    if excerpt.value is None:
-        return shown
-    offset = excerpt.source.block.start
-    value = excerpt.source.block.content[excerpt.value[0] - offset : excerpt.value[1] - offset]
-    return f"**{quote_for_answer(value.strip('*_` '))}**\n\n{shown}"
+    return "\n\n".join(_with_marker(piece, marker) for piece in pieces)
+
+
+def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
+    """Where a unit stands in the excerpt as it is shown; None where it is all of it, or is written otherwise there."""
+    words = quote_for_answer(unit.text.strip())
+    at = shown.find(words)
+    is_all = len(words) * 10 > len(shown) * 9
+    return None if at < 0 or is_all else (at, at + len(words))
 
 
 def _stretches(excerpt: Excerpt) -> Iterator[str]:

@@ -44,13 +44,15 @@ class AnswerTrace(SearchTrace):
     """The explanation of a search, and what became of its result.
 
     ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`; ``passages`` are by chunk id.
-    ``uncalibrated`` names the embedder when no thresholds were fitted for it, so that words alone judged.
+    ``uncalibrated`` names the embedder when no thresholds were fitted for it, so that words alone judged. ``evidence``
+    are the numbers that the confidence was estimated from.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
     prompt: PromptTrace = PromptTrace()
     passages: Mapping[int, KnownPassage] = field(default_factory=dict)
     uncalibrated: str = ""
+    evidence: Mapping[str, float] = field(default_factory=dict)
 
 
 def fields_of(trace: SearchTrace) -> dict[str, Any]:

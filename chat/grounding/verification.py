@@ -5,28 +5,21 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chat.grounding.citations import CitedSentence, Marker, cited_sentences, cited_statements, quoted
-from chat.grounding.evidence.units import quotable_units
-from chat.grounding.evidence.weighing import tokens_of_sources
 from chat.grounding.support.passages import EvidencePassage, EvidenceSentence
 from chat.grounding.support.scorer import SentenceSupport, Statement, SupportReason, SupportScorer
+from chat.grounding.units import quotable_units
 from chat.types import CheckedStatement, ContextSource, Verified, VerifiedCitation
-from retrieval import conf
-from retrieval.dense.calibration.current import current_calibration
-from retrieval.dense.calibration.scales import BUILT_IN
-from retrieval.exceptions import EmbeddingFailed, RetrievalError
+from retrieval.exceptions import RetrievalError
 from retrieval.observability.tracing import span
-from retrieval.protocols import TokenEmbedder
 from retrieval.text.language import detect_language
 
 if TYPE_CHECKING:
-    from chat.grounding.evidence.closeness import SourceTokens
     from chat.grounding.support.scorer import MakeScorer
-    from retrieval.types import Vectors
 
     Supports = list[SentenceSupport | None]
 
@@ -38,11 +31,7 @@ _LEADING_STOP = re.compile(r"^[.,;:!?]+\s+")
 
 
 def current_scorer() -> MakeScorer:
-    """Scores statements with the configured embedder; by words alone where it has no token vectors or nothing was
-    fitted for it."""
-    embedder, calibration = conf.embedder(), current_calibration()
-    encode = embedder.encode if isinstance(embedder, TokenEmbedder) and calibration is not None else None
-    return functools.partial(SupportScorer, encode=encode, calibration=calibration or BUILT_IN)
+    return functools.partial(SupportScorer, encode=None)
 
 
 @span("verification")
@@ -178,8 +167,7 @@ def _measure(
     sources: Sequence[ContextSource], cited: Sequence[tuple[str, int]], sentences: Sequence[Statement]
 ) -> tuple[Supports, Supports, bool]:
     """The support of the citations and of the sentences, and whether the embedder took part as it should."""
-    known = functools.cache(lambda: tokens_of_sources(sources))
-    passages = [_evidence(source, known) for source in sources]
+    passages = [_evidence(source) for source in sources]
 
     def measure(make_scorer: MakeScorer) -> tuple[Supports, Supports]:
         scorer = make_scorer(passages)
@@ -192,23 +180,15 @@ def _measure(
         return *measure(functools.partial(SupportScorer, encode=None)), False
 
 
-def _evidence(source: ContextSource, known: Callable[[], SourceTokens | None]) -> EvidencePassage:
-    """A source's units, with offsets of the document; headings are read with what stands under them. The tokens of all
-    sources are read when those of one are asked for."""
-
-    def vectors_within(start: int, end: int) -> Vectors:
-        tokens = known()
-        if tokens is None:
-            raise EmbeddingFailed("The embedder was changed while it was asked.")
-        return tokens.vectors_within(source, start, end)
-
+def _evidence(source: ContextSource) -> EvidencePassage:
+    """A source's units, with offsets of the document; headings are read with what stands under them."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
     )
     context = source.block
     title = " ".join([context.best.document_title, *dict.fromkeys(passage.section for passage in context.passages)])
-    return EvidencePassage(source.marker, quoted(context.content), sentences, title, vectors_within)
+    return EvidencePassage(source.marker, quoted(context.content), sentences, title)
 
 
 def _is_foreign(source: ContextSource, answer: str) -> bool:

@@ -12,7 +12,6 @@ from django.dispatch import receiver
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.conversation import Conversation
-from chat.types import AnswerForm
 from retrieval.jobs.lease import Leased
 from retrieval.models import Chunk, Document, SearchProfileVersion
 
@@ -33,11 +32,6 @@ class Answer(Leased):
         STOPPED = "stopped", _("stopped")
         FAILED = "failed", _("failed")
 
-    class Form(models.TextChoices):
-        ANSWER = AnswerForm.ANSWER.value, _("an answer")
-        EXCERPTS = AnswerForm.EXCERPTS.value, _("what the documents say about it")
-        REFUSAL = AnswerForm.REFUSAL.value, _("a refusal")
-
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
@@ -55,7 +49,6 @@ class Answer(Leased):
     asked_within = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField(_("answer"), blank=True)
-    form = models.CharField(_("form"), max_length=8, choices=Form, default=Form.ANSWER)
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     near: models.JSONField[list[dict[str, Any]]] = models.JSONField(
         _("near places"), default=list, blank=True, help_text=_("Of a refusal: what comes near the question.")
@@ -175,6 +168,9 @@ class Citation(models.Model):
     end = models.PositiveIntegerField()
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)
+    # Where the words stand in the answer, if it quotes more than them.
+    marked_start = models.PositiveIntegerField(null=True)
+    marked_end = models.PositiveIntegerField(null=True)
 
     class Meta:
         ordering = ["id"]

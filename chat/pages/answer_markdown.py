@@ -22,7 +22,6 @@ from markdown_it.utils import EnvType, OptionsDict
 from chat.grounding.citations import MARKER
 from chat.output.addresses import canonical
 from chat.pages.record_paragraphs import record_paragraphs
-from chat.pages.set_off_value import set_off_value
 from retrieval.viewer.markdown_marks import SourceLines
 from retrieval.viewer.safe_markdown import SafeRenderer, safe_markdown
 
@@ -123,7 +122,7 @@ def _markdown() -> MarkdownIt:
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
-    return markdown.use(record_paragraphs).use(set_off_value)
+    return markdown.use(record_paragraphs)
 
 
 MARKDOWN = _markdown()

@@ -54,6 +54,8 @@ class Cited(_Shown):
     support: float | None = None
     marker_start: int | None = None
     verbatim: bool = False
+    marked_start: int | None = None
+    marked_end: int | None = None
 
     @property
     def preview(self) -> str:
@@ -163,4 +165,6 @@ def build_cited(citation: Citation) -> Cited:
         support=citation.support,
         marker_start=citation.marker_start,
         verbatim=citation.verbatim,
+        marked_start=citation.marked_start,
+        marked_end=citation.marked_end,
     )

@@ -15,6 +15,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from chat.composing.rendering import GOES_ON
 from chat.grounding.citations import MARKER
 from chat.grounding.code_spans import blank_code, context, settled
 from chat.pages.answer_markdown import MARKDOWN, permit
@@ -49,14 +50,18 @@ def answer_html(
 
     def link(marker: int, at: int) -> str:
         cited = placed.get((marker, at)) or placed.get((marker, None))
-        return citation_html(cited) if cited else ""
+        if cited is None:
+            return ""
+        goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
+        return citation_html(cited) + (_read_on(cited) if goes_on and cited.href else "")
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
+    places = {(cited.marked_start, cited.marked_end) for cited in citations}
+    marks += [Mark(start, end, {"class": "nearest"}) for start, end in places if start is not None and end is not None]
     env = {
         "markers": {cited.marker for cited in citations},
         "link": link,
         "addresses": permit(addresses),
-        "is_beginning": True,
     }
     html = markdown_marks.render(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
@@ -73,6 +78,11 @@ def _with_sign(html: str, number: int, doubt: Doubt) -> str:
     at = html.index(_MARK_END, piece) + len(_MARK_END)
     sign = format_html(_SIGN, number=number, title=_("Not supported by the sources."), reason=doubt.reason)
     return html[:at] + sign + html[at:]
+
+
+def _read_on(cited: Cited) -> SafeString:
+    """The link to the rest of a section that is longer than what the answer shows."""
+    return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
 def citation_html(cited: Cited) -> SafeString:
@@ -138,7 +148,6 @@ class StreamedMarkdown:
         self._titles = titles
         self._open = ""
         self._tail = ""
-        self._is_beginning = True
         # What tells where code is: in front of the next piece, and at the beginning of the last line.
         self._before = self._before_line = ""
         self._is_text = False
@@ -168,13 +177,11 @@ class StreamedMarkdown:
         env = {
             "markers": self._titles,
             "link": lambda marker, _at: _source_link(self._answer_id, marker, self._titles),
-            "is_beginning": self._is_beginning,
         }
         tokens = MARKDOWN.parse(self._open, env)
         blocks = [(at, token.map[0]) for at, token in enumerate(tokens) if token.level == 0 and token.map]
         split, line = blocks[-1] if len(blocks) > 1 else (0, 0)
         self._open = "\n".join(self._open.split("\n")[line:])
-        self._is_beginning = self._is_beginning and not split
         finished, open_ = (
             mark_safe(MARKDOWN.renderer.render(part, MARKDOWN.options, env))  # noqa: S308
             for part in (tokens[:split], tokens[split:])

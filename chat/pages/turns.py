@@ -40,7 +40,6 @@ class ShownTurn:
     question: str
     status: str
     text: str = ""
-    form: str = Answer.Form.ANSWER
     refused: bool = False
     near: tuple[NearCard, ...] = ()
     choices: tuple[Choice, ...] = ()
@@ -77,11 +76,6 @@ class ShownTurn:
         return self.status == Answer.Status.STOPPED
 
     @property
-    def is_excerpts(self) -> bool:
-        """Whether the answer is what the documents say about the subject, without a direct answer in it."""
-        return self.form == Answer.Form.EXCERPTS
-
-    @property
     def links(self) -> tuple[Cited, ...]:
         """What the answer's markers lead to: the citations; in a stopped answer, whose citations nobody checked, the
         sources as a whole."""
@@ -105,8 +99,7 @@ class ShownTurn:
     @property
     def is_loosely_supported(self) -> bool:
         """Whether the sources may not answer the question although an answer was found in them."""
-        is_answer = not self.refused and not self.is_excerpts
-        return is_answer and self.confidence is not None and self.confidence < LOW_CONFIDENCE
+        return not self.refused and self.confidence is not None and self.confidence < LOW_CONFIDENCE
 
     @property
     def doubt_summary(self) -> str:
@@ -138,12 +131,7 @@ class ShownTurn:
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        heading = f"{excerpts_heading()}:" if self.is_excerpts else ""
-        return " ".join(filter(None, [self.doubt_summary, heading, plain(remove_markers(self.text))]))
-
-
-def excerpts_heading() -> str:
-    return _("What the documents say about this")
+        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.text))]))
 
 
 def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -> ShownTurn:
@@ -156,7 +144,6 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -
         question=answer.question,
         status=answer.status,
         text=answer.text,
-        form=answer.form,
         refused=answer.refused,
         near=near_cards(answer.near) if answer.refused else (),
         choices=tuple(Choice(**offered) for offered in answer.choices),

@@ -24,8 +24,7 @@ from chat import conf
 from chat.generators.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
-from chat.protocols import ModelGenerator
-from retrieval.dense.calibration.current import current_calibration
+from retrieval.dense.calibration import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.rights.access import narrowing_key
 from retrieval.search.profiles import profile_for
@@ -33,10 +32,10 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 6
+RULES_VERSION = 7
 STREAMED_CHARACTERS = 120
 _COPIED = (
-    *("text", "form", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
+    *("text", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "confidence", "statements", "profile_version_id", "sources"),
 )
 # The prompt names the day: what is asked of it holds for no other.
@@ -72,8 +71,6 @@ def build_key(
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
     profile = profile_for(subject)
-    generator = conf.generator()
-    asks_model = isinstance(generator, ModelGenerator)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, Any] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],
@@ -90,7 +87,7 @@ def build_key(
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "scales": repr(current_calibration()),
-        "generator": generator.name,
+        "generator": conf.writer_name(),
         "model": [
             PROMPT_VERSION,
             settings.OPENAI_BASE_URL,
@@ -99,7 +96,7 @@ def build_key(
             settings.CHAT_MODEL_TOOLS,
             timezone.localdate().isoformat() if _OF_TODAY.search(question) else "",
         ]
-        if asks_model
+        if conf.generator() is not None
         else [],
         # Refusals and notices are in the reader's language.
         "language": get_language(),

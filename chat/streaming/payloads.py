@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from chat.debugging.trace import read_trace
 from chat.injection.detection import is_instructed
 from chat.models import Answer, Citation
-from chat.types import AnswerForm
 
 if TYPE_CHECKING:
     from chat.types import (
         CheckedStatement,
         Choice,
-        Completed,
         ContextSource,
         NearPlace,
         Searched,
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 # What a verified citation, its row and its JSON call the same.
 _MARKER = ("marker", "marker_start", "marker_end")
-_QUOTE = ("quote", "start", "end", "support", "verbatim")
+_QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
 def searched(event: Searched) -> dict[str, Any]:
@@ -105,11 +103,6 @@ def statement(checked: CheckedStatement) -> dict[str, Any]:
     }
 
 
-def form(outcome: Completed) -> AnswerForm:
-    """What the reader gets. A refusal is one by whatever path it came about."""
-    return AnswerForm.REFUSAL if outcome.refused else outcome.form
-
-
 def near_place(place: NearPlace) -> dict[str, Any]:
     return {
         "document": document(place.passage),
@@ -145,7 +138,6 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "answer_id": str(answer.pk),
         "conversation": str(answer.conversation_id),
         "text": answer.text,
-        "form": str(answer.form),
         "refused": answer.refused,
         "near": answer.near,
         "choices": answer.choices,

@@ -24,7 +24,7 @@ from chat.streaming import answer_cache, payloads
 from chat.types import Completed, Failed, Searched
 from retrieval.database.statements import fetch
 from retrieval.dataclass_json import to_json
-from retrieval.dense.calibration.current import uncalibrated_embedder
+from retrieval.dense.calibration import uncalibrated_embedder
 from retrieval.resilience import disk
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,6 @@ def _searched(answer: Answer, searched: Searched, draft: PartialAnswer) -> None:
 
 def _completed(answer: Answer, outcome: Completed, draft: PartialAnswer) -> list[Citation]:
     answer.text = outcome.text
-    answer.form = payloads.form(outcome).value
     answer.refused = outcome.refused
     answer.near = [payloads.near_place(place) for place in outcome.near]
     answer.choices = [payloads.choice(offered) for offered in outcome.choices]
@@ -188,6 +187,7 @@ def _explained(searched: Searched, draft: PartialAnswer) -> dict[str, Any]:
         prompt=PromptTrace(draft.prompt_version, draft.left_out, instructed, tuple(draft.calls)),
         passages=_known_passages([candidate.chunk_id for candidate in searched.trace.candidates]),
         uncalibrated=uncalibrated_embedder(),
+        evidence=searched.evidence,
     )
     stored: dict[str, Any] = to_json(trace)
     return stored

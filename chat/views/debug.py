@@ -15,7 +15,6 @@ from chat.debugging.panel import panel_of
 from chat.debugging.scores import scores_of
 from chat.models import Answer
 from chat.views.access import explainable_answer, for_visitors, known_visitor
-from chat.views.replay import form_for
 
 # Scores that are still to come are asked for again after so many seconds; each round waits longer, and the last one
 # leaves it to the reader.
@@ -36,8 +35,6 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
         "earlier_answer": _repeated_answer(request, answer),
         **scores_context(request, answer),
     }
-    if panel is not None:
-        context["form"] = form_for(answer)
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
     return render(request, template, context)
 

@@ -39,7 +39,7 @@ from evaluation.dashboard.lists import (
 from evaluation.dashboard.scope import PERIODS, DashboardScope, scope_of
 from evaluation.models import Dashboard
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
-from retrieval.dense.calibration.current import uncalibrated_embedder
+from retrieval.dense.calibration import uncalibrated_embedder
 from retrieval.models import Collection
 from retrieval.observability.record import tell
 

@@ -19,8 +19,7 @@ from chat.conversations.rights import rights_of
 from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
-from retrieval.dense.calibration.current import current_calibration
-from retrieval.dense.calibration.scales import BUILT_IN, Compared
+from retrieval.dense.calibration import MINILM, current_calibration
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Collection, Document
 from retrieval.rights.access import narrowing_key
@@ -146,8 +145,7 @@ def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
     except RetrievalError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
-    scales = current_calibration() or BUILT_IN
-    least_likeness = scales.scale(Compared.TEXTS).cosine_of(LEAST_LIKENESS)
+    least_likeness = (current_calibration() or MINILM).cosine_of_likeness(LEAST_LIKENESS)
     grouped = gaps(asked, vectors, scope.since, scope.until, least_likeness)
     shown = grouped[:MOST_GAPS]
     near = nearest_documents([[one.answer for one in gap.asked[:_SAMPLE]] for gap in shown], scope.documents())

@@ -19,13 +19,12 @@ from evaluation.judges.relevancy import THRESHOLD as RELEVANCY_THRESHOLD
 from evaluation.judges.relevancy import relevancies
 from evaluation.judges.types import Case, Measured
 from retrieval import conf
-from retrieval.dense.calibration.current import current_calibration, missing_calibration
-from retrieval.dense.calibration.scales import Compared
+from retrieval.dense.calibration import current_calibration, missing_calibration
 from retrieval.exceptions import RetrievalError
 
 if TYPE_CHECKING:
     from evaluation.judges.relevancy import Embed
-    from retrieval.dense.calibration.scales import Scale
+    from retrieval.dense.calibration import Calibration
 
 
 QUOTED_CHARACTERS = 300
@@ -126,12 +125,12 @@ class AnswerRelevancy(OfflineMetric):
     label = "Answer Relevancy"
     _required_params = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT]
 
-    def __init__(self, case: Case, embed: Embed, scale: Scale) -> None:
+    def __init__(self, case: Case, embed: Embed, calibration: Calibration) -> None:
         super().__init__(case, RELEVANCY_THRESHOLD)
-        self.embed, self.scale = embed, scale
+        self.embed, self.calibration = embed, calibration
 
     def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
-        (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed, self.scale)
+        (best,) = relevancies(test_case.input, [("", test_case.actual_output or "")], self.embed, self.calibration)
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that could be held against the question.")
         self.details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
@@ -147,9 +146,9 @@ class ContextualRelevancy(OfflineMetric):
     label = "Contextual Relevancy"
     _required_params = [SingleTurnParams.INPUT, SingleTurnParams.RETRIEVAL_CONTEXT]
 
-    def __init__(self, case: Case, embed: Embed, scale: Scale) -> None:
+    def __init__(self, case: Case, embed: Embed, calibration: Calibration) -> None:
         super().__init__(case, RELEVANCY_THRESHOLD)
-        self.embed, self.scale = embed, scale
+        self.embed, self.calibration = embed, calibration
 
     def judge(self, test_case: LLMTestCase) -> tuple[float, str]:
         sources = self.case.sources
@@ -159,7 +158,7 @@ class ContextualRelevancy(OfflineMetric):
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in sources
         ]
-        found = relevancies(test_case.input, headed, self.embed, self.scale)
+        found = relevancies(test_case.input, headed, self.embed, self.calibration)
         self.details = [
             {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
             for source, one in zip(sources, found, strict=True)
@@ -241,9 +240,9 @@ class OfflineJudge:
             case "citation_support":
                 return CitationSupport(case, self._verify(case))
             case "answer_relevancy":
-                return AnswerRelevancy(case, conf.embedder().embed_documents, _scale())
+                return AnswerRelevancy(case, conf.embedder().embed_documents, _calibration())
             case "contextual_relevancy":
-                return ContextualRelevancy(case, conf.embedder().embed_documents, _scale())
+                return ContextualRelevancy(case, conf.embedder().embed_documents, _calibration())
             case "refusal":
                 return Refusal(case)
         raise ValueError(f"The rules have no metric named {metric!r}.")
@@ -260,12 +259,12 @@ class OfflineJudge:
         return self._verified
 
 
-def _scale() -> Scale:
+def _calibration() -> Calibration:
     """Raises: JudgeUnavailable. On an unknown scale a figure would say nothing."""
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(conf.embedder().name))
-    return calibration.scale(Compared.TEXTS)
+    return calibration
 
 
 def _without_embedder(error: RetrievalError) -> JudgeUnavailable:

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.grounding.words import stems
-from retrieval.dense.calibration.scales import Scale
 from retrieval.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from retrieval.dense.calibration import Calibration
+
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 # Nine of ten answering sentences lie above it in both languages, nine of ten from elsewhere below.
 THRESHOLD = 0.3
-_OWN_SCALE = Scale()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Relevancy:
 
 
 def relevancies(
-    question: str, texts: Sequence[tuple[str, str]], embed: Embed, scale: Scale = _OWN_SCALE
+    question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
     """The best sentence of each text, given as (headings above it, text); ties go to the earlier sentence.
 
-    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension), and ``scale`` brings
-    their cosines to where the threshold lies.
+    A text without words has relevancy 0. ``embed`` gives unit vectors, shape (texts, dimension), whose cosines the
+    ``calibration`` brings to one scale.
     """
     sentences = [
         (number, heading, text[start:end])
@@ -56,7 +56,7 @@ def relevancies(
     if not sentences:
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
-    similarities = np.clip(scale(vectors[1:] @ vectors[0]), 0.0, 1.0)
+    similarities = np.clip([calibration.likeness(cosine) for cosine in (vectors[1:] @ vectors[0]).tolist()], 0.0, 1.0)
     asked = set(stems(question))
     for (number, heading, sentence), similarity in zip(sentences, similarities.tolist(), strict=True):
         coverage = len(asked & set(stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity

@@ -5,7 +5,6 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Answer
 from evaluation.models.job import EvaluationJob, running_is_leased
 from evaluation.models.people import user_key
 from evaluation.models.sets import EvaluationQuestion, EvaluationSet, RunKind
@@ -137,7 +136,6 @@ class AnswerResult(models.Model):
     expects_refusal = models.BooleanField(_("no answer expected"), default=False)
     answer = models.TextField(_("answer"), blank=True)
     refused = models.BooleanField(_("refused"))
-    form = models.CharField(_("form"), max_length=8, choices=Answer.Form, default=Answer.Form.ANSWER)
     citations: models.JSONField[list[dict[str, Any]]] = models.JSONField(_("citations"), default=list)
     generator = models.CharField(_("answered by"), max_length=200, blank=True)
     is_fallback = models.BooleanField(default=False)

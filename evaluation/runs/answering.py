@@ -13,7 +13,6 @@ from chat import conf as chat_conf
 from chat.answering import answer
 from chat.grounding.verification import current_scorer
 from chat.protocols import PartialAnswer
-from chat.streaming.payloads import form
 from chat.types import AnswerToken, Completed, Failed, Searched, VerifiedCitation
 from evaluation.models import AnswerResult, EvaluationQuestion
 from evaluation.runs import agreement
@@ -67,7 +66,7 @@ class AnswerMeasurement:
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
-        self._generator = chat_conf.generator().name
+        self._generator = chat_conf.writer_name()
         self._judge = judge_of(task.run)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
@@ -110,7 +109,6 @@ class AnswerMeasurement:
             expects_refusal=question.expects_refusal,
             answer=end.text,
             refused=end.refused,
-            form=form(end).value,
             citations=[_citation(one) for one in end.citations],
             generator=end.generator,
             is_fallback=end.generator not in ("", self._generator),

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _t
 
 from chat import conf as chat_conf
 from chat.generators.prompts import PROMPT_VERSION
-from chat.protocols import ModelGenerator
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from retrieval.jobs.job import enqueue_on_commit
@@ -83,7 +82,5 @@ def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:
         return of_search
-    generator = chat_conf.generator()
-    # The extractive answerer is told nothing.
-    prompt = PROMPT_VERSION if isinstance(generator, ModelGenerator) else None
-    return {**of_search, "generator": generator.name, "prompt_version": prompt}
+    prompt = PROMPT_VERSION if chat_conf.generator() is not None else None
+    return {**of_search, "generator": chat_conf.writer_name(), "prompt_version": prompt}

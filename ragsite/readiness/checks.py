@@ -20,7 +20,7 @@ from ragsite.supervision import scheduling
 from retrieval import conf, sandbox
 from retrieval.database import replicas
 from retrieval.dense.active import searches_former
-from retrieval.dense.calibration.current import calibration_of, missing_calibration
+from retrieval.dense.calibration import calibration_of, missing_calibration
 from retrieval.distribution.cluster import nodes as cluster_nodes
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import document_files

@@ -32,7 +32,8 @@ class LexicalQuery:
     in compounds as well, to what may have been meant, nearest first: such a word's own lexeme is among them, not in
     ``idf``. A passage must hold one of ``matching`` and meet ``constraint``, a tsquery.
     ``document_frequencies`` are those of all lexemes, expansions included. Each term weight that is stored is below
-    ``largest_weight``.
+    ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and nothing stands in for; each would weigh
+    ``unknown_weight``.
     """
 
     configuration: str
@@ -43,6 +44,8 @@ class LexicalQuery:
     expansions: Mapping[str, tuple[Expansion, ...]] = field(default_factory=dict)
     constraint: str = ""
     document_frequencies: Mapping[str, int] = field(default_factory=dict)
+    unknown: int = 0
+    unknown_weight: float = 0.0
 
     @property
     def terms(self) -> list[Term]:
@@ -154,10 +157,20 @@ def build_queries(
                 for lexeme, frequency in known.items()
                 if lexeme not in regrouped
             }
-            matching = _choose_matching(held, passages)
-            constraint = constraints[configuration]
+            stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
             queries.append(
-                LexicalQuery(configuration, pks, idf, matching, largest_weight, expansions, constraint, held)
+                LexicalQuery(
+                    configuration,
+                    pks,
+                    idf,
+                    _choose_matching(held, passages),
+                    largest_weight,
+                    expansions,
+                    constraints[configuration],
+                    held,
+                    unknown=len({*lexemes[configuration]} - known.keys() - stood_in_for),
+                    unknown_weight=inverse_document_frequency(0, passages),
+                )
             )
     return queries
 

@@ -66,6 +66,10 @@ class Bm25Ranker(Ranker):
         """As :class:`Ranker`."""
         return scoring.matched_lexemes(self._read(stored))
 
+    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """As :class:`Ranker`."""
+        return scoring.word_shares(self._queries, self._read(stored))
+
     def _read(self, stored: Mapping[int, StoredChunk]) -> list[scoring.Held]:
         """Kept for the second who asks: scores and terms are told of the same passages."""
         if self._last_read is None or self._last_read[0] is not stored:

@@ -48,6 +48,25 @@ def bm25(queries: Sequence[LexicalQuery], read: Sequence[Held], stored: Mapping[
     return scores
 
 
+def word_shares(queries: Sequence[LexicalQuery], read: Sequence[Held]) -> dict[int, float]:
+    """The share of the question's words that each passage holds, from 0 to 1, each counting by its inverse document
+    frequency: words that the documents lack count most, and what stands in for one counts by its weight."""
+    shares: dict[int, float] = {}
+    for query, each in zip(queries, read, strict=True):
+        place = {lexeme: number for number, lexeme in enumerate(each.lexemes)}
+        total = query.unknown * query.unknown_weight
+        held = np.zeros(len(each.ids), np.float64)
+        for lexeme, weight in query.idf.items():
+            total += weight
+            held += weight * (each.weights[:, place[lexeme]] > 0)
+        for expansions in query.expansions.values():
+            total += query.unknown_weight
+            held += np.max([near.weight * (each.weights[:, place[near.lexeme]] > 0) for near in expansions], axis=0)
+        if total:
+            shares.update(zip(each.ids, np.minimum(1.0, held / total).tolist(), strict=True))
+    return shares
+
+
 def matched_lexemes(read: Sequence[Held]) -> dict[int, tuple[str, ...]]:
     """The question's lexemes in each passage, expansions included, the most telling first."""
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
@@ -139,7 +139,7 @@ def _search(
     known = look_up(results, plan)
     watch.lap("scores")
     ordered, rerank_trace = _order(wording, plan, rankings, known, watch)
-    candidates = _cut(ordered, plan, known.matched_terms)
+    candidates = _cut(ordered, plan, known)
     hits = _load_hits(candidates)
     watch.lap("load")
     for result in results:
@@ -247,7 +247,7 @@ def _prepare(question: str, filters: SearchFilters, tuned: ProfileSettings) -> N
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
 
 
-def _cut(fused: Sequence[Candidate], plan: SearchPlan, matched: Mapping[int, tuple[str, ...]]) -> tuple[Candidate, ...]:
+def _cut(fused: Sequence[Candidate], plan: SearchPlan, known: Known) -> tuple[Candidate, ...]:
     """The candidates with their terms, the first ``top_k`` that reach the threshold ranked, the others dropped."""
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
@@ -259,7 +259,13 @@ def _cut(fused: Sequence[Candidate], plan: SearchPlan, matched: Mapping[int, tup
         if not dropped and kept >= plan.top_k:
             dropped = f"not among the first {plan.top_k}"
         kept += not dropped
-        terms = matched.get(candidate.chunk_id, ())
-        rank = None if dropped else kept
-        candidates.append(replace(candidate, rank=rank, dropped=dropped, matched_terms=terms))
+        candidates.append(
+            replace(
+                candidate,
+                rank=None if dropped else kept,
+                dropped=dropped,
+                matched_terms=known.matched_terms.get(candidate.chunk_id, ()),
+                word_share=known.word_shares.get(candidate.chunk_id),
+            )
+        )
     return tuple(candidates)

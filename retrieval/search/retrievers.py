@@ -106,11 +106,13 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of all candidates beside the retrievers' lists: what is ``stored`` of them, each retriever's
-    ``scores`` of those that only the other one listed, and the ``matched_terms`` of those that it listed."""
+    ``scores`` of those that only the other one listed, the ``matched_terms`` of those that it listed, and the
+    ``word_shares`` of all."""
 
     stored: Mapping[int, StoredChunk] = field(default_factory=dict)
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    word_shares: Mapping[int, float] = field(default_factory=dict)
 
 
 def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
@@ -145,10 +147,12 @@ def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
                 results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return Known()
     scores, matched = {}, {}
+    shares: dict[int, float] = {}
     for retriever, (_, ranker) in answered.items():
         missing = everything - listed[retriever]
         if missing:
             scores[retriever] = {pk: score for pk, score in ranker.score(stored).items() if pk in missing}
+        shares.update(ranker.word_shares(stored))
         terms = ranker.matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed[retriever]})
-    return Known(stored, scores, matched)
+    return Known(stored, scores, matched, shares)

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from retrieval import conf
-from retrieval.dense.calibration.current import current_calibration
-from retrieval.dense.calibration.scales import Compared
+from retrieval.dense.calibration import current_calibration
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import compute
@@ -39,8 +38,8 @@ def name_likeness(words: str, names: Sequence[str]) -> list[float]:
     embedder = conf.embedder()
     try:
         (asked,) = _embed(embedder.name, (words,))
-        alike = calibration.scale(Compared.TEXTS)(_embed(embedder.name, tuple(names)) @ asked)
-        return [float(likeness) for likeness in alike]
+        cosines = _embed(embedder.name, tuple(names)) @ asked
+        return [calibration.likeness(cosine) for cosine in cosines.tolist()]
     except EmbeddingFailed as error:
         logger.warning("Names of columns are compared by their words alone: %s", error)
         return [0.0] * len(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chat.debugging.replay.form import ReplayForm
+
 from retrieval.admin.profiles.form import FIELDSETS, SearchProfileForm
 from retrieval.ranking.profile import SETTINGS, ProfileSettings
 from retrieval.types import QueryClass, SearchMethod

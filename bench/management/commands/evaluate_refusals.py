@@ -17,7 +17,7 @@ from bench.arguments import positive
 from bench.beir import read_test_set
 from bench.corpora import configuration_of, load
 from bench.reporting import figure, table
-from chat.grounding.evidence.weighing import gather_evidence
+from chat.grounding.evidence import gather_evidence
 from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.agreement import holds_answer
@@ -29,13 +29,14 @@ from retrieval.search.assembly import assemble
 from retrieval.search.passages import load_neighbours
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import built_in_profile
+from retrieval.search.trace import SearchTrace
 from retrieval.types import SearchFilters
 
 
 class Command(PreparedCommand):
     help = (
-        "Ask questions with and without an answer, and print how well the estimate of answerability tells them apart: "
-        "as it is, without the kind of value that is asked for, and by weights fitted on every other article."
+        "Ask questions with and without an answer, and print how well the confidence tells them apart: as it is, by "
+        "each of its numbers, and by weights fitted on every other article of all sets."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -69,51 +70,58 @@ def _cases(question: Question, collection: Collection) -> Iterator[RefusalCase]:
 
     A question whose answer was not found by the search is not one that the estimate could judge.
     """
-    sources = _sources(question.text, collection)
+    trace, sources = _search(question.text, collection)
     group = sources[0].block.best.source.partition("#")[0] if sources else ""
     kind = question.kind.value.replace("_", "-")
     if kind != refusals.ANSWERABLE:
-        yield from _case(kind, "" if kind == refusals.OFF_TOPIC else group, question, sources)
+        yield from _case(kind, "" if kind == refusals.OFF_TOPIC else group, trace, sources)
         return
     others = tuple(source for source in sources if not holds_answer(source.block.content, question.answers))
     if len(others) == len(sources):
         return
-    yield from _case(refusals.ANSWERABLE, group, question, sources)
+    yield from _case(refusals.ANSWERABLE, group, trace, sources)
     if others:
-        yield from _case(refusals.WITHHELD, group, question, others)
+        yield from _case(refusals.WITHHELD, group, trace, others)
 
 
-def _case(kind: str, group: str, question: Question, sources: tuple[ContextSource, ...]) -> Iterator[RefusalCase]:
-    features = gather_evidence(question.text, sources).answerability.features
-    if "similarity" in features:
-        yield RefusalCase(kind, group, features)
+def _case(kind: str, group: str, trace: SearchTrace, sources: tuple[ContextSource, ...]) -> Iterator[RefusalCase]:
+    evidence = gather_evidence(trace, sources)
+    if sources and not evidence.by_words:
+        yield RefusalCase(kind, group, evidence.features)
 
 
-def _sources(question: str, collection: Collection) -> tuple[ContextSource, ...]:
+def _search(question: str, collection: Collection) -> tuple[SearchTrace, tuple[ContextSource, ...]]:
     profile = built_in_profile()
-    hits = search(question, SearchFilters(collections=(collection.pk,))).hits
+    result = search(question, SearchFilters(collections=(collection.pk,)))
     context = assemble(
-        hits,
+        result.hits,
         load_neighbours,
         budget_tokens=profile.context_budget_tokens,
         expand=profile.context_neighbours,
         blocks=profile.context_blocks,
     )
-    return tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
+    return result.trace, tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
 
 
 def _report(cases_of: dict[str, list[RefusalCase]]) -> str:
     halves = {name: refusals.split_by_group(cases) for name, cases in cases_of.items()}
-    tuning = [case for half, _ in halves.values() for case in half]
+    intercept, weights = refusals.fit_weights([case for half, _ in halves.values() for case in half])
     rows = []
     for name, (_, judged) in halves.items():
         scores_of = {
-            "any block": [refusals.logit(case, "closest") for case in judged],
-            "blocks with such a value": [refusals.logit(case, "similarity") for case in judged],
-            "fitted": refusals.fitted_scores(tuning, judged),
+            **{each: [case.features[each] for case in judged] for each in weights},
+            "confidence": [refusals.logit(case) for case in judged],
+            "fitted": [intercept + sum(weights[each] * case.features[each] for each in weights) for case in judged],
         }
         for label, scores in scores_of.items():
             for curve in refusals.curves(judged, scores):
                 rows.append([name, curve.kind, curve.questions, label, figure(curve.area), *map(figure, curve.refused)])
     shares = [f"refused at {share:.0%}" for share in refusals.WRONG_REFUSALS]
-    return table(["set", "questions", "number", "similarity of", "area", *shares], rows)
+    fitted = ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items())
+    return "\n".join(
+        [
+            table(["set", "questions", "number", "by", "area", *shares], rows),
+            "",
+            f"Fitted: intercept {intercept:.2f}, {fitted}.",
+        ]
+    )

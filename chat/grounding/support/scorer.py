@@ -13,11 +13,9 @@ from chat.grounding.support.assertions import extract_assertion
 from chat.grounding.support.passages import AssertionCheck, EvidencePassage, SentenceMatch
 from chat.grounding.support.similarity import Encodings, closest_match, compared_texts, word_similarities
 from chat.grounding.words import contradicts, pairs, stem_weight
-from retrieval.dense.calibration.scales import BUILT_IN
 
 if TYPE_CHECKING:
     from chat.grounding.support.similarity import EncodeAll
-    from retrieval.dense.calibration.scales import Calibration
     from retrieval.types import Vectors
 
 
@@ -74,13 +72,11 @@ class SupportScorer:
     embedder that has none: then words alone decide, by weights of their own.
     """
 
-    def __init__(
-        self, passages: Sequence[EvidencePassage], encode: EncodeAll | None, calibration: Calibration = BUILT_IN
-    ) -> None:
+    def __init__(self, passages: Sequence[EvidencePassage], encode: EncodeAll | None) -> None:
         self._passages = tuple(passages)
         self._sentence_count = sum(len(passage.sentences) for passage in passages)
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
-        self._encodings = Encodings(encode, calibration) if encode is not None else None
+        self._encodings = Encodings(encode) if encode is not None else None
         self._weights = WITH_TOKENS if encode is not None else WORDS_ONLY
 
     def score(self, statements: Sequence[Statement]) -> list[SentenceSupport | None]:

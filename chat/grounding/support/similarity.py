@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrieval.dense.calibration.scales import BUILT_IN, Compared
-
 if TYPE_CHECKING:
     from chat.grounding.support.passages import AssertionCheck, SentenceMatch
-    from retrieval.dense.calibration.scales import Calibration
     from retrieval.dense.token_vectors import TokenEncoding
     from retrieval.types import Vectors
 
@@ -33,9 +30,8 @@ SENTENCES_COMPARED = 4
 class Encodings:
     """The encodings of the texts asked for so far; each text is encoded once. ``calibration`` is the embedder's."""
 
-    def __init__(self, encode: EncodeAll, calibration: Calibration = BUILT_IN) -> None:
+    def __init__(self, encode: EncodeAll) -> None:
         self._encode = encode
-        self.calibration = calibration
         self._known: dict[str, TokenEncoding] = {}
 
     def __getitem__(self, text: str) -> TokenEncoding:
@@ -81,10 +77,6 @@ def word_similarities(check: AssertionCheck, encodings: Encodings) -> Vectors:
         similarities = encoding.token_vectors @ np.concatenate([tokens[column] for column in filled]).T
         starts = np.cumsum([0, *(len(tokens[column]) for column in filled[:-1])])
         nearest = np.maximum.reduceat(similarities, starts, axis=1)
-        for at, column in enumerate(filled):
-            is_stored = matches[column].passage.vectors_within is not None
-            scale = encodings.calibration.scale(Compared.TEXT_SIGNS if is_stored else Compared.TEXT_TOKENS)
-            nearest[:, at] = scale(nearest[:, at])
         for row, word in enumerate(words):
             spans = encoding.tokens.spans
             own = [at for at, (start, end) in enumerate(spans) if word.start <= start and end <= word.end]

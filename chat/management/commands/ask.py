@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from chat import answering
 from chat.asking import InvalidQuestion, checked
 from chat.streaming import payloads
-from chat.types import AnswerForm, AnswerToken, Choice, Completed, Failed, Searched
+from chat.types import AnswerToken, Choice, Completed, Failed, Searched
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.access import everything
@@ -71,8 +71,6 @@ class Command(PreparedCommand):
         if "".join(outcome.pieces).strip() != end.text:
             self.stdout.write(f"\n{end.text}" if outcome.pieces else end.text, ending="")
         self.stdout.write("\n")
-        if payloads.form(end) is AnswerForm.EXCERPTS:
-            self.stdout.write("\nThis is what the documents say about it, without a direct answer.")
         if end.notice:
             self.stdout.write(f"\n{end.notice}")
         for citation in end.citations:
@@ -83,18 +81,10 @@ class Command(PreparedCommand):
             self.stdout.write(f"\nNear: {_place(near.passage)}, characters {near.start}-{near.end}")
             self.stdout.write(indent(near.quote, "    "))
         self._print_choices(end.choices)
-        if end.refused and not end.near and outcome.searched is not None:
-            self.stdout.write("\nNearest passages:")
-            for source in outcome.searched.sources[:3]:
-                self.stdout.write(f"  - {_place(source.block.best)}")
 
     def _print_choices(self, choices: Sequence[Choice]) -> None:
-        if len(choices) == 1:
-            self.stdout.write(f"\nDid you mean: {choices[0].question}")
-        elif choices:
-            self.stdout.write("\nWhich one do you mean?")
-            for choice in choices:
-                self.stdout.write(f"  - {choice.label}: {choice.question}")
+        for choice in choices:
+            self.stdout.write(f"\nDid you mean: {choice.question}")
 
 
 def _place(passage: Passage) -> str:
@@ -105,7 +95,6 @@ def _place(passage: Passage) -> str:
 def _as_json(outcome: Outcome, end: Completed) -> dict[str, Any]:
     return {
         "answer": end.text,
-        "form": payloads.form(end),
         "refused": end.refused,
         "near": [payloads.near_place(place) for place in end.near],
         "choices": [payloads.choice(offered) for offered in end.choices],

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from retrieval.dense.calibration.current import calibration_of, missing_calibration
+from retrieval.dense.calibration import calibration_of, missing_calibration
 from retrieval.dense.reembedding import drop_unused, reembed
 from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand

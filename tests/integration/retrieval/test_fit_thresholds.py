@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 from django.urls import reverse
+from retrieval.dense.calibration.current import forget_calibrations
 
 from chat import asking
 from chat.models import Answer
@@ -22,7 +23,6 @@ from chat.streaming import streams
 from ragsite.readiness import checks
 from retrieval import conf
 from retrieval.dense.calibration import material
-from retrieval.dense.calibration.current import forget_calibrations
 from retrieval.dense.encoding import forget_queries
 from retrieval.dense.passage_tokens import forget_passages
 from retrieval.dense.reembedding import reembed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from chat.debugging.replay.differences import compare_words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.replay.differences import compare_words
 from chat.debugging.waterfall import answer_bars, search_bars
 
 TIMINGS = {

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-
 from chat.composing.selection import rank
-from chat.exceptions import NoAnswer
-from chat.generators.extractive import ExtractiveGenerator
-from chat.grounding.citations import cited_statements
 from chat.grounding.evidence.answerability import (
     ANSWERABLE,
     SHOWABLE,
@@ -20,9 +16,13 @@ from chat.grounding.evidence.answerability import (
     Evidence,
     weigh,
 )
-from chat.grounding.evidence.units import blocks_of
-from chat.grounding.verification import verify
 from chat.questions.analysis import analyse
+
+from chat.exceptions import NoAnswer
+from chat.generators.extractive import ExtractiveGenerator
+from chat.grounding.citations import cited_statements
+from chat.grounding.units import blocks_of
+from chat.grounding.verification import verify
 from chat.types import ContextSource
 from retrieval.text.blocks.finding import find_blocks
 from retrieval.text.blocks.procedures import Procedure

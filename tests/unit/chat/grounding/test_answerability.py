@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from chat.grounding.evidence.answerability import (
     ANSWERABLE,
     ANSWERABLE_BY_WORDS,
@@ -19,8 +18,9 @@ from chat.grounding.evidence.answerability import (
     Answerability,
     weigh,
 )
-from chat.types import AnswerForm
 from retrieval.dense.calibration.scales import BUILT_IN
+
+from chat.types import AnswerForm
 from tests.unit.chat.grounding.test_evidence import letters, source
 
 PUMPS = "The MX-9920-W is a wet-rotor pump. It weighs 3450 g.\n\nThe guarantee of a pump lasts three years."

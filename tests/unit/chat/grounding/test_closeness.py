@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from chat.grounding.evidence.closeness import SourceTokens
-from chat.grounding.evidence.units import quotable_units
+
+from chat.grounding.units import quotable_units
 from chat.types import ContextSource
 from retrieval.dense.token_vectors import PassageTokens, TokenEncoding, Tokens, packed
 from tests.unit.chat.grounding.test_evidence import source

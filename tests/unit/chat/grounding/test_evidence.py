@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-
 from chat.grounding.evidence.closeness import Closeness, Compare, compare_encodings
 from chat.grounding.evidence.relevance import (
     ENTRY_BONUS,
@@ -19,7 +18,8 @@ from chat.grounding.evidence.relevance import (
     codes,
     identifiers,
 )
-from chat.grounding.evidence.units import (
+
+from chat.grounding.units import (
     QuotableUnit,
     UnitKind,
     quotable_units,

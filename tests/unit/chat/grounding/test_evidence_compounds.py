@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
 from chat.grounding.evidence.coverage import COMPOUND_SHARE, related_words
 from chat.grounding.evidence.relevance import UnitScoring
-from chat.grounding.evidence.units import quotable_units
+
+from chat.grounding.units import quotable_units
 from chat.types import ContextSource
 from retrieval.search.context import ContextBlock, Passage
 

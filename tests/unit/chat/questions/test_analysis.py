@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from chat.questions.analysis import QuestionKind, ValueKind, analyse, asks_what_it_is
 
 F, K = ValueKind, QuestionKind

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from chat.questions.analysis import ValueKind, analyse
 from chat.questions.presence import (
     LARGEST_GAP,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from chat.questions.types import ValueKind as Kind
 from chat.questions.values import find_values
 

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-
 from retrieval.dense.calibration.scales import BUILT_IN, Calibration, Compared, Scale, fit, from_json
 
 

@@ -1,0 +1,140 @@
+"""Whether the sources answer a question, and which of their sentences, items and rows come nearest to it.
+
+One decision on two numbers, in a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of
+the Royal Statistical Society, 1958): how near the nearest passage comes in meaning, and which share of the question's
+words, the rare ones counting more, a passage holds. How far the best passage is ahead of the next added nothing.
+docs/quality.md has what it refuses and lets through, on questions that it was not fitted on.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chat.grounding.units import QuotableUnit, quotable_units, text_to_encode
+from chat.grounding.words import stem_set, stem_weights, stems
+from chat.types import ContextSource
+from retrieval import conf
+from retrieval.dense.calibration import current_calibration
+from retrieval.dense.encoding import encode_query
+from retrieval.exceptions import RetrievalError
+from retrieval.types import Retriever
+
+if TYPE_CHECKING:
+    from retrieval.dense.calibration import Calibration
+    from retrieval.search.trace import SearchTrace
+    from retrieval.types import Candidate
+
+logger = logging.getLogger(__name__)
+
+INTERCEPT = -3.0
+WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0}
+# The same from words alone: without an embedder, or with one that nothing was fitted for.
+INTERCEPT_OF_WORDS = -3.0
+WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
+
+ANSWERABLE = 0.5
+ANSWERABLE_BY_WORDS = 0.5
+# Below it not even a language model is asked.
+HOPELESS = 0.1
+# A passage this close is shown below a refusal.
+NEAR = 0.6
+# Where words tell nothing, the vectors of this many units are compared.
+MOST_COMPARED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """``probability`` that the sources answer the question, in [0, 1], and the ``features`` it was estimated from.
+
+    ``by_words`` says that meaning took no part, because the embedder did not answer or nothing was fitted for it.
+    ``closeness`` has how near each source's best passage comes in meaning, by marker; empty with ``by_words``.
+    """
+
+    probability: float
+    features: Mapping[str, float]
+    by_words: bool
+    closeness: Mapping[int, float]
+
+    @property
+    def is_answerable(self) -> bool:
+        return self.probability >= (ANSWERABLE_BY_WORDS if self.by_words else ANSWERABLE)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether there is nothing to answer from, not even for a language model. Words alone never say so: the
+        documents may use others, or another language."""
+        return not self.by_words and self.probability < HOPELESS
+
+
+def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
+    """The evidence of what was found; no sources have the probability 0."""
+    if not sources:
+        return Evidence(0.0, {}, by_words=False, closeness={})
+    by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
+    features = {"coverage": max(_coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources)}
+    cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _cosine(each)) is not None}
+    by_words = calibration is None or not cosines
+    closeness: dict[int, float] = {}
+    intercept, weights = INTERCEPT_OF_WORDS, WEIGHTS_OF_WORDS
+    if calibration is not None and cosines:
+        closeness = {
+            source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
+            for source in sources
+            if source.block.best.chunk_id in cosines
+        }
+        features["closeness"] = max(closeness.values(), default=0.0)
+        intercept, weights = INTERCEPT, WEIGHTS
+    logit = intercept + sum(weight * features[name] for name, weight in weights.items())
+    return Evidence(1.0 / (1.0 + math.exp(-logit)), features, by_words, closeness)
+
+
+def gather_evidence(trace: SearchTrace, sources: Sequence[ContextSource]) -> Evidence:
+    """The evidence of what was found, by the calibration of the configured embedder."""
+    return weigh(trace, sources, current_calibration())
+
+
+def _cosine(candidate: Candidate) -> float | None:
+    found = candidate.retrievers.get(Retriever.VECTOR)
+    return found.score if found is not None else None
+
+
+def _coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
+    """The share of the question's words that a passage holds, rare ones counting more, from 0 to 1."""
+    if candidate is not None and candidate.word_share is not None:
+        return candidate.word_share
+    asked = stems(question)
+    best = source.block.best
+    return len(stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
+
+
+def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
+    """The sentence, item, row or piece of code of the source's best passage that comes nearest to the question; None
+    for a passage without any.
+
+    It is the one that holds most of the question's words, rare ones counting more, ties going to the earlier one: that
+    finds the sentence with the answer as often as sentence vectors do (docs/quality.md), and nothing has to be encoded.
+    Only where none holds any, as in another language, vectors decide; while the embedder does not answer, the first
+    unit is taken, and the log says so.
+    """
+    best = source.block.best
+    units = [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
+    if len(units) < 2:
+        return next(iter(units), None)
+    texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
+    weights = stem_weights(stems(question), texts)
+    shares = [sum(weights[stem] for stem in weights.keys() & text) for text in texts]
+    if any(shares):
+        return units[max(range(len(units)), key=lambda at: (shares[at], -at))]
+    compared = units[:MOST_COMPARED]
+    try:
+        vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in compared]))
+        return compared[int(np.argmax(vectors @ encode_query(question).vector))]
+    except RetrievalError as error:
+        logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
+        return units[0]

@@ -1,1 +1,0 @@
-"""What the sources hold on a question, and whether they answer it."""
