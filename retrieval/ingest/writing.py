@@ -7,6 +7,7 @@ reading, embedding and storing, is done before.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +23,17 @@ from retrieval.ingest.chunk_rows import VECTORS, analysed_fields, insert_chunks,
 from retrieval.ingest.chunk_rows import NewChunk as NewChunk
 from retrieval.lexical import fields
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
 
+logger = logging.getLogger(__name__)
+
+# In how many of the given chunks each lexeme occurs.
+_LEXEMES = """
+    SELECT collection_id, lexeme, count(*) AS chunks
+    FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
+    WHERE id = ANY(%s)
+    GROUP BY collection_id, lexeme
+"""
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1
 # What changes of a chunk that stays while its document changes around it.
@@ -83,7 +93,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
     statistics.chunks += len(rows)
     statistics.total_length += sum(length for _, length in rows)
-    count_lexemes(ids, sign=1)
+    count_lexemes(ids)
     statistics.version += 1
     statistics.save()
     return len(moved)
@@ -133,7 +143,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         )
         statistics = lock_statistics(document.collection_id)
         stored = document.chunks.get(pk=chunk.pk)
-        count_lexemes([stored.pk], sign=-1)
+        discount_lexemes([stored.pk])
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
@@ -148,11 +158,16 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 RETURNING length
                 """,
                 analysed_fields(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
-                | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length},
+                | {
+                    "id": stored.pk,
+                    "asked": list(questions),
+                    # None is known where the statistics were lost.
+                    "reference_length": statistics.reference_length or 1.0,
+                },
             )
             length = cursor.fetchone()[0]
-        count_lexemes([stored.pk], sign=1)
-        statistics.total_length += length - stored.length
+        count_lexemes([stored.pk])
+        statistics.total_length = max(0.0, statistics.total_length + length - stored.length)
         statistics.version += 1
         statistics.save()
 
@@ -221,32 +236,49 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
     """Remove the chunks, and what they added to the statistics, which are locked and not saved here."""
     if not chunk_ids:
         return
-    count_lexemes(chunk_ids, sign=-1)
+    discount_lexemes(chunk_ids)
     lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
-    statistics.chunks -= len(lengths)
+    if statistics.chunks < len(lengths):
+        logger.warning("%s, fewer than are removed: run `manage.py reconcile --repair`.", statistics)
+    statistics.chunks = max(0, statistics.chunks - len(lengths))
     statistics.total_length = max(0.0, statistics.total_length - sum(lengths)) if statistics.chunks else 0.0
     Chunk.objects.filter(pk__in=chunk_ids).delete()
 
 
-def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
-    """Add (or take away) the chunks' lexemes in the frequencies of their collection. Rows are taken in one order."""
+def count_lexemes(chunk_ids: list[int]) -> None:
+    """Add the chunks' lexemes to the frequencies of their collection. Rows are taken in one order."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            WITH changed AS (
-                INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
-                SELECT collection_id, lexeme, count(*)
-                FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
-                WHERE id = ANY(%s)
-                GROUP BY collection_id, lexeme
-                ORDER BY collection_id, lexeme
-                ON CONFLICT (collection_id, lexeme)
-                DO UPDATE SET document_frequency = known.document_frequency + %s * excluded.document_frequency
-                RETURNING id, document_frequency
-            )
-            SELECT coalesce(array_agg(id), '{}') FROM changed WHERE document_frequency = 0
-            """,
-            [chunk_ids, sign],
+            f"""
+            INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
+            SELECT collection_id, lexeme, chunks FROM ({_LEXEMES}) AS counted ORDER BY collection_id, lexeme
+            ON CONFLICT (collection_id, lexeme)
+            DO UPDATE SET document_frequency = known.document_frequency + excluded.document_frequency
+            """,  # constants
+            [chunk_ids],
         )
-        gone = cursor.fetchone()[0]
-    Lexeme.objects.filter(pk__in=gone).delete()
+
+
+def discount_lexemes(chunk_ids: list[int]) -> None:
+    """Take the chunks' lexemes out of the frequencies of their collection, whose statistics are locked.
+
+    Frequencies that are too low or missing become 0, which is logged: the repair of the index counts them anew.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            WITH counted AS ({_LEXEMES}), rest AS (
+                SELECT known.id, coalesce(known.document_frequency, 0) - counted.chunks AS frequency
+                FROM counted LEFT JOIN retrieval_lexeme AS known USING (collection_id, lexeme)
+            ), lowered AS (
+                UPDATE retrieval_lexeme AS known SET document_frequency = rest.frequency
+                FROM rest WHERE known.id = rest.id AND rest.frequency > 0
+            ), gone AS (
+                DELETE FROM retrieval_lexeme AS known USING rest WHERE known.id = rest.id AND rest.frequency <= 0
+            )
+            SELECT count(*) FROM rest WHERE frequency < 0
+            """,  # constants
+            [chunk_ids],
+        )
+        if drifted := cursor.fetchone()[0]:
+            logger.warning("%d word counts were too low: run `manage.py reconcile --repair`.", drifted)
