@@ -64,8 +64,8 @@ class Rights:
     """What a user may read at one moment.
 
     ``collections`` are those that are open to the user, ``closed`` those that are not, known of those alone who read
-    all. Deleted ones are in neither. ``reads_all`` is for those who may read other people's answers, and those that
-    rest on deleted collections.
+    all. Deleted ones are in neither. ``reads_all`` is for those who may read other people's answers, and, as long as
+    no collection is closed to them, those that rest on deleted collections.
     """
 
     collections: frozenset[int]
@@ -78,9 +78,7 @@ class Rights:
         return self.allow_collections(collections) and self.see(places_of(documents))
 
     def allow_collections(self, collections: Iterable[int]) -> bool:
-        if self.reads_all:
-            return self.closed.isdisjoint(collections)
-        return self.collections.issuperset(collections)
+        return (self.reads_all and not self.closed) or self.collections.issuperset(collections)
 
     def see(self, places: Mapping[int, int]) -> bool:
         """Whether all of these documents may be read, given with the collections that they lie in now."""
@@ -184,7 +182,8 @@ def is_closed_to(user: Any, path: str = "") -> Q | None:
         hidden = hidden | Document.objects.exclude(seen_by(rights.readers))
     condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
     if closed:
-        condition |= Q(**{f"{path}source_collections__overlap": closed})
+        # Deleted collections are among the others.
+        condition |= ~Q(**{f"{path}source_collections__contained_by": sorted(rights.collections)})
         condition |= Q(**{f"{path}conversation__collection__in": closed})
     if rights.readers:
         condition |= ~Q(**{f"{path}choices": []})

@@ -29,9 +29,10 @@ class Figures:
 
 
 def figures(scope: DashboardScope) -> Figures:
-    """The figures of the scope, at most a minute old; they are the same for every viewer."""
+    """The figures of the scope, at most a minute old: of the answers that its viewer may read."""
     collection = scope.collection.pk if scope.collection else ""
-    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}"
+    zone = timezone.get_current_timezone_name()
+    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{zone}:{scope.whose()}"
     kept: Figures | None = caches["process"].get(key)
     if kept is not None:
         return kept

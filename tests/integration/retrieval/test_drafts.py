@@ -494,7 +494,10 @@ def test_a_publication_that_fails_changes_nothing(
     monkeypatch.setattr(lifecycle, "copy_documents", breaks)
     back = lifecycle.resume(draft.pk)
     assert back is not None
-    assert (back.status, back.error) == (Draft.Status.OPEN, "Publishing it failed, and nothing was changed. The log says why.")
+    assert (back.status, back.error) == (
+        Draft.Status.OPEN,
+        "Publishing it failed, and nothing was changed. The log says why.",
+    )
     assert (back.objections, back.override, back.published_by_id) == ([], "", None)
     assert contents(library) == before
     assert check() == []
@@ -632,7 +635,9 @@ def test_relations_that_are_added_later_do_not_keep_a_draft(
     found = lifecycle.resume(draft.pk)
     assert found is not None
     assert (found.error, found.working_copy_id) == ("", None)
-    left = {model.__name__: list(model._default_manager.values_list("referred", flat=True)) for model in later_relations}
+    left = {
+        model.__name__: list(model._default_manager.values_list("referred", flat=True)) for model in later_relations
+    }
     assert left == {
         f"{name}{referred}": [] if name == "Owned" else [None]
         for referred in ("Document", "Chunk", "Collection")
