@@ -78,9 +78,9 @@ class Activity:
         return self.degraded / self.asked if self.asked else None
 
 
-def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """Each day of the scope, quiet ones too, and the whole."""
-    narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
+def activity(scope: DashboardScope, is_open: str = "") -> tuple[dict[date, Activity], Activity]:
+    """Each day of the scope, quiet ones too, and the whole; ``is_open`` is the scope's `open_sql`."""
+    narrowed = (_OF_COLLECTION if scope.collection else "") + is_open
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
         "zone": timezone.get_current_timezone_name(),

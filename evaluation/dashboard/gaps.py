@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.conversations.rights import rights_of
 from evaluation.dashboard.clusters import LEAST_LIKENESS, Gap, Trend, Unanswered, gaps, wordings
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
@@ -22,6 +23,7 @@ from retrieval.dense.calibration.current import current_calibration
 from retrieval.dense.calibration.scales import BUILT_IN, Compared
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Collection, Document
+from retrieval.rights.access import narrowing_key
 
 # Each wording is embedded, and compared with each other one.
 MOST_QUESTIONS = 500
@@ -125,8 +127,13 @@ def find_gaps(scope: DashboardScope, *, patiently: bool = True) -> GapReport:
     if not asked:
         return GapReport()
     name = conf.embedder().name
+    # What is kept for one viewer may name what another may not read.
+    whose = ""
+    if scope.viewer is not None:
+        rights = rights_of(scope.viewer)
+        whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
-    key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{scope.whose()}"
+    key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
     key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -17,7 +16,6 @@ from django.utils import timezone
 from chat.conversations import rights
 from chat.models import Answer
 from retrieval.models import Collection, Document
-from retrieval.rights.access import narrowing_key
 
 PERIODS = (7, 30, 90)
 DEFAULT_DAYS = 30
@@ -68,14 +66,6 @@ class DashboardScope:
             return ""
         is_open = self.open_answers(Answer.objects.order_by()).values("pk").query
         return f"AND answer.id IN ({connection.ops.compose_sql(*is_open.sql_with_params())})".replace("%", "%%")
-
-    def whose(self) -> str:
-        """What the viewer may read, for the key of what is kept: it may tell of what another viewer may not read."""
-        if self.viewer is None:
-            return ""
-        held = rights.rights_of(self.viewer)
-        key = f"{held}:{narrowing_key(held.collections, held.readers)}"
-        return hashlib.sha256(key.encode()).hexdigest()
 
     def documents(self) -> QuerySet[Document]:
         """The documents in service that the viewer may read now."""

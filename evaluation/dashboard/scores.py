@@ -65,11 +65,14 @@ class Distribution:
         return sum(self.counts)
 
 
-def distributions(scope: DashboardScope) -> list[Distribution]:
-    """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
+def distributions(scope: DashboardScope, is_open: str = "") -> list[Distribution]:
+    """The distributions of scores given in the period, by metric and judge; those without a score are left out.
+
+    ``is_open`` is the scope's `open_sql`.
+    """
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
-    for metric, judge, place, number, threshold in _rows(scope):
+    for metric, judge, place, number, threshold in _rows(scope, is_open):
         key = metric, judge
         found.setdefault(key, {})[place] = number
         if threshold is not None:
@@ -87,9 +90,8 @@ def distributions(scope: DashboardScope) -> list[Distribution]:
     ]
 
 
-def _rows(scope: DashboardScope) -> list[tuple[str, str, int, int, float | None]]:
+def _rows(scope: DashboardScope, is_open: str) -> list[tuple[str, str, int, int, float | None]]:
     """Metric, judge, bin (-1 for errors), how many scores lie in it, and their highest threshold."""
-    is_open = scope.open_sql()
     with connection.cursor() as cursor:
         cursor.execute(
             _SQL.format(**(_OF_SOME if scope.collection or is_open else _OF_ALL)).format(is_open=is_open),
