@@ -11,7 +11,7 @@ from django.core.files.storage import FileSystemStorage
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
@@ -150,16 +150,15 @@ def broker() -> Finding:
 
 def worker() -> Finding:
     """Whether somebody reads new documents, and gets on with it; told from their rows, so that no worker is asked."""
-    now = timezone.now()
     counts = documents_by_status()
     documents = Document.objects.order_by()
     stale = documents.filter(
-        status=Document.Status.PENDING, attempts=0, updated_at__lt=now - WAITS_FOR_NOBODY_AFTER
+        status=Document.Status.PENDING, attempts=0, updated_at__lt=Now() - WAITS_FOR_NOBODY_AFTER
     ).exists()
-    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - Document.SILENT_AFTER)
+    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=Now() - Document.SILENT_AFTER)
     if stale and not busy.exists():
         return Finding(Health.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
-    if stuck := busy.filter(updated_at__lt=now - STUCK_AFTER).count():
+    if stuck := busy.filter(updated_at__lt=Now() - STUCK_AFTER).count():
         minutes = STUCK_AFTER.total_seconds() / 60
         return Finding(
             Health.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
