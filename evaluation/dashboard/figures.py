@@ -34,8 +34,7 @@ def figures(scope: DashboardScope) -> Figures:
     is_open = scope.open_sql()
     collection = scope.collection.pk if scope.collection else ""
     whose = hashlib.sha256(is_open.encode()).hexdigest()
-    zone = timezone.get_current_timezone_name()
-    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{zone}:{whose}"
+    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}:{whose}"
     kept: Figures | None = caches["process"].get(key)
     if kept is not None:
         return kept

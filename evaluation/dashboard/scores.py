@@ -66,10 +66,7 @@ class Distribution:
 
 
 def distributions(scope: DashboardScope, is_open: str = "") -> list[Distribution]:
-    """The distributions of scores given in the period, by metric and judge; those without a score are left out.
-
-    ``is_open`` is the scope's `open_sql`.
-    """
+    """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     for metric, judge, place, number, threshold in _rows(scope, is_open):

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import logging
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from django.conf import settings
@@ -20,8 +20,6 @@ from retrieval.distribution.cluster import has_citus
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import copy_to_bucket, is_in_a_folder
 from retrieval.management.prepared import migrate
-
-logger = logging.getLogger(__name__)
 
 # Behind the name of the site's database: the one that is being restored, and the one that it replaces.
 RESTORED, BEFORE = "_restored", "_before"
@@ -54,25 +52,23 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     (data_dir / "demo-loaded").touch()
     migrate()
     with _server() as server:
-        _drop(server, _site_database() + BEFORE)
+        _execute(server, "DROP DATABASE IF EXISTS {}", _site_database() + BEFORE)
     return manifest
 
 
 def interrupted_restore() -> str:
     """What to do about a restore that was interrupted, in a sentence; empty when none was."""
-    names = [_site_database() + BEFORE, _site_database() + RESTORED]
     try:
         with _server() as server:
-            left = [name for name in names if _exists(server, name)]
+            left = [name for ending in (BEFORE, RESTORED) if _exists(server, name := _site_database() + ending)]
     except BackupError:
-        logger.info("Whether a restore was interrupted is not known: restoring is not possible here.", exc_info=True)
+        # Restoring needs such a connection, too: none was interrupted.
         return ""
-    if not left:
-        return ""
-    return (
+    message = (
         f"A restore was interrupted: the database {' and '.join(left)} is left. Run `manage.py restore FILE --force` "
         "again to finish it, or go back to the site as it was (docs/operations.md, “Backup and restore”)."
     )
+    return message if left else ""
 
 
 def _check_release(manifest: Manifest) -> None:
@@ -85,7 +81,7 @@ def _check_target(*, replace: bool) -> None:
     with _server() as server:
         if not _exists(server, _site_database()):
             # Interrupted between two names.
-            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_site_database())))
+            _execute(server, "CREATE DATABASE {}", _site_database())
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -117,8 +113,8 @@ def _restore_database(dump: Path) -> None:
     fresh, before = name + RESTORED, name + BEFORE
     connection.close()
     with _server() as server:
-        _drop(server, fresh)
-        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(fresh)))
+        _execute(server, "DROP DATABASE IF EXISTS {}", fresh)
+        _execute(server, "CREATE DATABASE {} TEMPLATE template0", fresh)
         try:
             run_program(
                 "pg_restore",
@@ -127,14 +123,14 @@ def _restore_database(dump: Path) -> None:
                 database=fresh,
             )
         except BackupError:
-            _drop(server, fresh)
+            _execute(server, "DROP DATABASE IF EXISTS {}", fresh)
             raise
         if _exists(server, before):
             # The site as it was before a restore that was interrupted, which made the present one.
-            _drop(server, name)
+            _execute(server, "DROP DATABASE IF EXISTS {}", name)
         else:
-            _rename(server, name, before)
-        _rename(server, fresh, name)
+            _execute(server, "ALTER DATABASE {} RENAME TO {}", name, before)
+        _execute(server, "ALTER DATABASE {} RENAME TO {}", fresh, name)
 
 
 def _site_database() -> str:
@@ -145,12 +141,8 @@ def _exists(server: psycopg.Connection, name: str) -> bool:
     return server.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
 
 
-def _drop(server: psycopg.Connection, name: str) -> None:
-    server.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
-
-
-def _rename(server: psycopg.Connection, name: str, new: str) -> None:
-    server.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(name), sql.Identifier(new)))
+def _execute(server: psycopg.Connection, statement: LiteralString, *names: str) -> None:
+    server.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 @contextmanager

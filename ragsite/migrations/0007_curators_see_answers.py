@@ -1,22 +1,17 @@
-"""Curators see the answers that rest on their collections, and the dashboard: a group that is there already, too.
-
-Once: what is taken from the group afterwards stays taken. On a new site there is no group yet, and it gets it all.
-"""
+"""Curators see answers and the dashboard: given once to a group that is there. On a new site it gets all from the start."""
 
 from typing import Any
 
 from django.db import migrations
 
-_VIEWED = {"chat": ("answer", "citation", "conversation", "feedback"), "evaluation": ("judgement", "score")}
+_VIEWED = [f"view_{model}" for model in ("answer", "citation", "conversation", "feedback", "judgement", "score")]
 
 
 def give(apps: Any, _editor: Any) -> None:
-    permissions = apps.get_model("auth", "Permission").objects
+    viewed = apps.get_model("auth", "Permission").objects.filter(codename__in=_VIEWED)
     curating = {"name": "Curators", "permissions__codename": "change_document"}
     for group in apps.get_model("auth", "Group").objects.filter(**curating):
-        for app, models in _VIEWED.items():
-            viewed = [f"view_{model}" for model in models]
-            group.permissions.add(*permissions.filter(content_type__app_label=app, codename__in=viewed))
+        group.permissions.add(*viewed)
 
 
 class Migration(migrations.Migration):

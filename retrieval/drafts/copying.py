@@ -136,7 +136,7 @@ def _copy_chunks(counterparts: Mapping[int, int], of_same_fingerprint: set[int],
     _copy_vectors(counterparts, [pk for pk, _ in added], collection)
     statistics.chunks += len(added)
     statistics.total_length += sum(length for _, length in added)
-    count_lexemes([pk for pk, _ in added])
+    count_lexemes([pk for pk, _ in added], sign=1)
     statistics.version += 1
     statistics.save()
 

@@ -27,13 +27,6 @@ from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatis
 
 logger = logging.getLogger(__name__)
 
-# In how many of the given chunks each lexeme occurs.
-_LEXEMES = """
-    SELECT collection_id, lexeme, count(*) AS chunks
-    FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
-    WHERE id = ANY(%s)
-    GROUP BY collection_id, lexeme
-"""
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1
 # What changes of a chunk that stays while its document changes around it.
@@ -93,7 +86,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
     statistics.chunks += len(rows)
     statistics.total_length += sum(length for _, length in rows)
-    count_lexemes(ids)
+    count_lexemes(ids, sign=1)
     statistics.version += 1
     statistics.save()
     return len(moved)
@@ -143,7 +136,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         )
         statistics = lock_statistics(document.collection_id)
         stored = document.chunks.get(pk=chunk.pk)
-        discount_lexemes([stored.pk])
+        count_lexemes([stored.pk], sign=-1)
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
@@ -158,15 +151,11 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 RETURNING length
                 """,
                 analysed_fields(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
-                | {
-                    "id": stored.pk,
-                    "asked": list(questions),
-                    # None is known where the statistics were lost.
-                    "reference_length": statistics.reference_length or 1.0,
-                },
+                # Without statistics, which were lost, any length does until they are repaired.
+                | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]
-        count_lexemes([stored.pk])
+        count_lexemes([stored.pk], sign=1)
         statistics.total_length = max(0.0, statistics.total_length + length - stored.length)
         statistics.version += 1
         statistics.save()
@@ -236,7 +225,7 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
     """Remove the chunks, and what they added to the statistics, which are locked and not saved here."""
     if not chunk_ids:
         return
-    discount_lexemes(chunk_ids)
+    count_lexemes(chunk_ids, sign=-1)
     lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
     if statistics.chunks < len(lengths):
         logger.warning("%s, fewer than are removed: run `manage.py reconcile --repair`.", statistics)
@@ -245,40 +234,33 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
     Chunk.objects.filter(pk__in=chunk_ids).delete()
 
 
-def count_lexemes(chunk_ids: list[int]) -> None:
-    """Add the chunks' lexemes to the frequencies of their collection. Rows are taken in one order."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
-            SELECT collection_id, lexeme, chunks FROM ({_LEXEMES}) AS counted ORDER BY collection_id, lexeme
-            ON CONFLICT (collection_id, lexeme)
-            DO UPDATE SET document_frequency = known.document_frequency + excluded.document_frequency
-            """,  # constants
-            [chunk_ids],
-        )
+def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
+    """Add (or take away) the chunks' lexemes in the frequencies of their collection, whose statistics are locked.
 
-
-def discount_lexemes(chunk_ids: list[int]) -> None:
-    """Take the chunks' lexemes out of the frequencies of their collection, whose statistics are locked.
-
-    Frequencies that are too low or missing become 0, which is logged: the repair of the index counts them anew.
+    A frequency that is too low for what is taken away becomes 0, which is logged: the repair of the index counts anew.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""
-            WITH counted AS ({_LEXEMES}), rest AS (
-                SELECT known.id, coalesce(known.document_frequency, 0) - counted.chunks AS frequency
-                FROM counted LEFT JOIN retrieval_lexeme AS known USING (collection_id, lexeme)
-            ), lowered AS (
-                UPDATE retrieval_lexeme AS known SET document_frequency = rest.frequency
-                FROM rest WHERE known.id = rest.id AND rest.frequency > 0
+            """
+            WITH counted AS (
+                SELECT collection_id, lexeme, count(*) AS chunks
+                FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
+                WHERE id = ANY(%s)
+                GROUP BY collection_id, lexeme
+            ), fresh AS (
+                SELECT collection_id, lexeme, coalesce(document_frequency, 0) + %s * chunks AS frequency
+                FROM counted LEFT JOIN retrieval_lexeme USING (collection_id, lexeme)
             ), gone AS (
-                DELETE FROM retrieval_lexeme AS known USING rest WHERE known.id = rest.id AND rest.frequency <= 0
+                DELETE FROM retrieval_lexeme AS known USING fresh
+                WHERE (known.collection_id, known.lexeme) = (fresh.collection_id, fresh.lexeme) AND frequency <= 0
+            ), changed AS (
+                INSERT INTO retrieval_lexeme (collection_id, lexeme, document_frequency)
+                SELECT collection_id, lexeme, frequency FROM fresh WHERE frequency > 0 ORDER BY collection_id, lexeme
+                ON CONFLICT (collection_id, lexeme) DO UPDATE SET document_frequency = excluded.document_frequency
             )
-            SELECT count(*) FROM rest WHERE frequency < 0
-            """,  # constants
-            [chunk_ids],
+            SELECT count(*) FROM fresh WHERE frequency < 0
+            """,
+            [chunk_ids, sign],
         )
         if drifted := cursor.fetchone()[0]:
             logger.warning("%d word counts were too low: run `manage.py reconcile --repair`.", drifted)
