@@ -63,24 +63,21 @@ def readable_collections(user: Any) -> frozenset[int]:
 class Rights:
     """What a user may read at one moment.
 
-    ``collections`` are those that are open to the user, ``closed`` those that are not, known of those alone who read
-    all. Deleted ones are in neither. ``reads_all`` is for those who may read other people's answers, and those that
-    rest on deleted collections.
+    ``reads_all`` is for those who may read other people's answers, ``reads_deleted`` for those of them to whom no
+    collection is closed: they read what rests on deleted collections, of which nobody knows who might read them.
     """
 
     collections: frozenset[int]
-    closed: frozenset[int]
     readers: tuple[Reader, ...]
     reads_all: bool
+    reads_deleted: bool
 
     def allow(self, collections: Iterable[int], documents: Iterable[int] = ()) -> bool:
         """Whether all of these collections and documents may be read. Asks the database about documents alone."""
         return self.allow_collections(collections) and self.see(places_of(documents))
 
     def allow_collections(self, collections: Iterable[int]) -> bool:
-        if self.reads_all:
-            return self.closed.isdisjoint(collections)
-        return self.collections.issuperset(collections)
+        return self.reads_deleted or self.collections.issuperset(collections)
 
     def see(self, places: Mapping[int, int]) -> bool:
         """Whether all of these documents may be read, given with the collections that they lie in now."""
@@ -101,13 +98,8 @@ class Rights:
 def rights_of(user: Any) -> Rights:
     readable = readable_collections(user)
     reads_all = may_read_all(user)
-    closed = closed_to(readable) if reads_all else frozenset()
-    return Rights(readable, closed, readers_in(readable, user), reads_all)
-
-
-def closed_to(readable: frozenset[int]) -> frozenset[int]:
-    """The collections that are not among the ``readable`` ones."""
-    return frozenset(Collection.objects.exclude(pk__in=readable).order_by().values_list("pk", flat=True))
+    reads_deleted = reads_all and not Collection.objects.exclude(pk__in=readable).exists()
+    return Rights(readable, readers_in(readable, user), reads_all, reads_deleted)
 
 
 def collections_of(places: Iterable[dict[str, Any]]) -> frozenset[int]:
@@ -174,18 +166,18 @@ def is_closed_to(user: Any, path: str = "") -> Q | None:
     For those who see other people's answers: of these, the question is not shown either.
     """
     rights = rights_of(user)
-    closed = sorted(rights.closed if rights.reads_all else closed_to(rights.collections))
-    if not closed and not rights.readers:
+    if rights.reads_deleted and not rights.readers:
         return None
-    hidden = Document.objects.filter(pk__in=[])
-    if closed:
-        hidden = hidden | Document.objects.filter(collection__in=closed)
+    hidden = Document.objects.exclude(collection__in=rights.collections)
     if rights.readers:
         hidden = hidden | Document.objects.exclude(seen_by(rights.readers))
     condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
-    if closed:
-        condition |= Q(**{f"{path}source_collections__overlap": closed})
-        condition |= Q(**{f"{path}conversation__collection__in": closed})
+    if not rights.reads_deleted:
+        open_collections = sorted(rights.collections)
+        condition |= ~Q(**{f"{path}source_collections__contained_by": open_collections})
+        condition |= ~Q(**{f"{path}conversation__collection": None}) & ~Q(
+            **{f"{path}conversation__collection__in": open_collections}
+        )
     if rights.readers:
         condition |= ~Q(**{f"{path}choices": []})
     return condition
@@ -202,10 +194,8 @@ def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> Q
     closed = is_closed_to(user)
     if closed is None:
         return conversations
-    closed_collections = closed_to(readable_collections(user))
-    return conversations.exclude(collection__in=closed_collections).exclude(
-        Exists(Answer.objects.filter(closed, conversation=OuterRef("pk")))
-    )
+    is_open = Q(collection=None) | Q(collection__in=readable_collections(user))
+    return conversations.filter(is_open).exclude(Exists(Answer.objects.filter(closed, conversation=OuterRef("pk"))))
 
 
 class _IsAmong(Func):

@@ -11,12 +11,11 @@ import time
 from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.db import DatabaseError, transaction
-from django.utils import timezone
 
 from chat.metrics import ABANDONED
 from chat.models import Answer
@@ -34,8 +33,9 @@ UNFOLLOWED_SECONDS = 5.0
 GONE_SECONDS = 0.2
 
 _RENEW = (
-    "UPDATE chat_answer SET heartbeat_at = %s WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) "
-    f"AND {NOT_WAITING} RETURNING lease, followed_at"
+    "UPDATE chat_answer SET heartbeat_at = statement_timestamp() "
+    f"WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) AND {NOT_WAITING} "
+    "RETURNING lease, coalesce(followed_at > statement_timestamp() - %s, false)"
 )
 
 _TASKS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
@@ -80,18 +80,18 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
                 run.cancel()
 
 
-def _is_abandoned(run: Run, followed_at: datetime | None) -> bool:
+def _is_abandoned(run: Run, is_followed: bool) -> bool:
     """Whether nobody reads along any more, neither here nor, as the database says, in another process."""
     now = time.monotonic()
     if run.readers or run.may_return:
         left = not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
     else:
         left = now - run.last_read > GONE_SECONDS
-    return left and (followed_at is None or timezone.now() - followed_at >= timedelta(seconds=UNFOLLOWED_SECONDS))
+    return left and not is_followed
 
 
-def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
-    """Write what is new; returns when another process's reader last followed, for each answer whose lease holds."""
+def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, bool]:
+    """Write what is new; returns whether a reader in another process follows, for each answer whose lease holds."""
     if not snapshots:
         return {}
     try:
@@ -101,22 +101,23 @@ def _store(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
             raise
         logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
     # What is wrong with one must not stop the others.
-    followed: dict[UUID, datetime | None] = {}
+    followed: dict[UUID, bool] = {}
     for snapshot in snapshots:
         try:
             followed |= _store_at_once([snapshot])
         except DatabaseError:
             logger.exception("Events of answer %s could not be stored.", snapshot.run.answer.pk)
-            followed[snapshot.run.answer.pk] = None
+            followed[snapshot.run.answer.pk] = False
     return followed
 
 
-def _store_at_once(snapshots: Sequence[_Snapshot]) -> dict[UUID, datetime | None]:
+def _store_at_once(snapshots: Sequence[_Snapshot]) -> dict[UUID, bool]:
     by_lease = {snapshot.run.answer.lease: snapshot for snapshot in snapshots}
     with transaction.atomic():
-        renewed = fetch(_RENEW, [timezone.now(), list(by_lease), [Answer.Status.PENDING, Answer.Status.GENERATING]])
-        followed_at = {by_lease[lease]: at for lease, at in renewed}
-        saving.store([event for snapshot in followed_at for event in snapshot.run.rows(snapshot.upto)])
-    for snapshot in followed_at:
+        unfinished = [Answer.Status.PENDING, Answer.Status.GENERATING]
+        renewed = fetch(_RENEW, [list(by_lease), unfinished, timedelta(seconds=UNFOLLOWED_SECONDS)])
+        followed = {by_lease[lease]: is_followed for lease, is_followed in renewed}
+        saving.store([event for snapshot in followed for event in snapshot.run.rows(snapshot.upto)])
+    for snapshot in followed:
         snapshot.run.stored = snapshot.upto
-    return {snapshot.run.answer.pk: at for snapshot, at in followed_at.items()}
+    return {snapshot.run.answer.pk: is_followed for snapshot, is_followed in followed.items()}

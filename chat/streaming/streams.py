@@ -16,6 +16,8 @@ from contextlib import aclosing
 from datetime import timedelta
 
 from django.db import DatabaseError
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat.models import Answer, StreamedEvent
@@ -140,7 +142,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
     quiet_since = time.monotonic()
     while True:
         try:
-            answer, events = await in_database(_stored_after)(answer_id, attempt, position)
+            answer, is_alive, events = await in_database(_stored_after)(answer_id, attempt, position)
         except Answer.DoesNotExist:
             yield StreamEvent("", "failed", {"message": deleted_message()})
             return
@@ -155,7 +157,6 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             yield streamed
             if streamed.is_last:
                 return
-        is_alive = answer.heartbeat_at is not None and answer.heartbeat_at >= timezone.now() - Answer.SILENT_AFTER
         if answer.is_finished and (answer.lease is None or not is_alive):
             # The events are gone (old), or the answer was closed without one.
             yield await in_database(_outcome)(answer)
@@ -176,14 +177,17 @@ def _position(after: str) -> tuple[int, int]:
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
 
-def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, list[StreamedEvent]]:
-    answer = Answer.objects.get(pk=answer_id)
-    now = timezone.now()
-    if not answer.is_finished and (answer.followed_at is None or now - answer.followed_at > FOLLOWED_EVERY):
-        Answer.objects.filter(pk=answer_id).update(followed_at=now)
+def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, bool, list[StreamedEvent]]:
+    """The answer, whether its writer is alive, and its events after the position."""
+    answer = Answer.objects.annotate(
+        is_alive=Q(heartbeat_at__gte=Now() - Answer.SILENT_AFTER),
+        is_followed=Q(followed_at__gte=Now() - FOLLOWED_EVERY),
+    ).get(pk=answer_id)
+    if not answer.is_finished and not answer.is_followed:
+        Answer.objects.filter(pk=answer_id).update(followed_at=Now())
     if answer.attempts != attempt:
         position = 0
-    return answer, list(answer.events.filter(attempt=answer.attempts, sequence__gt=position))
+    return answer, bool(answer.is_alive), list(answer.events.filter(attempt=answer.attempts, sequence__gt=position))
 
 
 def _outcome(answer: Answer) -> StreamEvent:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.dispatch import receiver
 from django.utils import timezone
 
@@ -26,7 +27,7 @@ def _close_interrupted(**_: Any) -> None:
 def close_interrupted() -> int:
     """Mark answers that no process is writing any more as failed, and delete the events of old ones."""
     now = timezone.now()
-    is_interrupted = Q(lease__isnull=False, heartbeat_at__lt=now - CLOSED_AFTER)
+    is_interrupted = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
     is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=now - NEVER_BEGUN_AFTER)
     unfinished = Answer.objects.filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
     closed = unfinished.filter(is_interrupted | is_never_begun).update(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from chat.metrics import QUEUE_SECONDS
 from chat.models import Answer
@@ -77,7 +77,7 @@ def _begin(answer: Answer) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SITE_LOCK])
-        alive = timezone.now() - Answer.SILENT_AFTER
+        alive = Now() - Answer.SILENT_AFTER
         writing = Answer.objects.filter(status=Answer.Status.GENERATING, heartbeat_at__gte=alive).count()
         if writing >= limit:
             return False

@@ -25,7 +25,7 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        percentile_cont(0.5) WITHIN GROUP (ORDER BY (timings_ms ->> 'first_token')::float) FILTER (WHERE {written})
   FROM chat_answer AS answer
   LEFT JOIN chat_feedback AS feedback ON feedback.answer_id = answer.id
- WHERE answer.completed_at BETWEEN %(since)s AND %(until)s {of_collection}
+ WHERE answer.completed_at BETWEEN %(since)s AND %(until)s {narrowed}
  GROUP BY GROUPING SETS ((1), ())
  ORDER BY 1 NULLS LAST
 """
@@ -78,9 +78,10 @@ class Activity:
         return self.degraded / self.asked if self.asked else None
 
 
-def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """Each day of the scope, quiet ones too, and the whole."""
-    sql = _SQL.format(written=_WRITTEN, of_collection=_OF_COLLECTION if scope.collection else "")
+def activity(scope: DashboardScope, is_open: str = "") -> tuple[dict[date, Activity], Activity]:
+    """Each day of the scope, quiet ones too, and the whole; ``is_open`` is the scope's `open_sql`."""
+    narrowed = (_OF_COLLECTION if scope.collection else "") + is_open
+    sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
         "zone": timezone.get_current_timezone_name(),
         "since": scope.since,

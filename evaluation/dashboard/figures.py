@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -29,14 +30,16 @@ class Figures:
 
 
 def figures(scope: DashboardScope) -> Figures:
-    """The figures of the scope, at most a minute old; they are the same for every viewer."""
+    """The figures of the scope, at most a minute old: of the answers that its viewer may read."""
+    is_open = scope.open_sql()
     collection = scope.collection.pk if scope.collection else ""
-    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}"
+    whose = hashlib.sha256(is_open.encode()).hexdigest()
+    key = f"figures:{scope.since:%Y-%m-%d}:{scope.days}:{collection}:{timezone.get_current_timezone_name()}:{whose}"
     kept: Figures | None = caches["process"].get(key)
     if kept is not None:
         return kept
     started = time.perf_counter()
-    found = Figures(*activity(scope), distributions(scope), scope.until)
+    found = Figures(*activity(scope, is_open), distributions(scope, is_open), scope.until)
     if time.perf_counter() - started >= LONG_SECONDS:
         caches["process"].set(key, found, KEPT_SECONDS)
     return found

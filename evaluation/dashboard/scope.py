@@ -8,6 +8,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db import connection
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
@@ -24,7 +25,7 @@ DEFAULT_DAYS = 30
 class DashboardScope:
     """Whole days in the site's time zone, the last of them today: ``since`` is its first moment, ``until`` is now.
 
-    ``viewer`` is whom answers and documents are shown to; None is for figures alone.
+    ``viewer`` is whom answers, documents and figures of answers are shown to; None is for those of the whole site.
     """
 
     days: int
@@ -58,6 +59,13 @@ class DashboardScope:
     def open_answers(self, answers: QuerySet[Answer]) -> QuerySet[Answer]:
         """Those that the viewer may read now."""
         return answers if self.viewer is None else rights.open_to(self.viewer, answers)
+
+    def open_sql(self) -> str:
+        """The condition in SQL that the viewer may read ``answer`` now, behind others; empty when all may be read."""
+        if self.viewer is None or rights.is_closed_to(self.viewer) is None:
+            return ""
+        is_open = self.open_answers(Answer.objects.order_by()).values("pk").query
+        return f"AND answer.id IN ({connection.ops.compose_sql(*is_open.sql_with_params())})".replace("%", "%%")
 
     def documents(self) -> QuerySet[Document]:
         """The documents in service that the viewer may read now."""

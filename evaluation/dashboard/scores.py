@@ -35,14 +35,14 @@ _OF_ALL = {
     "ON judgement.id = score.judgement_id AND judgement.judge <> %(rules)s",
 }
 # Materialized, or every score would be led to its conversation, instead of every judgement once.
-_OF_COLLECTION = {
+_OF_SOME = {
     "judged": """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
       FROM evaluation_judgement AS judgement
       JOIN chat_answer AS answer ON answer.id = judgement.answer_id
       JOIN chat_conversation AS conversation ON conversation.id = answer.conversation_id
-     WHERE conversation.collection_id = %(collection)s
+     WHERE (%(collection)s::bigint IS NULL OR conversation.collection_id = %(collection)s) {is_open}
 )
 """,
     "judge": "judged.judge",
@@ -65,11 +65,11 @@ class Distribution:
         return sum(self.counts)
 
 
-def distributions(scope: DashboardScope) -> list[Distribution]:
+def distributions(scope: DashboardScope, is_open: str = "") -> list[Distribution]:
     """The distributions of scores given in the period, by metric and judge; those without a score are left out."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
-    for metric, judge, place, number, threshold in _rows(scope):
+    for metric, judge, place, number, threshold in _rows(scope, is_open):
         key = metric, judge
         found.setdefault(key, {})[place] = number
         if threshold is not None:
@@ -87,11 +87,11 @@ def distributions(scope: DashboardScope) -> list[Distribution]:
     ]
 
 
-def _rows(scope: DashboardScope) -> list[tuple[str, str, int, int, float | None]]:
+def _rows(scope: DashboardScope, is_open: str) -> list[tuple[str, str, int, int, float | None]]:
     """Metric, judge, bin (-1 for errors), how many scores lie in it, and their highest threshold."""
     with connection.cursor() as cursor:
         cursor.execute(
-            _SQL.format(**(_OF_COLLECTION if scope.collection else _OF_ALL)),
+            _SQL.format(**(_OF_SOME if scope.collection or is_open else _OF_ALL)).format(is_open=is_open),
             {
                 "rules": Judgement.Judge.OFFLINE.value,
                 "bins": BINS,

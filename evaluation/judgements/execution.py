@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from evaluation import conf
 from evaluation.judgements.budget import JobMeter
@@ -31,7 +30,7 @@ def judge(judgement_id: int) -> Judgement | None:
 
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
-    waiting = Judgement.unfinished().filter(is_due(timezone.now())).select_related("answer")
+    waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire(waiting, judgement_id, status=Judgement.RUNNING)
     if judgement is None:
         return None

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from evaluation import gates
@@ -57,9 +58,8 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
     Whatever goes wrong is on the row afterwards, with the time of the next attempt unless that cannot help.
     """
-    now = timezone.now()
-    waiting = EvaluationRun.unfinished().filter(is_due(now)).select_related("evaluation_set", "draft")
-    run = acquire(waiting, run_id, status=EvaluationRun.RUNNING, started_at=now)
+    waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft")
+    run = acquire(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
     if run is None:
         return None
     try:
@@ -166,4 +166,4 @@ def _keep(run: EvaluationRun, result: Result) -> None:
             # Deleted meanwhile: the set is another one now, and the next attempt sees it.
             raise NotMeasured("A question was deleted while the set was measured.")
         result.save(force_insert=True)
-        run.write(asked=F("asked") + 1, heartbeat_at=timezone.now())
+        run.write(asked=F("asked") + 1, heartbeat_at=Now())

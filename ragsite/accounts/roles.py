@@ -20,6 +20,9 @@ ROLES: dict[str, dict[str, tuple[str, ...]]] = {
         "retrieval.draft": ("view", "add", "change"),
         "retrieval.source": _ALL,
         "retrieval.indexcheck": _READ,
+        **{f"chat.{name}": _READ for name in ("answer", "citation", "conversation", "feedback")},
+        "evaluation.judgement": _READ,
+        "evaluation.score": _READ,
     },
     "Evaluators": {
         "retrieval.collection": _READ,

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from django.conf import settings
@@ -20,13 +21,15 @@ from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import copy_to_bucket, is_in_a_folder
 from retrieval.management.prepared import migrate
 
-RESTORED = "_restored"
+# Behind the name of the site's database: the one that is being restored, and the one that it replaces.
+RESTORED, BEFORE = "_restored", "_before"
 
 
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     """Make the site what it was when the backup was made; the database of an older release is migrated.
 
-    What is there is replaced when the new database is whole, and only with ``replace``. Raises: BackupError.
+    What is there is replaced when the new database is whole, and only with ``replace``. The former database is deleted
+    last: until then the site does not start, and restoring again finishes what was interrupted. Raises: BackupError.
     """
     try:
         with tarfile.open(file) as archive:
@@ -48,7 +51,24 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     # A site that begins anew would read its demo documents.
     (data_dir / "demo-loaded").touch()
     migrate()
+    with _server() as server:
+        _execute(server, "DROP DATABASE IF EXISTS {}", _site_database() + BEFORE)
     return manifest
+
+
+def interrupted_restore() -> str:
+    """What to do about a restore that was interrupted, in a sentence; empty when none was."""
+    try:
+        with _server() as server:
+            left = [name for ending in (BEFORE, RESTORED) if _exists(server, name := _site_database() + ending)]
+    except BackupError:
+        # Restoring needs such a connection, too: none was interrupted.
+        return ""
+    message = (
+        f"A restore was interrupted: the database {' and '.join(left)} is left. Run `manage.py restore FILE --force` "
+        "again to finish it, or go back to the site as it was (docs/operations.md, “Backup and restore”)."
+    )
+    return message if left else ""
 
 
 def _check_release(manifest: Manifest) -> None:
@@ -58,6 +78,10 @@ def _check_release(manifest: Manifest) -> None:
 
 
 def _check_target(*, replace: bool) -> None:
+    with _server() as server:
+        if not _exists(server, _site_database()):
+            # Interrupted between two names.
+            _execute(server, "CREATE DATABASE {}", _site_database())
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -85,12 +109,12 @@ def _check_target(*, replace: bool) -> None:
 
 def _restore_database(dump: Path) -> None:
     """Restore into a database beside the site's own, and take its name: a backup that is broken replaces nothing."""
-    name = connection.settings_dict["NAME"]
-    fresh = f"{name}{RESTORED}"
+    name = _site_database()
+    fresh, before = name + RESTORED, name + BEFORE
     connection.close()
     with _server() as server:
-        server.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(fresh)))
-        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(fresh)))
+        _execute(server, "DROP DATABASE IF EXISTS {}", fresh)
+        _execute(server, "CREATE DATABASE {} TEMPLATE template0", fresh)
         try:
             run_program(
                 "pg_restore",
@@ -99,10 +123,26 @@ def _restore_database(dump: Path) -> None:
                 database=fresh,
             )
         except BackupError:
-            server.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(fresh)))
+            _execute(server, "DROP DATABASE IF EXISTS {}", fresh)
             raise
-        server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
-        server.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(fresh), sql.Identifier(name)))
+        if _exists(server, before):
+            # The site as it was before a restore that was interrupted, which made the present one.
+            _execute(server, "DROP DATABASE IF EXISTS {}", name)
+        else:
+            _execute(server, "ALTER DATABASE {} RENAME TO {}", name, before)
+        _execute(server, "ALTER DATABASE {} RENAME TO {}", fresh, name)
+
+
+def _site_database() -> str:
+    return str(connection.settings_dict["NAME"])
+
+
+def _exists(server: psycopg.Connection, name: str) -> bool:
+    return server.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
+
+
+def _execute(server: psycopg.Connection, statement: LiteralString, *names: str) -> None:
+    server.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 @contextmanager

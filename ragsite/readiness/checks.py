@@ -11,7 +11,7 @@ from django.core.files.storage import FileSystemStorage
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from ragsite.celery import app as celery_app
 from ragsite.readiness.probes import Check, CheckGroup, Finding, Health, Remembered, ask_in_database
@@ -24,7 +24,7 @@ from retrieval.dense.calibration import calibration_of, missing_calibration
 from retrieval.distribution.cluster import nodes as cluster_nodes
 from retrieval.exceptions import FilesUnavailable
 from retrieval.ingest.storage import document_files
-from retrieval.models import Document, Embedder
+from retrieval.models import Document, Draft, Embedder
 from retrieval.reconciliation.runs import last_counts
 from retrieval.resilience import breaker, disk
 from retrieval.search.profiles import active_profile
@@ -39,6 +39,8 @@ PGVECTOR_NEEDED = (0, 8, 0)
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
 # How long a document may be read without any progress while its worker's heartbeat goes on.
 STUCK_AFTER = timedelta(minutes=3)
+# How often a step of a draft fails before it is reported: with the pauses between, after 40 seconds.
+STEP_FAILED_TIMES = 3
 # The scheduler looks at its schedule every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
@@ -148,21 +150,28 @@ def broker() -> Finding:
 
 def worker() -> Finding:
     """Whether somebody reads new documents, and gets on with it; told from their rows, so that no worker is asked."""
-    now = timezone.now()
     counts = documents_by_status()
     documents = Document.objects.order_by()
     stale = documents.filter(
-        status=Document.Status.PENDING, attempts=0, updated_at__lt=now - WAITS_FOR_NOBODY_AFTER
+        status=Document.Status.PENDING, attempts=0, updated_at__lt=Now() - WAITS_FOR_NOBODY_AFTER
     ).exists()
-    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=now - Document.SILENT_AFTER)
+    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=Now() - Document.SILENT_AFTER)
     if stale and not busy.exists():
         return Finding(Health.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
-    if stuck := busy.filter(updated_at__lt=now - STUCK_AFTER).count():
+    if stuck := busy.filter(updated_at__lt=Now() - STUCK_AFTER).count():
         minutes = STUCK_AFTER.total_seconds() / 60
         return Finding(
             Health.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
         )
     return Finding(counts=counts)
+
+
+def drafts() -> Finding:
+    """Whether drafts are copied and cleared away: a step that fails is tried again for ever, longer apart each time."""
+    failing = Draft.unfinished().exclude(error="").filter(attempts__gte=STEP_FAILED_TIMES).count()
+    if failing:
+        return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
+    return Finding()
 
 
 def documents_by_status() -> dict[str, int]:
@@ -260,6 +269,7 @@ CHECKS: dict[str, Check] = {
     "search_profile": ask_in_database(search_profile),
     "worker": ask_in_database(worker),
     "queue": ask_in_database(queue),
+    "drafts": ask_in_database(drafts),
     "indexes": ask_in_database(indexes),
     "replicas": read_replicas,
     "embedder": Remembered(embedder),
@@ -272,7 +282,10 @@ CHECKS: dict[str, Check] = {
 }
 # Each group may hang without keeping the others from answering.
 GROUPS = [
-    CheckGroup(CHECKS, ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "indexes")),
+    CheckGroup(
+        CHECKS,
+        ("database", "migrations", "pgvector", "nodes", "search_profile", "worker", "queue", "drafts", "indexes"),
+    ),
     CheckGroup(CHECKS, ("embedder",), hung=lambda: Health.FAILED if _VECTORS_ALONE.is_set() else Health.DEGRADED),
     CheckGroup(CHECKS, ("replicas",), hung=lambda: Health.DEGRADED),
     CheckGroup(CHECKS, ("broker",), hung=lambda: Health.DEGRADED),

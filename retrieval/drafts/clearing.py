@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db import connection
-from django.db.models import CASCADE
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models.deletion import Collector, get_candidate_relations_to_delete
 
 from retrieval.ingest.deletion import forget_documents
 from retrieval.ingest.writing import lock_statistics
@@ -31,7 +31,7 @@ def clear_next(working_copy: Collection) -> bool:
     Lexeme.objects.filter(collection=working_copy).delete()
     ids = [document.pk for document in documents]
     Chunk.objects.filter(document__in=ids).only("pk").delete()
-    _delete_related(ids)
+    _delete_related(documents)
     with connection.cursor() as cursor:
         # Not through the model, which tells of one document after the other.
         cursor.execute("DELETE FROM retrieval_document WHERE id = ANY(%s)", [ids])
@@ -39,14 +39,15 @@ def clear_next(working_copy: Collection) -> bool:
     return True
 
 
-def _delete_related(ids: Sequence[int]) -> None:
-    """What refers to the documents is deleted, or refers to none any more, as its foreign key says.
+def _delete_related(documents: Sequence[Document]) -> None:
+    """Delete the rows that refer to the documents, or set them to refer to none, as `on_delete` of each relation says.
 
-    Documents that came in one of them have their own turn.
+    Files that came in one of the documents are documents of the working copy, and are deleted in a step of their own.
     """
-    for relation in Document._meta.related_objects:
-        rows = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": ids})
-        if relation.on_delete is CASCADE and relation.related_model is not Document:
-            rows.delete()
-        else:
-            rows.update(**{relation.field.name: None})
+    Document.objects.filter(parent__in=documents).update(parent=None)
+    collector = Collector(using=DEFAULT_DB_ALIAS)
+    # Hidden relations (`related_name="+"`) are among them.
+    for relation in get_candidate_relations_to_delete(Document._meta):
+        rows = collector.related_objects(relation.related_model, [relation.field], documents)
+        relation.on_delete(collector, relation.field, rows, collector.using)
+    collector.delete()

@@ -149,11 +149,10 @@ def resume(draft_id: int) -> Draft | None:
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except Exception as error:
+    except Exception:
         logger.exception("Draft %s could not be resumed.", draft_id)
-        reason = f"{type(error).__name__}: {error}"
-        if not draft.give_back(reason):
-            draft.postpone(reason)
+        if not draft.give_back(_t("Publishing it failed, and nothing was changed. The log says why.")):
+            draft.postpone(_t("This step failed; it is tried again by itself. The log says why."))
     return Draft.objects.filter(pk=draft_id).first()
 
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from retrieval import conf
@@ -295,6 +296,6 @@ def _encode(document: Document, texts: list[str], progress: Progress | None) -> 
         if progress is not None:
             progress(len(encodings), len(texts))
         percent = max(document.progress_percent, 99 * len(encodings) // len(texts))
-        if not document.write(progress_percent=percent, heartbeat_at=timezone.now()):
+        if not document.write(progress_percent=percent, heartbeat_at=Now()):
             raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
     return encodings

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from django.conf import settings
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from retrieval.exceptions import DocumentRejected, LeaseLost
 from retrieval.ingest.extraction.sandboxed import extract_in_sandbox, sandbox_limits
@@ -96,7 +96,7 @@ def _recognise(document: Document, data: bytes, extracted: ExtractedText, turn: 
 def _tell_progress(document: Document) -> Callable[[int, int], None]:
     def tell(done: int, total: int) -> None:
         percent = RECOGNITION_PERCENT * done // total
-        if not document.write(progress_percent=percent, heartbeat_at=timezone.now()):
+        if not document.write(progress_percent=percent, heartbeat_at=Now()):
             raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
     return tell

@@ -16,8 +16,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, QuerySet, Value
-from django.db.models.functions import Least
-from django.utils import timezone
+from django.db.models.functions import Least, Now
 
 from retrieval.exceptions import RetrievalError
 from retrieval.jobs.job import is_due
@@ -77,7 +76,7 @@ def first_in_line() -> int | None:
 def _untried() -> QuerySet[Document]:
     # What waits for room on the disk, or was interrupted, has an error or an attempt.
     untried = Document.objects.filter(status=Document.Status.PENDING, is_slow=False, attempts=0, error="")
-    return untried.filter(is_due(timezone.now()), lease=None)
+    return untried.filter(is_due(), lease=None)
 
 
 def next_waiting() -> int | None:
@@ -92,7 +91,7 @@ def _take(document: Document) -> bool:
             # Two workers that both counted before either wrote would both have the last turn.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
-        taken = slow.filter(heartbeat_at__gte=timezone.now() - Document.SILENT_AFTER).exclude(pk=document.pk)
+        taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
         # Whether the lease was lost is checked when the text is saved.

@@ -7,6 +7,7 @@ reading, embedding and storing, is done before.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +23,9 @@ from retrieval.ingest.chunk_rows import VECTORS, analysed_fields, insert_chunks,
 from retrieval.ingest.chunk_rows import NewChunk as NewChunk
 from retrieval.lexical import fields
 from retrieval.lexical.fields import FIELD_BOOSTS
-from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder, Lexeme
+from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Embedder
+
+logger = logging.getLogger(__name__)
 
 # Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
 LARGEST_DRIFT = 0.1
@@ -148,11 +151,12 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 RETURNING length
                 """,
                 analysed_fields(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
-                | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length},
+                # Without statistics, which were lost, any length does until they are repaired.
+                | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]
         count_lexemes([stored.pk], sign=1)
-        statistics.total_length += length - stored.length
+        statistics.total_length = max(0.0, statistics.total_length + length - stored.length)
         statistics.version += 1
         statistics.save()
 
@@ -223,30 +227,40 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
         return
     count_lexemes(chunk_ids, sign=-1)
     lengths = list(Chunk.objects.filter(pk__in=chunk_ids).values_list("length", flat=True))
-    statistics.chunks -= len(lengths)
+    if statistics.chunks < len(lengths):
+        logger.warning("%s, fewer than are removed: run `manage.py reconcile --repair`.", statistics)
+    statistics.chunks = max(0, statistics.chunks - len(lengths))
     statistics.total_length = max(0.0, statistics.total_length - sum(lengths)) if statistics.chunks else 0.0
     Chunk.objects.filter(pk__in=chunk_ids).delete()
 
 
 def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
-    """Add (or take away) the chunks' lexemes in the frequencies of their collection. Rows are taken in one order."""
+    """Add (or take away) the chunks' lexemes in the frequencies of their collection, whose statistics are locked.
+
+    A frequency that is too low for what is taken away becomes 0, which is logged: the repair of the index counts anew.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            WITH changed AS (
-                INSERT INTO retrieval_lexeme AS known (collection_id, lexeme, document_frequency)
-                SELECT collection_id, lexeme, count(*)
+            WITH counted AS (
+                SELECT collection_id, lexeme, count(*) AS chunks
                 FROM retrieval_chunk, unnest(search_vector) AS term(lexeme, positions, labels)
                 WHERE id = ANY(%s)
                 GROUP BY collection_id, lexeme
-                ORDER BY collection_id, lexeme
-                ON CONFLICT (collection_id, lexeme)
-                DO UPDATE SET document_frequency = known.document_frequency + %s * excluded.document_frequency
-                RETURNING id, document_frequency
+            ), fresh AS (
+                SELECT collection_id, lexeme, coalesce(document_frequency, 0) + %s * chunks AS frequency
+                FROM counted LEFT JOIN retrieval_lexeme USING (collection_id, lexeme)
+            ), gone AS (
+                DELETE FROM retrieval_lexeme AS known USING fresh
+                WHERE (known.collection_id, known.lexeme) = (fresh.collection_id, fresh.lexeme) AND frequency <= 0
+            ), changed AS (
+                INSERT INTO retrieval_lexeme (collection_id, lexeme, document_frequency)
+                SELECT collection_id, lexeme, frequency FROM fresh WHERE frequency > 0 ORDER BY collection_id, lexeme
+                ON CONFLICT (collection_id, lexeme) DO UPDATE SET document_frequency = excluded.document_frequency
             )
-            SELECT coalesce(array_agg(id), '{}') FROM changed WHERE document_frequency = 0
+            SELECT count(*) FROM fresh WHERE frequency < 0
             """,
             [chunk_ids, sign],
         )
-        gone = cursor.fetchone()[0]
-    Lexeme.objects.filter(pk__in=gone).delete()
+        if drifted := cursor.fetchone()[0]:
+            logger.warning("%d word counts were too low: run `manage.py reconcile --repair`.", drifted)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from celery import current_app
 from django.db import models, transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
@@ -71,7 +72,7 @@ class Job(Leased):
         if pause is None:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(self.attempts - 1, 10))
         values = {"status": self.WAITING, "enqueued_at": None, **values}
-        return self.write(lease=None, error=error, retry_at=timezone.now() + pause, **values)
+        return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
         """As ``postpone``, for a reason that is not the job's own: this attempt does not count."""
@@ -97,15 +98,16 @@ class Job(Leased):
             self.postpone(self.error, timedelta())
 
 
-def is_due(now: datetime) -> Q:
-    return Q(retry_at=None) | Q(retry_at__lte=now)
+def is_due(ago: timedelta = timedelta()) -> Q:
+    """The condition that a worker may begin the job, or could have begun it some time ago."""
+    return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
     """Send the task of each job; returns how many were sent. What the broker does not take, the sweep sends later."""
     sent = 0
     for pk in ids:
-        now = timezone.now()
+        started = time.monotonic()
         try:
             send(model.TASK, pk)
         except OperationalError as error:
@@ -114,7 +116,8 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
         sent += 1
         # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
         with not_waiting():
-            model._default_manager.filter(is_due(now), pk=pk, lease=None).update(enqueued_at=now)
+            ago = timedelta(seconds=time.monotonic() - started)
+            model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
     return sent
 
 

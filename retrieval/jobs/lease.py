@@ -1,4 +1,7 @@
-"""The lease: the right to work on a row. One process has it at a time, and loses it when it falls silent."""
+"""The lease: the right to work on a row. One process has it at a time, and loses it when it falls silent.
+
+All times of leases are those of the database's clock: the clocks of machines differ.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from django.db import models
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import LeaseLost
@@ -34,7 +37,7 @@ class Leased(models.Model):
     @classmethod
     def is_silent(cls) -> Q:
         """The condition that a row is leased to a process that is taken to be dead."""
-        return Q(lease__isnull=False, heartbeat_at__lt=timezone.now() - cls.SILENT_AFTER)
+        return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def held(self) -> QuerySet[Self]:
         """The row while this lease holds; else no row."""
@@ -74,12 +77,10 @@ def take(rows: QuerySet[L], pk: object, **values: Any) -> uuid.UUID | None:
     """As `acquire`, for who knows the row; returns the lease."""
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
-    taken = rows.filter(is_free, pk=pk).update(
-        lease=lease, heartbeat_at=timezone.now(), attempts=F("attempts") + 1, **values
-    )
+    taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
     return lease if taken else None
 
 
 def renew(held: QuerySet[Any]) -> int:
     """Store a heartbeat for these leased rows; returns how many there are still."""
-    return held.update(heartbeat_at=timezone.now())
+    return held.update(heartbeat_at=Now())

@@ -8,8 +8,8 @@ from datetime import timedelta
 from django.apps import apps
 from django.db import DatabaseError, transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.dispatch import Signal
-from django.utils import timezone
 
 from retrieval.jobs.job import Job, enqueue, is_due
 
@@ -46,11 +46,10 @@ def sweep(model: type[Job]) -> int:
         # A row that is locked belongs to a worker that is alive: it saves its result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
-    now = timezone.now()
     is_forgotten = (
-        Q(enqueued_at=None, created_at__lt=now - SENT_WITHIN)
+        Q(enqueued_at=None, created_at__lt=Now() - SENT_WITHIN)
         | Q(enqueued_at=None, retry_at__isnull=False)
-        | Q(enqueued_at__lt=now - BEGUN_WITHIN)
+        | Q(enqueued_at__lt=Now() - BEGUN_WITHIN)
     )
-    waiting = model.unfinished().filter(is_due(now), is_forgotten, lease=None)
+    waiting = model.unfinished().filter(is_due(), is_forgotten, lease=None)
     return enqueue(model, list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]))

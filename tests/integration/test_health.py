@@ -16,7 +16,7 @@ from ragsite.readiness import checks, probes
 from ragsite.supervision import scheduling
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.models import CollectionStatistics, Document, Embedder
+from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
 from retrieval.reconciliation.runs import reconcile
 from retrieval.resilience import disk
 
@@ -49,6 +49,7 @@ def test_ready(client, collection, ingest):
     assert set(body["checks"]) == {
         "database", "migrations", "pgvector", "embedder", "search_profile", "broker", "worker", "indexes",
         "queue", "disk", "files", "nodes", "scheduler", "breakers", "sandbox", "replicas",
+        "drafts",
     }  # fmt: skip
     assert body["documents"] == {"pending": 0, "processing": 0, "ready": 1, "failed": 0}
 
@@ -224,6 +225,19 @@ def test_documents_that_are_read_without_progress_degrade(client, collection):
     assert body["degraded"] == ["worker"]
     assert "without progress for 3 minutes: 1" in body["checks"]["worker"]["detail"]
     assert body["documents"]["processing"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_draft_that_fails_again_and_again_degrades(client, collection):
+    copy = Collection.objects.create(slug="copy", name="Copy")
+    draft = Draft.objects.create(
+        collection=collection, working_copy=copy, status=Draft.Status.DISCARDED, attempts=2, error="This step failed."
+    )
+    assert client.get("/readyz").json()["degraded"] == []
+    Draft.objects.filter(pk=draft.pk).update(attempts=3)
+    body = client.get("/readyz").json()
+    assert body["degraded"] == ["drafts"]
+    assert "fail to be copied or cleared away: 1" in body["checks"]["drafts"]["detail"]
 
 
 @pytest.mark.django_db(transaction=True)

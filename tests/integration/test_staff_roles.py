@@ -10,7 +10,12 @@ from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from chat.models import Answer, Citation, Conversation, Feedback
+from evaluation.dashboard.figures import figures
+from evaluation.dashboard.scope import scope_of
+from evaluation.models import Judgement, Score
 from ragsite.accounts.roles import ROLES, create_roles
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
 
@@ -118,6 +123,82 @@ def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault: Docu
     assert client.get(document_page).status_code == 302
     assert client.delete(f"/api/v1/documents/{vault.pk}/").status_code in (403, 404)
     assert Document.objects.filter(pk=vault.pk).exists()
+
+
+def answer_from(document: Document, word: str) -> Answer:
+    answer = Answer.objects.create(
+        conversation=Conversation.objects.create(collection=document.collection, title=f"Where is the {word}?"),
+        question=f"Where is the {word}?",
+        text=f"The {word} is there [1].",
+        status=Answer.Status.COMPLETED,
+        completed_at=timezone.now(),
+        source_collections=[document.collection_id],
+        source_documents=[document.pk],
+    )
+    Citation.objects.create(
+        answer=answer, marker=1, marker_start=10, marker_end=13, document=document, document_title=document.title,
+        quote=f"The {word} is there.", start=0, end=10,
+    )  # fmt: skip
+    Feedback.objects.create(answer=answer, helpful=False)
+    judgement = Judgement.objects.create(answer=answer, judge="offline", status="done")
+    Score.objects.create(judgement=judgement, metric="groundedness", score=0.1, threshold=0.5)
+    return answer
+
+
+def pages_about(answer: Answer) -> list[str]:
+    return [
+        reverse("admin:chat_answer_change", args=[answer.pk]),
+        reverse("admin:chat_conversation_change", args=[answer.conversation_id]),
+        reverse("admin:evaluation_judgement_change", args=[Judgement.objects.get(answer=answer).pk]),
+        reverse("chat:debug", args=[answer.pk]),
+    ]
+
+
+@pytest.mark.parametrize("fate", ["kept", "deleted"])
+def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
+    vault: Document, ingest: Ingest, fate: str
+) -> None:
+    safe = Collection.objects.create(slug="safe", name="Safe", visibility=Visibility.GRANTED)
+    theirs = answer_from(ingest(safe, "safe.md", "# Safe\n\nThe safe is in the attic."), "attic")
+    hidden = answer_from(vault, "stairs")
+    curator = staff("Curators")
+    CollectionGrant.objects.create(collection=safe, user=curator, role=CollectionGrant.Role.CURATOR)
+    if fate == "deleted":
+        # Nobody knows any more to whom it was granted; another one is closed to the curator still.
+        Collection.objects.create(slug="chest", name="Chest", visibility=Visibility.GRANTED)
+        vault.collection.delete()
+    client = signed_in(curator)
+    dashboard = [reverse(f"admin:evaluation_dashboard_{page}") for page in ("changelist", "answers", "documents")]
+    lists = [
+        reverse(f"admin:{name}_changelist") for name in ("chat_answer", "chat_conversation", "evaluation_judgement")
+    ]
+    gaps = reverse("admin:evaluation_dashboard_gaps")
+    for page in (*dashboard, gaps, *lists, *pages_about(theirs)):
+        response = client.get(page)
+        assert response.status_code == 200, page
+        html = response.content.decode()
+        assert not any(word in html for word in ("stairs", "Vault", str(hidden.pk))), page
+        assert "attic" in html or page in dashboard[2:] or page == gaps, page
+    for page in pages_about(hidden):
+        response = client.get(page)
+        assert response.status_code in (302, 404), page
+        assert "stairs" not in client.get(page, follow=True).content.decode(), page
+    # The figures count what may be seen.
+    scope = scope_of({}, curator)
+    assert figures(scope).total.asked == 1
+    assert [(found.metric, found.measured) for found in figures(scope).scores] == [("groundedness", 1)]
+    assert figures(scope_of({}, User.objects.create_superuser("boss"))).total.asked == 2
+
+
+def test_curators_of_a_site_that_has_the_group_already_see_answers() -> None:
+    curators = Group.objects.get(name="Curators")
+    expected = set(curators.permissions.values_list("codename", flat=True))
+    curators.permissions.remove(*curators.permissions.exclude(content_type__app_label="retrieval"))
+    import_module("ragsite.migrations.0007_curators_see_answers").give(apps, None)
+    assert set(curators.permissions.values_list("codename", flat=True)) == expected
+    curators.permissions.clear()
+    import_module("ragsite.migrations.0007_curators_see_answers").give(apps, None)
+    assert not curators.permissions.exists()
 
 
 def test_a_manager_grants_and_takes_away(vault: Document) -> None:

@@ -19,6 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from ragsite.backup.restoring import interrupted_restore
 from ragsite.demo import load_demo
 from ragsite.postgres.cluster import EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -50,6 +51,8 @@ class Command(BaseCommand):
         if embedded is not None:
             self._say("Starting PostgreSQL …")
             embedded.acquire()
+        if trouble := interrupted_restore():
+            raise CommandError(trouble)
         # What preparing alone loads (models, the readers of files) is not kept as long as the site runs.
         credentials = run_forked(self._prepare, meanwhile=preload)
         # Whoever starts the site as root knows; the worker runs what the web server runs.

@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _t
 
 from retrieval.drafts.editing import reason_not_to_change
@@ -75,11 +75,11 @@ def _lease_in_turn(run_id: int) -> SourceRun | None:
         with connection.cursor() as cursor:
             # Two workers that both counted before either leased would both go on.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
-        alive = SourceRun.objects.filter(heartbeat_at__gte=timezone.now() - SourceRun.SILENT_AFTER)
+        alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < settings.SOURCES_AT_ONCE:
             return _lease(run_id)
         waiting = SourceRun.objects.filter(pk=run_id, status=SourceRun.WAITING)
-        waiting.update(retry_at=timezone.now() + TURN_AWAITED, enqueued_at=None)
+        waiting.update(retry_at=Now() + TURN_AWAITED, enqueued_at=None)
         return None
 
 

@@ -298,7 +298,7 @@ async def test_a_stream_ends_with_the_whole_answer(handbook):
 
 
 async def test_a_right_given_a_moment_ago_counts(handbook, monkeypatch):
-    before = Rights(frozenset(), frozenset(), (), reads_all=False)
+    before = Rights(frozenset(), (), reads_all=False, reads_deleted=False)
     monkeypatch.setitem(readers._RIGHTS, (None, None, ""), (time.monotonic() + 60, before))
     _, raw = await stream(AsyncClient())
     assert read(raw)[-1][1] == "completed"

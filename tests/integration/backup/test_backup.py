@@ -195,3 +195,87 @@ def _broken_tar(file: Path) -> Path:
 def _empty_tar(folder: Path) -> Path:
     with tarfile.open(folder / "empty.tar", "w"):
         return folder / "empty.tar"
+
+
+# A restore that is killed after the statement, or before the function, of each name in turn; then what `serve` says.
+KILLED = """
+import contextlib, io, json, os, signal, sys
+import django
+django.setup()
+import psycopg
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from ragsite.backup import restoring
+from ragsite.management.commands import serve
+
+def killed(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def restore(file, at):
+    execute = psycopg.Connection.execute
+    def followed(self, query, *others):
+        result = execute(self, query, *others)
+        text = query if isinstance(query, str) else query.as_string(self)
+        if text.startswith(at):
+            killed()
+        return result
+    psycopg.Connection.execute = followed
+    for name in ("_replace_files", "migrate"):
+        if name == at:
+            setattr(restoring, name, killed)
+    call_command("restore", file, force=True, verbosity=0)
+
+def begins(*_, **__):
+    raise CommandError("It would start.")
+
+def forked(work, *arguments):
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            work(*arguments)
+        except CommandError as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.close(write)
+    status = os.waitpid(child, 0)[1]
+    with os.fdopen(read) as told:
+        return os.WTERMSIG(status), told.read()
+
+serve.run_forked = begins
+results = []
+for at in json.loads(sys.argv[2]):
+    ended, _ = forked(restore, sys.argv[1], at)
+    results.append((at, ended, forked(call_command, "serve", "--port", "0")[1]))
+print("RESULTS", json.dumps(results))
+"""
+
+STEPS = [
+    'CREATE DATABASE "ragsite_restored"',
+    'ALTER DATABASE "ragsite" RENAME TO "ragsite_before"',
+    # Of a restore after one that was killed between the two names.
+    'DROP DATABASE IF EXISTS "ragsite"',
+    'ALTER DATABASE "ragsite_restored" RENAME TO "ragsite"',
+    "_replace_files",
+    "migrate",
+    'DROP DATABASE IF EXISTS "ragsite_before"',
+]
+
+
+def test_a_restore_that_is_killed_is_finished_by_the_next_and_nothing_starts_before(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "site.tar"
+    (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
+    site.manage_all(("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"), ("backup", str(file)))
+    output = site._run(["-c", KILLED, str(file), json.dumps(STEPS)])
+    results = json.loads(output.partition("RESULTS ")[2])
+    for at, ended, told in results:
+        assert ended == 9, at
+        if at == STEPS[-1]:
+            assert told == "It would start."
+        else:
+            assert "A restore was interrupted" in told, at
+            assert "Run `manage.py restore FILE --force` again" in told, at
+    # Killed before the audit log was written, and all is there.
+    (answered,) = site.manage_all(("ask", QUESTION))
+    assert "3450 grams" in answered
+    assert len(site.originals()) == 1

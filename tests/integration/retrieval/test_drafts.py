@@ -6,20 +6,24 @@ import io
 import json
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, connection, models, transaction
+from django.db.models import CASCADE, SET_NULL
+from django.db.models.deletion import get_candidate_relations_to_delete
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from chat.models import Answer, Citation, Conversation
 from retrieval import gates
 from retrieval.drafts import copying, lifecycle
 from retrieval.drafts.changes import Changes, changes_of
@@ -45,6 +49,7 @@ Ingest = Callable[..., Document]
 FILLER = " ".join(f"Sentence {place} tells nothing of importance to anyone." for place in range(40))
 PUMP = f"# Pump\n\nThe pump weighs 3450 grams. {FILLER}\n\n# Seal\n\nThe seal kit is SK-9920. {FILLER}\n"
 VALVE = "# Valve\n\nThe valve closes at ten bar.\n"
+FAILED_STEP = "This step failed; it is tried again by itself. The log says why."
 HEATER = "# Heater\n\nThe heater takes 40 watts.\n"
 
 
@@ -176,7 +181,7 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
     monkeypatch.setattr(lifecycle, "DOCUMENTS_A_STEP", 1)
     broken = lifecycle.resume(draft.pk)
     assert broken is not None
-    assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, "RuntimeError: killed", 1)
+    assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, FAILED_STEP, 1)
     assert broken.retry_at is not None
     Draft.objects.update(retry_at=timezone.now())
     assert sweep(Draft) == 1
@@ -489,7 +494,10 @@ def test_a_publication_that_fails_changes_nothing(
     monkeypatch.setattr(lifecycle, "copy_documents", breaks)
     back = lifecycle.resume(draft.pk)
     assert back is not None
-    assert (back.status, back.error) == (Draft.Status.OPEN, "RuntimeError: disk full")
+    assert (back.status, back.error) == (
+        Draft.Status.OPEN,
+        "Publishing it failed, and nothing was changed. The log says why.",
+    )
     assert (back.objections, back.override, back.published_by_id) == ([], "", None)
     assert contents(library) == before
     assert check() == []
@@ -542,6 +550,117 @@ def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ing
         lifecycle.discard(draft)
     with pytest.raises(DraftRefused, match="discarded"):
         lifecycle.publish(draft)
+
+
+def asked(collection: Collection) -> Answer:
+    """A saved answer that cites a passage of the collection."""
+    chunk = Chunk.objects.filter(collection=collection).select_related("document").order_by("pk")[0]
+    answer = Answer.objects.create(
+        conversation=Conversation.objects.create(collection=collection),
+        question="What does the pump weigh?",
+        text="It weighs 3450 grams [1].",
+        status=Answer.Status.COMPLETED,
+    )
+    Citation.objects.create(
+        answer=answer, marker=1, marker_start=21, marker_end=24, chunk=chunk, document=chunk.document,
+        document_title=chunk.document.title, quote="The pump weighs 3450 grams.", start=0, end=27,
+    )  # fmt: skip
+    return answer
+
+
+@pytest.mark.parametrize("is_published", [True, False], ids=["published", "discarded"])
+def test_a_draft_that_was_asked_is_cleared_away(library: Collection, draft: Draft, is_published: bool) -> None:
+    copy, reader, curator = working_copy(draft), asked(library), asked(working_copy(draft))
+    quoted = reader.citations.get().chunk
+    if is_published:
+        copy.documents.get(source="valve.md").delete()
+        published(draft)
+    else:
+        lifecycle.discard(draft)
+        lifecycle.resume(draft.pk)
+    draft.refresh_from_db()
+    assert (draft.error, draft.working_copy_id) == ("", None)
+    assert not Document.objects.filter(collection=copy.pk).exists()
+    # The words stay with the answer, and a reader's citation leads to its passage still.
+    kept = curator.citations.get()
+    assert (kept.quote, kept.chunk, kept.document) == ("The pump weighs 3450 grams.", None, None)
+    assert quoted is not None
+    assert reader.citations.get().chunk == quoted
+    assert check() == []
+
+
+@pytest.fixture
+def later_relations() -> Iterator[list[type[models.Model]]]:
+    """Tables that refer to documents, passages and collections in every way, as a release to come may add them."""
+    made: list[type[models.Model]] = []
+    for referred in (Document, Chunk, Collection):
+        field: models.Field[Any, Any]
+        for name, field in {
+            "Owned": models.ForeignKey(referred, models.CASCADE, related_name="+"),
+            "Pointing": models.ForeignKey(referred, models.SET_NULL, null=True, related_name="+"),
+            "Gathering": models.ManyToManyField(referred, related_name="+"),
+        }.items():
+            body = {"__module__": __name__, "referred": field, "Meta": type("Meta", (), {"app_label": "retrieval"})}
+            made.append(type(f"{name}{referred.__name__}", (models.Model,), body))
+    with connection.schema_editor() as editor:
+        for model in made:
+            editor.create_model(model)
+    yield made
+    with connection.schema_editor() as editor:
+        for model in made:
+            editor.delete_model(model)
+    for model in made:
+        through = [field.remote_field.through for field in model._meta.many_to_many]
+        for registered in (model, *through):
+            del apps.all_models["retrieval"][registered._meta.model_name]
+    apps.clear_cache()
+
+
+def test_relations_that_are_added_later_do_not_keep_a_draft(
+    library: Collection, draft: Draft, later_relations: list[type[models.Model]]
+) -> None:
+    copy = working_copy(draft)
+    targets: dict[type[models.Model], Any] = {
+        Document: copy.documents.get(source="pump.md"),
+        Chunk: Chunk.objects.filter(collection=copy)[0],
+        Collection: copy,
+    }
+    for model in later_relations:
+        target = targets[model._meta.get_field("referred").related_model]
+        if model._meta.many_to_many:
+            model._default_manager.create().referred.add(target)
+        else:
+            model._default_manager.create(referred=target)
+    lifecycle.discard(draft)
+    found = lifecycle.resume(draft.pk)
+    assert found is not None
+    assert (found.error, found.working_copy_id) == ("", None)
+    left = {
+        model.__name__: list(model._default_manager.values_list("referred", flat=True)) for model in later_relations
+    }
+    assert left == {
+        f"{name}{referred}": [] if name == "Owned" else [None]
+        for referred in ("Document", "Chunk", "Collection")
+        for name in ("Owned", "Pointing", "Gathering")
+    }
+
+
+def test_every_relation_to_what_a_draft_copies_can_be_cleared() -> None:
+    """A relation that protects documents would keep every draft: whoever adds one decides here what becomes of it."""
+    for model in (Document, Chunk, Collection):
+        for relation in get_candidate_relations_to_delete(model._meta):
+            assert relation.on_delete in (CASCADE, SET_NULL), relation
+
+
+def test_a_clearing_that_fails_is_told_in_a_sentence(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_: Collection) -> bool:
+        raise IntegrityError('violates foreign key constraint "chat_citation_document_id_fk"')
+
+    monkeypatch.setattr(lifecycle, "clear_next", breaks)
+    lifecycle.discard(draft)
+    found = lifecycle.resume(draft.pk)
+    assert found is not None
+    assert found.error == FAILED_STEP
 
 
 def test_a_draft_that_is_being_published_is_not_discarded(draft: Draft) -> None:

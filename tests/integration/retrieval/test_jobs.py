@@ -181,8 +181,8 @@ def test_an_attempt_that_is_handed_back_does_not_count(document: Document) -> No
     document.refresh_from_db()
     assert (document.status, document.attempts, document.lease) == (Document.WAITING, 0, None)
     assert document.retry_at is not None
-    assert not Document.objects.filter(job.is_due(timezone.now())).exists()
-    assert Document.objects.filter(job.is_due(document.retry_at)).exists()
+    assert not Document.objects.filter(job.is_due()).exists()
+    assert Document.objects.filter(job.is_due(timezone.now() - document.retry_at - timedelta(seconds=1))).exists()
 
 
 # Enqueue and sweep ---------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from retrieval import conf, tasks
 from retrieval.dense import reembedding
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.ingest import pipeline
+from retrieval.ingest.writing import rewrite_questions
 from retrieval.models import (
     Chunk,
     ChunkEmbedding,
@@ -92,6 +93,10 @@ def misplace_chunks() -> None:
 
 def miscount_passages() -> None:
     CollectionStatistics.objects.update(chunks=99)
+
+
+def miscount_one_passage() -> None:
+    CollectionStatistics.objects.update(chunks=1)
 
 
 def lengthen() -> None:
@@ -233,6 +238,37 @@ def test_damage_is_found_and_repaired(library: Collection, damage: Callable[[], 
     result = search("Which pump weighs grams?", everything())
     assert result.trace.degraded == ()
     assert result.hits
+
+
+DRIFTS = [lose_a_lexeme, miscount_a_lexeme, invent_a_lexeme, miscount_one_passage, lengthen, lose_statistics]
+
+
+@pytest.mark.parametrize("drift", DRIFTS, ids=lambda drift: drift.__name__)
+@pytest.mark.parametrize("ending", ["deleted", "replaced", "reworded"])
+def test_counts_that_drifted_block_nobody(
+    library: Collection, ingest: Callable[..., Document], drift: Callable[[], None], ending: str
+) -> None:
+    drift()
+    document = Document.objects.get(source="0.md")
+    if ending == "deleted":
+        document.delete()
+        assert not Chunk.objects.filter(document=document.pk).exists()
+    elif ending == "replaced":
+        assert ingest(library, "0.md", "# Fan\n\nThe fan turns.").status == Document.Status.READY
+    else:
+        rewrite_questions(document.chunks.order_by("ordinal")[0], ["Which fan is the pump?"])
+    assert not Lexeme.objects.filter(document_frequency__lte=0).exists()
+    reconcile(repair=True)
+    assert check() == []
+
+
+def test_a_lexeme_without_a_count_is_not_inserted_by_taking_away(
+    library: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    lose_a_lexeme()
+    Document.objects.get(source="0.md").delete()
+    assert not Lexeme.objects.filter(lexeme="pump").exists()
+    assert "1 word counts were too low: run `manage.py reconcile --repair`." in caplog.text
 
 
 def test_a_check_changes_nothing(library: Collection) -> None:

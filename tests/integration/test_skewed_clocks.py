@@ -1,0 +1,170 @@
+"""Machines whose clocks differ work on the same rows: leases are compared by the database's clock alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from chat.models import Answer, Conversation
+from chat.streaming import heartbeat, runs, streams, sweep, turns
+from evaluation.judgements import execution as judging
+from evaluation.models import EvaluationRun, EvaluationSet, Judgement
+from evaluation.runs import execution as measuring
+from retrieval.ingest import turns as reading_turns
+from retrieval.jobs import job
+from retrieval.jobs.job import Job
+from retrieval.jobs.lease import Leased, acquire, renew
+from retrieval.jobs.sweep import sweep as sweep_jobs
+from retrieval.models import Collection, Document, Draft, Source, SourceRun
+from retrieval.sources.runs import syncing
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Longer than any process may be silent. How long ago a row was made is known by the clock of who made it.
+SKEW = timedelta(minutes=4)
+Clock = Callable[[timedelta], None]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """``clock(skew)``: from now on, this machine's clock is wrong by so much."""
+    right = timezone.now
+
+    def set_wrong(skew: timedelta) -> None:
+        monkeypatch.setattr(timezone, "now", lambda: right() + skew)
+
+    return set_wrong
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What was sent to workers."""
+    found: list[int] = []
+    monkeypatch.setattr(job, "send", lambda task, pk: found.append(pk))
+    return found
+
+
+def answer() -> Answer:
+    return Answer.objects.create(conversation=Conversation.objects.create(), question="How heavy?")
+
+
+def made(kind: type[Leased], collection: Collection) -> Any:
+    if kind is Answer:
+        return answer()
+    if kind is Judgement:
+        return Judgement.objects.create(answer=answer(), judge=Judgement.Judge.OFFLINE)
+    if kind is EvaluationRun:
+        return EvaluationRun.objects.create(
+            settings={}, evaluation_set=EvaluationSet.objects.create(name="S", collection=collection)
+        )
+    if kind is SourceRun:
+        return SourceRun.objects.create(source=Source.objects.create(name="S", kind="folder", collection=collection))
+    if kind is Draft:
+        return Draft.objects.create(collection=collection)
+    return Document.objects.create(collection=collection, source="a.md", content_hash="x")
+
+
+@pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
+@pytest.mark.parametrize("kind", [Answer, Document, Draft, EvaluationRun, Judgement, SourceRun])
+def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(
+    kind: type[Any], skew: timedelta, collection: Collection, clock: Clock
+) -> None:
+    row = made(kind, collection)
+    # Of jobs, the rows that a worker has begun.
+    begun = {} if kind in (Answer, Draft) else {"status": kind.RUNNING}
+    clock(skew)
+    held = acquire(kind.objects.all(), row.pk, **begun)
+    assert held is not None
+    assert renew(held.held()) == 1
+    clock(timedelta())
+    assert acquire(kind.objects.all(), row.pk) is None
+    clock(-skew)
+    assert acquire(kind.objects.all(), row.pk) is None
+    if issubclass(kind, Job):
+        sweep_jobs(kind)
+    else:
+        sweep.close_interrupted()
+    assert held.held().exists()
+    # Silent by the database's clock.
+    kind.objects.update(heartbeat_at=Now() - 2 * kind.SILENT_AFTER)
+    assert acquire(kind.objects.all(), row.pk) is not None
+
+
+@pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
+def test_a_postponed_job_is_begun_after_its_pause(
+    skew: timedelta, collection: Collection, clock: Clock, sent: list[int]
+) -> None:
+    document = made(Document, collection)
+    clock(skew)
+    held = acquire(Document.unfinished(), document.pk)
+    assert held is not None
+    held.postpone("away")
+    clock(-skew)
+    assert sweep_jobs(Document) == 0
+    assert reading_turns.first_in_line() is None
+    Document.objects.update(retry_at=Now())
+    assert sweep_jobs(Document) == 1
+    assert sent == [document.pk]
+    # It was just sent, whatever the next machine's clock says.
+    clock(skew)
+    assert sweep_jobs(Document) == 0
+
+
+@pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
+def test_judgements_and_runs_wait_for_their_pause(skew: timedelta, collection: Collection, clock: Clock) -> None:
+    for kind, begin in ((Judgement, judging.judge), (EvaluationRun, measuring.measure)):
+        row = made(kind, collection)
+        clock(skew)
+        held = acquire(kind.unfinished(), row.pk, status=kind.RUNNING)
+        assert held is not None
+        held.postpone("away")
+        clock(-skew)
+        assert begin(row.pk) is None  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
+def test_an_answer_is_followed_and_not_written_twice(skew: timedelta, clock: Clock, settings: Any) -> None:
+    clock(skew)
+    first, second = answer(), answer()
+    held = runs.acquire(first.pk)
+    assert held is not None
+    assert Answer.objects.filter(pk=first.pk).update(status=Answer.Status.GENERATING)
+    clock(-skew)
+    _, is_alive, _ = streams._stored_after(first.pk, 0, 0)
+    assert is_alive
+    assert sweep.close_interrupted() == 0
+    # The writer, on the first machine, sees that somebody follows on the second.
+    clock(skew)
+    run = runs.Run(held, None)  # type: ignore[arg-type]
+    assert heartbeat._store([heartbeat._Snapshot(run, 0)]) == {first.pk: True}
+    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=heartbeat.UNFOLLOWED_SECONDS))
+    clock(-skew)
+    assert heartbeat._store([heartbeat._Snapshot(run, 0)]) == {first.pk: False}
+    # One place, which is taken.
+    settings.ANSWERS_AT_ONCE_SITE = 1
+    assert runs.acquire(second.pk) is not None
+    assert not turns._begin(Answer.objects.get(pk=second.pk))
+
+
+@pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])
+def test_turns_of_slow_documents_and_of_sources_are_counted(
+    skew: timedelta, collection: Collection, clock: Clock, settings: Any
+) -> None:
+    settings.SLOW_DOCUMENTS_AT_ONCE = settings.SOURCES_AT_ONCE = 1
+    first = made(Document, collection)
+    second = Document.objects.create(collection=collection, source="b.md", content_hash="x")
+    run = made(SourceRun, collection)
+    other = SourceRun.objects.create(source=Source.objects.create(name="T", kind="folder", collection=collection))
+    clock(skew)
+    assert acquire(Document.unfinished(), first.pk, status=Document.RUNNING, is_slow=True)
+    assert acquire(SourceRun.unfinished(), run.pk, status=SourceRun.RUNNING)
+    clock(-skew)
+    held = acquire(Document.unfinished(), second.pk, status=Document.RUNNING)
+    assert held is not None
+    assert not reading_turns._take(held)
+    assert syncing._lease_in_turn(other.pk) is None
