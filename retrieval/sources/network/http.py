@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -185,6 +185,16 @@ def check_listing(response: Response) -> None:
         raise SourceRefused(
             _t("%(url)s answered %(status)d: check the address.") % {"url": response.url, "status": response.status}
         )
+
+
+def check_progress(seen: set[str], keys: Collection[str]) -> None:
+    """Adds the keys of a page that another one follows to ``seen``.
+
+    Raises: SourceRefused where none of them is new: the page is empty or a repetition.
+    """
+    if seen.issuperset(keys):
+        raise SourceRefused(_t("The listing does not come to an end: a page is empty, or came before."))
+    seen.update(keys)
 
 
 def join(base: str, link: str) -> str:
