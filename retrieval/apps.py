@@ -9,9 +9,10 @@ class RetrievalConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from retrieval import checks, signals  # noqa: F401  (they register themselves)
+        from retrieval import checks, sandbox, signals  # noqa: F401  (they register themselves)
         from retrieval.viewer import pdf_pages
 
+        sandbox.require_guards(settings.SANDBOX_REQUIRED)
         pdf_pages.configure(
             at_once=settings.DRAWINGS_AT_ONCE,
             memory_mib=settings.DRAWING_MEMORY_MIB,

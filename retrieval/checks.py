@@ -9,7 +9,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval import conf
+from retrieval import conf, sandbox
 from retrieval.dense.calibration import current_calibration, missing_calibration
 from retrieval.ranking.profile import NO_RERANKER, ImproperProfile
 from retrieval.search.profiles import built_in_profile
@@ -84,3 +84,12 @@ def numbers_make_sense(**_: Any) -> list[CheckMessage]:
         except ImproperProfile as error:
             messages.append(Error(f"The settings make no search profile: {error}", id="retrieval.E004"))
     return messages
+
+
+@register()
+def sandbox_is_whole(**_: Any) -> list[CheckMessage]:
+    if not (missing := sandbox.state().missing_guards):
+        return []
+    read = "no file is read (SANDBOX_REQUIRED)" if settings.SANDBOX_REQUIRED else "files are read without them"
+    message = f"DEGRADED: the sandbox lacks these guards on this machine: {', '.join(missing)}; {read}."
+    return [checks.Warning(message, hint="docs/security.md, Files.", id="retrieval.W002")]

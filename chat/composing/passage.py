@@ -44,8 +44,8 @@ def cut_excerpt(question: str, unit: QuotableUnit) -> Excerpt:
     """What is shown of the passage that holds ``unit``, the place nearest to the question.
 
     All of the unit's section, where it fits a screen; else the unit's block, what a text that ends in a colon
-    announces, and what fits around it; of a block that is longer, what fits around the unit, a list with its lead-in and rows with
-    their header.
+    announces, and what fits around it; of a block that is longer, what fits around the unit, a list with its lead-in
+    and rows with their header.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
 from django.core.cache import caches
@@ -38,6 +39,7 @@ from evaluation.dashboard.lists import (
 )
 from evaluation.dashboard.scope import PERIODS, DashboardScope, scope_of
 from evaluation.models import Dashboard
+from retrieval import sandbox
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.dense.calibration import uncalibrated_embedder
 from retrieval.models import Collection
@@ -148,6 +150,8 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "collections": Collection.objects.readable_by(request.user).in_service(),
             "zone": timezone.get_current_timezone_name(),
             "dashboard_address": scope.address(),
+            "missing_guards": ", ".join(sandbox.state().missing_guards),
+            "sandbox_required": settings.SANDBOX_REQUIRED,
             "uncalibrated": uncalibrated_embedder(),
             "make_case_address": make_case_address(request.user),
             "may_see_documents": request.user.has_perm("retrieval.view_document"),

@@ -245,12 +245,13 @@ def read_replicas() -> Finding:
 
 
 def file_sandbox() -> Finding:
-    """Whether the processes that read files and draw pages can be started, and what this machine cannot offer them."""
+    """Whether the processes that read files and draw pages can be started, with all their guards."""
     state = sandbox.state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
     if state.missing_guards:
-        return Finding(detail=f"Without these guards, which this machine lacks: {', '.join(state.missing_guards)}.")
+        read = "No file is read" if settings.SANDBOX_REQUIRED else "Files are read without these guards"
+        return Finding(Health.DEGRADED, f"{read}, which this machine lacks: {', '.join(state.missing_guards)}.")
     return Finding()
 
 

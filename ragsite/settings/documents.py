@@ -40,6 +40,8 @@ REQUEST_MAX_BYTES = env.integer("REQUEST_MAX_MIB", 500) * 2**20
 DOCUMENT_MAX_PASSAGES = env.integer("DOCUMENT_MAX_PASSAGES", 50_000)
 # A document whose metadata name groups under this key is seen by their members alone.
 DOCUMENT_GROUPS_KEY = env.text("DOCUMENT_GROUPS_KEY", "groups")
+# Where a guard of the sandbox is missing, files are refused rather than read without it.
+SANDBOX_REQUIRED = env.flag("SANDBOX_REQUIRED", False)
 # What reading one file may take in the process of its own in which it is read, and drawing one page of it.
 EXTRACTION_MEMORY_MIB = env.integer("EXTRACTION_MEMORY_MIB", 1024)
 EXTRACTION_SECONDS = env.number("EXTRACTION_SECONDS", 60.0)

@@ -18,7 +18,7 @@ from django.template.loader import get_template
 from django.urls import get_resolver
 
 from ragsite.observability import telemetry
-from retrieval import conf
+from retrieval import conf, sandbox
 from retrieval.dense.embedders.onnx import OnnxEmbedder
 from retrieval.exceptions import RetrievalError
 
@@ -52,6 +52,7 @@ def preload() -> None:
     for backend in (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values()):
         importlib.import_module(backend["BACKEND"].rpartition(".")[0])
     prepare_model(OnnxEmbedder.load_before_fork)
+    sandbox.state()
     # Compiled, they stay so.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")

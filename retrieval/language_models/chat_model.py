@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -14,7 +13,7 @@ import httpx2
 from retrieval.exceptions import ImproperModel, ModelFailed
 from retrieval.language_models.endpoint import ChatEndpoint
 from retrieval.resilience import deadline
-from retrieval.resilience.certificates import trusted_certificates
+from retrieval.resilience.model_server import AnswerTooLong, ModelServer
 
 LARGEST_RESPONSE_BYTES = 256 * 1024
 MAX_TOKENS = 200
@@ -33,7 +32,7 @@ class ChatModel:
             raise ImproperModel("The language model needs a positive timeout.")
         self.name = model
         self._timeout_seconds = timeout_seconds
-        self._client: tuple[int, httpx2.Client] | None = None
+        self._server = ModelServer(self._endpoint.url, api_key, "of the language model")
 
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
@@ -59,30 +58,14 @@ class ChatModel:
     def _post(self, body: dict[str, Any]) -> bytes:
         seconds = deadline.seconds_left(self._timeout_seconds)
         ends_at = time.monotonic() + seconds
-        received = bytearray()
         try:
-            with self._opened().stream("POST", self._endpoint.url, json=body, timeout=seconds) as response:
-                for piece in response.iter_bytes():
-                    received += piece
-                    if time.monotonic() > ends_at:
-                        raise self._late(seconds)
-                    if len(received) > LARGEST_RESPONSE_BYTES:
-                        raise ModelFailed("The model server sent more than an answer can be.")
+            status, _headers, received = self._server.post(body, ends_at, LARGEST_RESPONSE_BYTES)
+        except AnswerTooLong:
+            raise ModelFailed("The model server sent more than an answer can be.") from None
         except httpx2.TimeoutException:
-            raise self._late(seconds) from None
+            raise ModelFailed(f"The model did not answer within {seconds:g} s.") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ModelFailed(f"The model server could not be reached ({type(error).__name__}).") from None
-        if response.status_code != HTTPStatus.OK:
-            raise ModelFailed(self._endpoint.refusal(response.status_code, bytes(received), body))
-        return bytes(received)
-
-    def _late(self, seconds: float) -> ModelFailed:
-        return ModelFailed(f"The model did not answer within {seconds:g} s.")
-
-    def _opened(self) -> httpx2.Client:
-        """This process's client: connections cannot be shared with the parent of a fork."""
-        client = self._client
-        if client is None or client[0] != os.getpid():
-            client = (os.getpid(), httpx2.Client(headers=self._endpoint.headers, verify=trusted_certificates()))
-            self._client = client
-        return client[1]
+        if status != HTTPStatus.OK:
+            raise ModelFailed(self._endpoint.refusal(status, received, body))
+        return received

@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx2
 
-from retrieval.resilience.certificates import trusted_certificates
+from retrieval.resilience import deadline
+from retrieval.resilience.bounded_http import bounded_client
 from retrieval.resilience.quoting import without_request
 
 QUOTED_CHARACTERS = 200
@@ -40,16 +41,15 @@ class ModelServer:
         Raises: httpx2.TimeoutException when it is late, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
         """
         content = bytearray()
-        remaining = ends_at - time.monotonic()
-        if remaining <= 0:
-            raise httpx2.ReadTimeout("There is no time left.")
-        with self._opened().stream("POST", self.url, json=body, timeout=remaining) as response:
+        remaining = max(0.0, ends_at - time.monotonic())
+        with (
+            deadline.limit(remaining),
+            self._opened().stream("POST", self.url, json=body, timeout=remaining) as response,
+        ):
             for piece in response.iter_bytes():
                 content += piece
                 if len(content) > largest_bytes:
                     raise AnswerTooLong(f"its answer is longer than {largest_bytes} bytes")
-                if time.monotonic() > ends_at:
-                    raise httpx2.ReadTimeout("The answer came too slowly.")
         return response.status_code, response.headers, bytes(content)
 
     def refusal(self, status: int, content: bytes, body: Any) -> str:
@@ -67,7 +67,7 @@ class ModelServer:
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-            client = (os.getpid(), httpx2.Client(headers=headers, verify=trusted_certificates()))
+            client = (os.getpid(), bounded_client(headers=headers))
             self._client = client
         return client[1]
 

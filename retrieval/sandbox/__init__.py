@@ -3,7 +3,7 @@
 :func:`run` runs one function on one file; :func:`state` says how the sandbox of this process is doing.
 """
 
-from retrieval.sandbox.client import Source, StillWanted, run, state
+from retrieval.sandbox.client import Source, StillWanted, require_guards, run, state
 from retrieval.sandbox.confinement import JobLimits
 from retrieval.sandbox.errors import (
     JobCancelled,
@@ -26,6 +26,7 @@ __all__ = [
     "SandboxUnavailable",
     "Source",
     "StillWanted",
+    "require_guards",
     "run",
     "state",
 ]

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import io
 import json
+import logging
 import os
 import select
 import signal
@@ -16,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from retrieval.sandbox.confinement import JobLimits, missing_guards
+from retrieval.sandbox.confinement import JobLimits, missing_guards, without_guards
 from retrieval.sandbox.errors import (
     JobCancelled,
     JobCrashed,
@@ -27,6 +28,8 @@ from retrieval.sandbox.errors import (
 )
 from retrieval.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY
 from retrieval.sandbox.template_process import SandboxState, TemplateProcess
+
+logger = logging.getLogger(__name__)
 
 Source = bytes | Path
 """A file's bytes, or where it lies."""
@@ -45,8 +48,13 @@ os.register_at_fork(after_in_child=_template.forget)
 atexit.register(_template.end)
 
 
+def require_guards(is_required: bool) -> None:
+    """Whether jobs of this process and its forks are refused where a guard is missing."""
+    _template.requires_guards = is_required
+
+
 def state() -> SandboxState:
-    """The state of this process's sandbox. Starts nothing."""
+    """The state of this process's sandbox. The first call in a process may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
     return _template.state
@@ -69,11 +77,10 @@ def run(
     start; when it says no, the process is killed.
 
     Nothing that comes back is to be trusted. Raises: OSError when the file is gone, LimitExceeded, JobCrashed,
-    JobFailed, JobCancelled, SandboxUnavailable.
+    JobFailed, JobCancelled, SandboxUnavailable (also where a guard is missing that :func:`require_guards` asks for).
     """
-    message = json.dumps(
-        {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
-    ).encode()
+    job = {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
+    message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
     if len(message) > LARGEST_MESSAGE:
         raise ValueError(f"The arguments of a job take {len(message)} bytes; {LARGEST_MESSAGE} can be sent.")
     state = _template.state
@@ -195,6 +202,10 @@ def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any
         raise JobCrashed("gave a result without form")
     try:
         head = json.loads(frame[8 : 8 + size])
+        _note_guards(head["guards"])
+        if "refused" in head:
+            missing = ", ".join(_template.state.missing_guards)
+            raise SandboxUnavailable(f"No file is read without all guards of the sandbox; missing here: {missing}.")
         if "error" in head:
             raise JobFailed(str(head["error"])[:100], str(head["message"])[:2000])
         return head["value"], frame[8 + size :]
@@ -202,3 +213,10 @@ def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JobCrashed("gave a result that cannot be read") from error
+
+
+def _note_guards(in_force: Any) -> None:
+    state = _template.state
+    if missing := set(without_guards(in_force)) - set(state.missing_guards):
+        state.missing_guards = (*state.missing_guards, *sorted(missing))
+        logger.warning("DEGRADED: a job of the sandbox ran without these guards: %s.", ", ".join(sorted(missing)))

@@ -10,17 +10,24 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
+import logging
 import os
 import platform
 import resource
 import signal
 import struct
+import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
+GUARDS = ("memory", "capabilities", "files", "system calls")
+"""What :func:`confine` puts in force beside the limits that every system has."""
 _PR_SET_PDEATHSIG = 1
-_PR_GET_SECCOMP = 21
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _SECCOMP_MODE_FILTER = 2
@@ -118,7 +125,7 @@ _OPENAT = ((257, 2), (56, 2))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 # Landlock's calls have the same numbers everywhere.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
-_LANDLOCK_VERSION, _LANDLOCK_BENEATH = 1, 1
+_LANDLOCK_BENEATH = 1
 _EVERY_ACCESS = (1 << 13) - 1
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -138,6 +145,12 @@ _READABLE = (
 )
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
+_TRIAL = (
+    "import os, sys; sys.path.insert(0, sys.argv[1]); from retrieval.sandbox.confinement import JobLimits, confine; "
+    "print(*confine(JobLimits(256, 5, 0), os.getppid()), sep=',')"
+)
+_TRIAL_SECONDS = 60
+
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW = 0x7FFF0000
 _REFUSE = 0x00050000
@@ -154,11 +167,11 @@ class JobLimits:
 
 
 def confine(limits: JobLimits, parent: int) -> list[str]:
-    """Gives up everything the job does not need; the names of the guards that are in force.
+    """Gives up everything the job does not need; those of :data:`GUARDS` that are in force.
 
     Raises: OSError when a limit cannot be set.
     """
-    guards = ["limits"]
+    guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
     # If the machine runs out of memory all the same, this process is ended and no other.
@@ -175,6 +188,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
     if sys.platform == "linux":
         memory = _mapped_bytes() + limits.memory_mib * 2**20
         _lower(resource.RLIMIT_AS, memory, memory)
+        guards.append("memory")
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -189,16 +203,27 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
     return guards
 
 
+@functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """The guards that this machine does not offer, by name; empty where all are in force."""
-    if sys.platform != "linux":
-        return ("memory", "capabilities", "files", "system calls")
-    libc = ctypes.CDLL(None, use_errno=True)
-    offered = {
-        "files": libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), _LANDLOCK_VERSION) >= 1,
-        "system calls": platform.machine() in _ARCHITECTURES and libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0,
-    }
-    return tuple(name for name, is_offered in offered.items() if not is_offered)
+    """The guards that do not come into force on this machine: tried once, in a process that confines itself.
+
+    All of them where that process fails. They are logged.
+    """
+    command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
+    try:
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=_TRIAL_SECONDS, env={}, check=True)
+        missing = without_guards(tried.stdout.strip().split(","))
+    except (OSError, subprocess.SubprocessError) as error:
+        logger.warning("The guards of the sandbox could not be tried: %s", error)
+        missing = GUARDS
+    if missing:
+        logger.warning("DEGRADED: the sandbox lacks these guards on this machine: %s.", ", ".join(missing))
+    return missing
+
+
+def without_guards(in_force: Sequence[str]) -> tuple[str, ...]:
+    """Those of :data:`GUARDS` that are not ``in_force``."""
+    return tuple(name for name in GUARDS if name not in in_force)
 
 
 def _lower(kind: int, soft: int, hard: int) -> None:

@@ -20,7 +20,7 @@ import socket
 import sys
 from typing import Any
 
-from retrieval.sandbox.confinement import JobLimits, confine
+from retrieval.sandbox.confinement import JobLimits, confine, without_guards
 
 LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
@@ -163,9 +163,11 @@ def _keep_only(data: int, result: int) -> None:
 
 
 def _call(job: dict[str, Any], guards: list[str]) -> tuple[bytes, bytes]:
-    """The result of the job's function, or its exception, as the head and the body of a frame."""
+    """The result of the job's function, its exception or a refusal, as the head and the body of a frame."""
     module, _, name = job["target"].partition(":")
     body = b""
+    if job["requires_guards"] and without_guards(guards):
+        return json.dumps({"refused": True, "guards": guards}).encode(), body
     try:
         function = getattr(importlib.import_module(module), name)
         with open(_DATA, "rb") as file:

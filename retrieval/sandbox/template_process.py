@@ -29,7 +29,7 @@ class SandboxState:
     """What this process knows of its sandbox, for health checks and metrics."""
 
     missing_guards: tuple[str, ...] = ()
-    """What this machine cannot offer: "system calls" (no seccomp), "capabilities", "memory". Empty where all hold."""
+    """Those of GUARDS that did not come into force, when they were tried or in a job since then."""
     templates_started: int = 0
     jobs: int = 0
     running: int = 0
@@ -47,6 +47,7 @@ class TemplateProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self.state = SandboxState()
+        self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
         """Raises: SandboxUnavailable."""
@@ -68,11 +69,6 @@ class TemplateProcess:
         self._end()
         if not self.state.templates_started:
             self.state.missing_guards = missing_guards()
-            if self.state.missing_guards:
-                logger.warning(
-                    "Files are read without these guards, which this machine does not offer: %s.",
-                    ", ".join(self.state.missing_guards),
-                )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import threading
@@ -7,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -14,7 +16,7 @@ from chat.models import Answer, Conversation
 from evaluation.models import Judgement
 from ragsite.readiness import checks, probes
 from ragsite.supervision import scheduling
-from retrieval import conf
+from retrieval import conf, sandbox
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
 from retrieval.reconciliation.runs import reconcile
@@ -308,3 +310,21 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(checks.GROUPS), before
     finally:
         hang.set()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_required", [False, True])
+def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypatch, settings, is_required):
+    settings.SANDBOX_REQUIRED = is_required
+    monkeypatch.setattr(sandbox.state(), "templates_started", 1)
+    monkeypatch.setattr(sandbox.state(), "missing_guards", ("files",))
+    body = client.get("/readyz").json()
+    assert body["degraded"] == ["sandbox"]
+    assert ("No file is read" in body["checks"]["sandbox"]["detail"]) is is_required
+    page = admin_client.get("/admin/evaluation/dashboard/").content.decode()
+    assert "lacks these guards on this machine: files." in page
+    assert ("No file is read." in page) is is_required
+    out = io.StringIO()
+    call_command("check", stderr=out)  # the start calls it
+    assert "DEGRADED: the sandbox lacks these guards on this machine: files;" in out.getvalue()
+    assert ("no file is read" in out.getvalue()) is is_required

@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.kinds.wiki import WikiConnector, as_page
-from retrieval.sources.network.http import Client
+from retrieval.sources.network.http import Client, check_progress
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemGone, RemoteItem, SourceKind
 
@@ -27,6 +27,7 @@ class ConfluenceConnector(WikiConnector):
     def list_items(self) -> Iterator[RemoteItem]:
         cql = f'space="{self.options["space"]}" and type=page order by id'
         answer = self._ask(self._search, {"cql": cql, "expand": "version", "limit": "100"})
+        seen = set[str]()
         while True:
             for page in answer.get("results", []):
                 title, links = str(page["title"]), page.get("_links", {})
@@ -36,6 +37,7 @@ class ConfluenceConnector(WikiConnector):
             following = answer.get("_links", {}).get("next")
             if not following:
                 return
+            check_progress(seen, [str(page["id"]) for page in answer.get("results", [])])
             answer = self._ask(self._address + str(following))
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:

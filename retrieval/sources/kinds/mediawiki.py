@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.kinds.wiki import WikiConnector, as_page
-from retrieval.sources.network.http import Client
+from retrieval.sources.network.http import Client, check_progress
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemFailed, ItemGone, RemoteItem, SourceKind, SourceRefused
 
@@ -46,6 +46,7 @@ class MediaWikiConnector(WikiConnector):
             "inprop": "url",
         }
         following: dict[str, str] = {}
+        seen = set[str]()
         while True:
             answer = self._ask(self._address, {**query, **following})
             if error := answer.get("error"):
@@ -57,6 +58,7 @@ class MediaWikiConnector(WikiConnector):
             following = {name: str(value) for name, value in answer.get("continue", {}).items()}
             if not following:
                 return
+            check_progress(seen, [str(page["pageid"]) for page in answer.get("query", {}).get("pages", [])])
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         query = {**_JSON, "action": "parse", "pageid": item.key, "prop": "text", "disableeditsection": "1"}

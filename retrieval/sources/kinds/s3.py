@@ -9,7 +9,7 @@ from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network.http import HttpConnector, Response, check_item, check_listing
+from retrieval.sources.network.http import HttpConnector, Response, check_item, check_listing, check_progress
 from retrieval.sources.network.xml import children, parse_xml, text_of
 from retrieval.sources.options import AddressField, Options, SecretField
 from retrieval.sources.protocol import (
@@ -52,6 +52,7 @@ class S3Connector(HttpConnector):
     def list_items(self) -> Iterator[RemoteItem]:
         prefix, base = self.options.get("key_prefix") or "", (self.options.get("base_url") or "").rstrip("/")
         query = {"list-type": "2", "prefix": prefix}
+        seen = set[str]()
         while True:
             response = self._get(f"{self._address}?{urlencode(sorted(query.items()), quote_via=quote)}", {})
             check_listing(response)
@@ -59,13 +60,14 @@ class S3Connector(HttpConnector):
                 page = parse_xml(response.body)
             except ValueError as error:
                 raise SourceUnavailable(_t("%s does not answer as S3 does.") % self._address) from error
-            for entry in children(page, "Contents"):
-                key = entry.findtext("{*}Key") or ""
+            keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in children(page, "Contents")]
+            for key, entry in keys_and_entries:
                 if not key.endswith("/"):
                     url = f"{base}/{quote(key)}" if base else ""
                     yield RemoteItem(key, key.removeprefix(prefix).lstrip("/") or key, text_of(entry, "ETag"), url=url)
             if text_of(page, "IsTruncated") != "true":
                 return
+            check_progress(seen, [key for key, _entry in keys_and_entries])
             query["continuation-token"] = text_of(page, "NextContinuationToken")
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | Unchanged:

@@ -11,8 +11,11 @@ from django.utils.translation import gettext as _t
 from retrieval.sources.protocol import AddressRefused, SourceUnavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# Addresses of IPv6 that lead to an IPv4 address, which stands in their last 32 bits.
-_TRANSLATED = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+# Addresses of IPv6 that lead to an IPv4 address, which stands in their last 32 bits: compatible (RFC 4291, 2.5.5.1),
+# mapped (2.5.5.2), translated (RFC 2765), behind a translator (RFC 6052).
+_EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+# All others that the internet routes (RFC 4291, 2.4); the library counts the former site-local ones as global.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -40,11 +43,11 @@ def _is_allowed(host: str, address: Address) -> bool:
 
 def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and any(address in network for network in _TRANSLATED):
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return _is_public(inner)
+        if any(address in network for network in _EMBEDDING):
+            return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address.sixtofour is not None:
+            return _is_public(address.sixtofour)
+        return address in _GLOBAL_UNICAST and address.is_global
     return address.is_global and not address.is_multicast
 
 

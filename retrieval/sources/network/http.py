@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,9 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.network.connections import RequestDeadline, Transport
+from retrieval.resilience import deadline
+from retrieval.resilience.bounded_http import bounded_client
+from retrieval.sources.network.addresses import resolve
 from retrieval.sources.protocol import Connector, ItemFailed, ItemGone, ItemRejected, SourceRefused, SourceUnavailable
 
 USER_AGENT = "Ragsite"
@@ -64,10 +66,10 @@ class Client:
         self._origin = httpx2.URL(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
-        self._request_seconds, self._deadline = request_seconds, RequestDeadline()
+        self._request_seconds = request_seconds
         seconds = settings.SOURCE_TIMEOUT_SECONDS
-        self._client = httpx2.Client(
-            transport=Transport(self._deadline),
+        self._client = bounded_client(
+            resolve,
             timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)),
             headers={"User-Agent": USER_AGENT},
             trust_env=False,
@@ -99,13 +101,13 @@ class Client:
         Raises: SourceUnavailable without an answer in time; ItemRejected for one larger than ``most_bytes``, by default
         what a document may be; AddressRefused.
         """
-        self._deadline.begin(self._request_seconds)
-        for _hop in range(redirects + 1):
-            response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
-            target = response.headers.get("location", "")
-            if not redirects or not target or response.status not in (301, 302, 303, 307, 308):
-                return response
-            url = join(response.url, target)
+        with deadline.limit(self._request_seconds):
+            for _hop in range(redirects + 1):
+                response = self._send(method, url, headers, content, most_bytes or settings.DOCUMENT_MAX_BYTES)
+                target = response.headers.get("location", "")
+                if not redirects or not target or response.status not in (301, 302, 303, 307, 308):
+                    return response
+                url = join(response.url, target)
         raise ItemFailed(_t("%s leads on and on.") % url)
 
     def _send(
@@ -183,6 +185,16 @@ def check_listing(response: Response) -> None:
         raise SourceRefused(
             _t("%(url)s answered %(status)d: check the address.") % {"url": response.url, "status": response.status}
         )
+
+
+def check_progress(seen: set[str], keys: Collection[str]) -> None:
+    """Adds the keys of a page that another one follows to ``seen``.
+
+    Raises: SourceRefused where none of them is new: the page is empty or a repetition.
+    """
+    if seen.issuperset(keys):
+        raise SourceRefused(_t("The listing does not come to an end: a page is empty, or came before."))
+    seen.update(keys)
 
 
 def join(base: str, link: str) -> str:

@@ -23,6 +23,7 @@ from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
 from retrieval.ingest.submission import submit
 from retrieval.models import Source, SourceItem, SourceRun
 from retrieval.models.source import hash_key
+from retrieval.resilience import deadline
 from retrieval.sources.metadata import current_metadata
 from retrieval.sources.options import is_wanted
 from retrieval.sources.protocol import (
@@ -98,12 +99,21 @@ class Comparison:
 
     def _list(self, connector: Connector) -> deque[RemoteItem]:
         """All of it, before anything is read: a listing that breaks off is none."""
-        started, listed = time.monotonic(), deque[RemoteItem]()
-        for found in connector.list_items():
-            listed.append(found)
-            _check_number(len(listed))
-            if time.monotonic() - started > LISTING_SECONDS:
-                raise SourceUnavailable(_t("Listing it takes longer than %d minutes.") % (LISTING_SECONDS / 60))
+        listed = deque[RemoteItem]()
+        # Requests for pages without items, or that drip, are within the limit as well.
+        with deadline.limit(LISTING_SECONDS) as limit:
+            try:
+                for found in connector.list_items():
+                    listed.append(found)
+                    _check_number(len(listed))
+                    if time.monotonic() > limit.ends_at:
+                        raise SourceUnavailable("")
+            except SourceUnavailable as error:
+                if time.monotonic() < limit.ends_at:
+                    raise
+                raise SourceUnavailable(
+                    _t("Listing it takes longer than %d minutes.") % (LISTING_SECONDS / 60)
+                ) from error
         return listed
 
     def _walk(self, connector: Connector, waiting: deque[RemoteItem]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from retrieval import sandbox
 from retrieval.ingest.extraction.sandboxed import sandbox_limits
 from retrieval.ingest.extraction.types import ExtractionLimits
-from retrieval.sandbox import JobLimits
+from retrieval.sandbox import JobLimits, client
 
 ROOT = Path(__file__).resolve().parents[4]
 JOBS = "tests.support.sandboxed_jobs"
@@ -158,3 +159,46 @@ def test_processor_time_may_be_less_than_wall_time() -> None:
 def test_a_small_file_may_take_less_processor_time(size_bytes: int, seconds: int) -> None:
     limits = sandbox_limits(1024, 60.0, ExtractionLimits(), size_bytes)
     assert (limits.seconds, limits.processor_seconds) == (60.0, seconds)
+
+
+# The kernel takes so many layers of Landlock and no more: the job's own fails, although the machine offers it.
+WITHOUT_LANDLOCK = """
+import ctypes, json, os, struct, sys
+sys.path.insert(0, os.getcwd())
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(38, 1, 0, 0, 0)
+rules = libc.syscall(444, struct.pack("=Q", 1 << 9), ctypes.c_size_t(8), 0)
+while libc.syscall(446, rules, 0) == 0:
+    pass
+from retrieval import sandbox
+missing = sandbox.state().missing_guards
+def attempts():
+    arguments = {"path": sys.argv[1]}
+    return sandbox.run("tests.support.sandboxed_jobs:attempts", b"", arguments, sandbox.JobLimits(64, 10, 1000))[0]
+found = attempts()
+sandbox.require_guards(True)
+try:
+    refused = str(attempts())
+except sandbox.SandboxUnavailable as error:
+    refused = str(error)
+print(json.dumps([missing, found, refused]))
+"""
+
+
+@pytest.mark.skipif(bool(sandbox.state().missing_guards), reason="this machine does not offer all guards")
+def test_a_guard_that_fails_is_named_and_no_file_is_read_where_all_are_required(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").write_text("x")
+    command = [sys.executable, "-c", WITHOUT_LANDLOCK, str(tmp_path / "secret_key")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    missing, found, refused = json.loads(done.stdout)
+    assert missing == ["files"]
+    assert "DEGRADED: the sandbox lacks these guards on this machine: files." in done.stderr
+    assert (found["read"], found["connect"]) == ("done", "PermissionError")
+    assert refused == "No file is read without all guards of the sandbox; missing here: files."
+
+
+def test_a_job_that_lacks_a_guard_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    run("count", word="x")
+    monkeypatch.setattr(sandbox.state(), "missing_guards", ())
+    client._note_guards(["memory", "capabilities", "files"])
+    assert sandbox.state().missing_guards == ("system calls",)

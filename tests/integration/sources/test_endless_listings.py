@@ -1,0 +1,103 @@
+"""A server that never comes to the end of its listing is left: at the first page with nothing new, or in time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from retrieval.models import Collection
+from retrieval.sources.runs import comparison
+from tests.support.sources import WebServer, make_source, run_once
+
+pytestmark = pytest.mark.django_db
+
+
+def confluence(number: int, keys: list[str]) -> str:
+    results = [{"id": key, "title": key, "version": {"number": 1}} for key in keys]
+    return json.dumps({"results": results, "_links": {"next": f"/rest/api/content/search?start={number}"}})
+
+
+def mediawiki(number: int, keys: list[str]) -> str:
+    pages = [{"pageid": key, "title": key, "lastrevid": 1} for key in keys]
+    return json.dumps({"query": {"pages": pages}, "continue": {"gapcontinue": str(number)}})
+
+
+def s3(number: int, keys: list[str]) -> str:
+    entries = "".join(f"<Contents><Key>{key}</Key></Contents>" for key in keys)
+    token = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{number}</NextContinuationToken>"
+    return f"<ListBucketResult>{entries}{token}</ListBucketResult>"
+
+
+KINDS: dict[str, tuple[Callable[[int, list[str]], str], dict[str, Any]]] = {
+    "confluence": (confluence, {"url": "{}", "space": "DOC"}),
+    "mediawiki": (mediawiki, {"url": "{}/api.php", "namespace": "0"}),
+    "s3": (s3, {"endpoint": "{}", "region": "us-east-1", "bucket": "shelf"}),
+}
+
+
+class EndlessServer(WebServer):
+    """Each page says that another one follows. ``keys`` are those of a page by its number, from 0."""
+
+    say: Callable[[int, list[str]], str]
+    keys: Callable[[int], list[str]]
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        time.sleep(0.05)
+        number = len(self.requests)
+        body = self.say(number, self.keys(number - 1)).encode()
+        with suppress(BrokenPipeError):  # nobody waits any more
+            self.send(request, 200, body)
+
+
+@pytest.fixture
+def server() -> Iterator[EndlessServer]:
+    made = EndlessServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=KINDS)
+def source(request: pytest.FixtureRequest, server: EndlessServer, collection: Collection) -> Any:
+    server.say, options = KINDS[request.param]
+    return make_source(collection, request.param, {name: each.format(server.url) for name, each in options.items()})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(lambda number: ["1", "2"] if number == 0 else [], id="empty"),
+        pytest.param(lambda number: ["1", "2"], id="repeated"),
+        pytest.param(lambda number: [["1", "2"], ["3"], ["2", "3"]][min(number, 2)], id="mixed"),
+    ],
+)
+def test_a_page_with_nothing_new_ends_the_run(
+    source: Any, server: EndlessServer, keys: Callable[[int], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "LISTING_SECONDS", 5.0)
+    server.keys = keys
+    run = run_once(source)
+    assert (run.status, "does not come to an end" in run.error) == ("failed", True), run.error
+    assert len(server.requests) <= 3
+
+
+def test_a_listing_of_ever_new_pages_ends_in_time(
+    source: Any, server: EndlessServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Folders of S3, and what the patterns leave out elsewhere, are no items that the run sees.
+    monkeypatch.setattr(comparison, "LISTING_SECONDS", 1.0)
+
+    def keys(number: int) -> list[str]:
+        time.sleep(4 if number == 5 else 0)
+        return [f"{number}/"]
+
+    server.keys = keys
+    started = time.monotonic()
+    run = run_once(source)
+    assert (run.status, "Listing it takes longer" in run.error) == ("waiting", True), run.error
+    assert time.monotonic() - started < 3
