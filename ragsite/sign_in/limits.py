@@ -10,7 +10,6 @@ import logging
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from django.conf import settings
@@ -19,9 +18,9 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from prometheus_client import Counter
-from rest_framework.throttling import BaseThrottle
 
 from ragsite.models import SignInCount
+from retrieval.api.callers import address_of
 
 logger = logging.getLogger(__name__)
 
@@ -73,18 +72,6 @@ class Allowance:
 
     wait_seconds: int
     is_clean: bool
-
-
-def address_of(request: Any) -> str:
-    """The caller's address as NUM_PROXIES says; of IPv6 the network of 64 bits, which is one customer's."""
-    found = str(BaseThrottle().get_ident(request) or "")
-    try:
-        address = ip_address(found)
-    except ValueError:
-        return found
-    if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
-    return found
 
 
 def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
