@@ -28,6 +28,8 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
+# Tries that came while too many others were checked. More than a class needs that signs in for the first time together.
+BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
 # How far apart tries for a slowed account are, from all unknown addresses together.
@@ -55,7 +57,7 @@ class Caller:
 
     def key(self, kind: Kind) -> str:
         match kind:
-            case Kind.ADDRESS | Kind.TOKENS:
+            case Kind.ADDRESS | Kind.TOKENS | Kind.BUSY:
                 parts = ["", self.address]
             case Kind.ACCOUNT:
                 parts = [self.secret, ""]
@@ -66,11 +68,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_clean`` says that a success
-    would change nothing: there are no failures to forget, and the place is known.
+    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_known`` says that the account
+    or token was right here before; ``is_clean`` that a success would change nothing: there are no failures to forget,
+    and the place is known.
     """
 
     wait_seconds: int
+    is_known: bool
     is_clean: bool
 
 
@@ -81,8 +85,8 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
 
 def password_allowance(caller: Caller) -> Allowance:
     """Whether the caller may try a password. Costs one query and no hash."""
-    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES}
-    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS})
+    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
+    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
 def token_allowance(caller: Caller) -> Allowance:
@@ -118,6 +122,12 @@ def count_failure(caller: Caller) -> None:
         (Kind.ACCOUNT, ACCOUNT_FAILURES),
     ):
         _count(caller, kind, limit)
+
+
+def count_busy(caller: Caller) -> None:
+    """Count a password that was not looked at, because too many others were: who floods the site is refused, too."""
+    _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
+    _count(caller, Kind.BUSY, BUSY_TRIES)
 
 
 def count_token_failure(caller: Caller) -> None:
@@ -158,7 +168,7 @@ def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_know
         and not (is_known and kind in exempt_when_known)
     ]
     is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
-    return Allowance(max(waits, default=0), is_clean)
+    return Allowance(max(waits, default=0), is_known, is_clean)
 
 
 def _is_known(caller: Caller, now: datetime) -> bool:
