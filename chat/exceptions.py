@@ -27,6 +27,10 @@ class BudgetSpent(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class ShareTaken(BudgetSpent):
+    """As many of the asker's questions are under way as one may have. For the person who asked; becomes a 429 too."""
+
+
 class NoAnswer(Exception):
     """The sources do not answer the question. Not an error: the answer then says so.
 
