@@ -71,7 +71,8 @@ def begin(
     or an address; empty for one that is not held to a share.
 
     Raises: InvalidQuestion; SiteBusy when too many answers wait already; ShareTaken when too many of the caller's do;
-    BudgetSpent when the user may ask no more today; each with a sentence for the visitor. DiskFull when there is no room to save an answer.
+    BudgetSpent when the user may ask no more today; each with a sentence for the visitor. DiskFull when there is no
+    room to save an answer.
     """
     question = checked(question)
     limits = limits_of(user)

@@ -178,8 +178,8 @@ class Admission:
         return ticket
 
     def place(self, ticket: Ticket, at_once: int, most_of_caller: int = MOST_PLACES) -> int:
-        """1 for the next one to begin, 0 or less for one that may begin now. Those whose callers have ``most_of_caller``
-        answers written, or to be written before, stand behind the others. Raises: QueueLocked.
+        """1 for the next one to begin, 0 or less for one that may begin now. Those whose callers have
+        ``most_of_caller`` answers written, or to be written before, stand behind the others. Raises: QueueLocked.
         """
         if self._standing[0] != (int(self._version[0]), most_of_caller):
             # Once for all that wait in this process.

@@ -13,9 +13,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
+from chat.asking import share_of
 from chat.metrics import QUEUE_SECONDS
 from chat.models import Answer
-from chat.asking import share_of
 from chat.streaming.admission import ADMISSION, QueueFull, QueueLocked
 from chat.streaming.runs import Run, in_database
 from retrieval.resilience.commits import NotWaiting

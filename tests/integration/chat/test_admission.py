@@ -273,11 +273,8 @@ async def test_answers_of_one_caller_are_not_written_in_all_places(
         await each.hears("completed")
 
 
-async def test_a_process_that_hangs_with_the_queues_lock_stops_answers_and_no_pages(
-    library: Collection, gated: Gated
-) -> None:
-    gated.gate.set()
-    answer = await sync_to_async(begin)()
+def hold_the_lock() -> int:
+    """The id of a process that has the queue's lock, and hangs."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -286,6 +283,15 @@ async def test_a_process_that_hangs_with_the_queues_lock_stops_answers_and_no_pa
         time.sleep(6)
         os._exit(0)
     assert os.read(reading, 1) == b"!"
+    return child
+
+
+async def test_a_process_that_hangs_with_the_queues_lock_stops_answers_and_no_pages(
+    library: Collection, gated: Gated
+) -> None:
+    gated.gate.set()
+    answer = await sync_to_async(begin)()
+    child = hold_the_lock()
     waiting = Reader(answer)
     longest_seconds, began = 0.0, time.monotonic()
     while (now := time.monotonic()) < began + 1.5:
@@ -295,7 +301,6 @@ async def test_a_process_that_hangs_with_the_queues_lock_stops_answers_and_no_pa
         await sync_to_async(begin)()
     assert not waiting.heard
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
     await waiting.hears("completed")
     # Not the seconds for which the lock was held; this machine may be busy.
     assert longest_seconds < 1.0
