@@ -138,11 +138,11 @@ class Admission:
         """
         with self._changing():
             self._drop_old_reservations()
-            if self._count(_key(caller)) >= most_of_caller:
-                raise QueueFull(self._seconds_for(1, 1), of_caller=True)
             ahead = int(np.count_nonzero(self._state))
             if ahead >= min(at_once + waiting, MOST_PLACES):
                 raise QueueFull(self._seconds_for(ahead - at_once + 1, at_once))
+            if self._count(_key(caller)) >= most_of_caller:
+                raise QueueFull(self._seconds_for(1, 1), of_caller=True)
             self._take(_RESERVED, answer_id, _key(caller))
 
     def release(self, answer_id: UUID) -> None:
@@ -186,7 +186,8 @@ class Admission:
             with self._locked(LOOP_LOCK_SECONDS):
                 writing = self._callers[self._state == _WRITING].tolist()
                 taken = Counter(writing)
-                may_begin, held_back = [], []
+                may_begin: list[int] = []
+                held_back: list[int] = []
                 rows = np.flatnonzero(self._state == _WAITING)
                 for row in rows[np.argsort(self._order[rows])].tolist():
                     caller = int(self._callers[row])
