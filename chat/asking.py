@@ -132,7 +132,7 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
     except QueueFull as error:
         REFUSED_QUESTIONS.inc()
         if error.of_caller:
-            sentence = _("Your earlier questions are still being answered. Please ask again when one of them is complete.")
+            sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
             raise ShareTaken(sentence, error.retry_after_seconds) from error
         message = ngettext(
             "Too many questions are being answered. Please try again in %(seconds)d second.",

@@ -20,7 +20,7 @@ import psutil
 
 from ragsite.postgres.embedded import EmbeddedPostgres
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 # The bench asks more, and more at once, than the limits allow a person: as if behind a proxy, for many.
