@@ -18,10 +18,10 @@ from django.utils.translation import ngettext
 
 from chat import budgets
 from chat.conversations import rights
-from chat.exceptions import BudgetSpent, InvalidQuestion, ShareTaken, SiteBusy
+from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
 from chat.metrics import REFUSED_QUESTIONS
 from chat.models import Answer, Conversation
-from chat.streaming.admission import ADMISSION, QueueFull, QueueLocked
+from chat.streaming.admission import ADMISSION, QueueFull
 from retrieval.exceptions import InvalidQuery
 from retrieval.resilience import disk
 from retrieval.rights.access import filters_for
@@ -29,7 +29,6 @@ from retrieval.rights.key_limits import limits_of
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 VISITOR_KEY = "visitor"
-HUNG_SECONDS = 10
 
 __all__ = [
     "BudgetSpent",
@@ -70,8 +69,8 @@ def begin(
     an asker who keeps them; they count in place of the conversation's. ``caller`` has a share of the places: an account
     or an address; empty for one that is not held to a share.
 
-    Raises: InvalidQuestion; SiteBusy when too many answers wait already; ShareTaken when too many of the caller's do;
-    BudgetSpent when the user may ask no more today; each with a sentence for the visitor. DiskFull when there is no
+    Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
+    today, or too many answers of the caller's wait; each with a sentence for the visitor. DiskFull when there is no
     room to save an answer.
     """
     question = checked(question)
@@ -119,21 +118,17 @@ def share_of(places: int) -> int:
 
 @contextmanager
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
-    """The id of the answer that will be written, with a place for it. Raises: SiteBusy, ShareTaken."""
+    """The id of the answer that will be written, with a place for it. Raises: SiteBusy, BudgetSpent."""
     answer_id = uuid.uuid4()
     at_once, waiting = settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING
     own_most = share_of(at_once) + share_of(waiting)
     try:
-        try:
-            ADMISSION.reserve(answer_id, at_once=at_once, waiting=waiting, caller=caller, most_of_caller=own_most)
-        except QueueLocked:
-            # Within the time until the process that hangs is killed.
-            raise QueueFull(HUNG_SECONDS) from None
+        ADMISSION.reserve(answer_id, at_once=at_once, waiting=waiting, caller=caller, most_of_caller=own_most)
     except QueueFull as error:
         REFUSED_QUESTIONS.inc()
         if error.of_caller:
             sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
-            raise ShareTaken(sentence, error.retry_after_seconds) from error
+            raise BudgetSpent(sentence, error.retry_after_seconds) from error
         message = ngettext(
             "Too many questions are being answered. Please try again in %(seconds)d second.",
             "Too many questions are being answered. Please try again in %(seconds)d seconds.",

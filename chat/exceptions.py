@@ -20,15 +20,11 @@ class SiteBusy(Exception):
 
 
 class BudgetSpent(Exception):
-    """No more questions today. For the person who asked; becomes a 429 with `Retry-After`."""
+    """No more questions today, or for now. For the person who asked; becomes a 429 with `Retry-After`."""
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
-
-
-class ShareTaken(BudgetSpent):
-    """As many of the asker's questions are under way as one may have. For the person who asked; becomes a 429 too."""
 
 
 class NoAnswer(Exception):

@@ -132,18 +132,12 @@ class BoundedConnection(H11Protocol):
         super().data_received(data)
         self._time_headers()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._stop_timing()
-
     def _time_headers(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_timing()
-        elif self._headers_late is None:
+        """Begin the time of a request's headers, or end it when they are complete."""
+        is_waiting = self.conn.their_state is h11.IDLE
+        if is_waiting and self._headers_late is None:
             self._headers_late = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
-
-    def _stop_timing(self) -> None:
-        if self._headers_late is not None:
+        elif not is_waiting and self._headers_late is not None:
             self._headers_late.cancel()
             self._headers_late = None
 

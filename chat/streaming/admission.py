@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -33,6 +32,8 @@ MOST_PLACES = 4096
 # So long a thread waits for the lock, which a process that hangs may hold, and an event loop, which others need.
 LOCK_SECONDS, LOOP_LOCK_SECONDS = 0.5, 0.005
 _LOCK_LOOK_SECONDS = 0.001
+# Within a little more, a process that hangs is killed.
+HUNG_SECONDS = 10
 # The process that forks the others, and has no places of its own.
 _SUPERVISOR = -1
 
@@ -59,7 +60,7 @@ class QueueFull(Exception):
         self.of_caller = of_caller
 
 
-class QueueLocked(Exception):
+class QueueLocked(QueueFull):
     """The queue cannot be changed now: a process that holds its lock hangs, until it is killed."""
 
 
@@ -134,15 +135,15 @@ class Admission:
         self, answer_id: UUID, *, at_once: int, waiting: int, caller: str = "", most_of_caller: int = MOST_PLACES
     ) -> None:
         """Keep a place for an answer that will be asked for in a moment. Without a name, ``caller`` is nobody who has
-        a share. Raises: QueueFull, QueueLocked.
+        a share. Raises: QueueFull.
         """
         with self._changing():
             self._drop_old_reservations()
             ahead = int(np.count_nonzero(self._state))
             if ahead >= min(at_once + waiting, MOST_PLACES):
-                raise QueueFull(self._seconds_for(ahead - at_once + 1, at_once))
+                raise QueueFull(self._seconds_for((ahead - at_once + 1) / at_once))
             if self._count(_key(caller)) >= most_of_caller:
-                raise QueueFull(self._seconds_for(1, 1), of_caller=True)
+                raise QueueFull(self._seconds_for(1), of_caller=True)
             self._take(_RESERVED, answer_id, _key(caller))
 
     def release(self, answer_id: UUID) -> None:
@@ -158,20 +159,17 @@ class Admission:
 
     # What follows is for event loops: it raises QueueLocked rather than wait.
 
-    def join(
-        self, answer_id: UUID, wake: Callable[[], None], caller: str = "", most_of_caller: int = MOST_PLACES
-    ) -> Ticket:
-        """A place at the end of the queue, even of a full one: the question has been taken. ``caller`` is whoever
-        reserved the place, if it was.
+    def join(self, answer_id: UUID, wake: Callable[[], None], most_of_caller: int = MOST_PLACES) -> Ticket:
+        """A place at the end of the queue, even of a full one: the question has been taken.
 
-        Raises: QueueFull when there are no places at all, or none left of the caller's; QueueLocked.
+        Raises: QueueFull when there are no places at all, or none left of the caller's.
         """
         with self._changing(LOOP_LOCK_SECONDS):
-            reserved = self._callers[self._reservation_of(answer_id)].tolist()
-            key = reserved[0] if reserved else _key(caller)
-            if self._count(key) - len(reserved) >= most_of_caller:
-                raise QueueFull(LONGEST_RETRY_SECONDS, of_caller=True)
             self._drop_reservation(answer_id)
+            # Whoever reserved it, also when that was too long ago: a free row is the one that was taken first.
+            key = int(np.max(self._callers[self._answers == np.void(answer_id.bytes)], initial=0))
+            if self._count(key) >= most_of_caller:
+                raise QueueFull(LONGEST_RETRY_SECONDS, of_caller=True)
             row = self._take(_WAITING, answer_id, key)
             ticket = Ticket(wake, row, int(self._order[row]))
             self._tickets.add(ticket)
@@ -237,16 +235,15 @@ class Admission:
                 with contextlib.suppress(BlockingIOError):
                     bell.send(b"!")
 
-    def _seconds_for(self, answers: int, at_once: int) -> int:
-        seconds = float(self._mean_seconds[0]) * answers / at_once
-        return max(1, min(LONGEST_RETRY_SECONDS, math.ceil(seconds)))
+    def _seconds_for(self, answers: float) -> int:
+        return max(1, min(LONGEST_RETRY_SECONDS, math.ceil(float(self._mean_seconds[0]) * answers)))
 
     def _count(self, key: int) -> int:
         """The places of a caller; none of one without a name."""
         return int(np.count_nonzero(self._state[self._callers == key])) if key else 0
 
     def _take(self, state: int, answer_id: UUID, key: int) -> int:
-        row = int(np.argmin(self._state))
+        row = int(np.argmin(np.where(self._state == _FREE, self._order, self._version[0])))
         if self._state[row] != _FREE:
             raise QueueFull(LONGEST_RETRY_SECONDS)
         self._owners[row], self._order[row] = self._owner, self._version[0]
@@ -256,11 +253,8 @@ class Admission:
         self._state[row] = state
         return row
 
-    def _reservation_of(self, answer_id: UUID) -> Any:
-        return (self._state == _RESERVED) & (self._answers == np.void(answer_id.bytes))
-
     def _drop_reservation(self, answer_id: UUID) -> None:
-        self._state[self._reservation_of(answer_id)] = _FREE
+        self._state[(self._state == _RESERVED) & (self._answers == np.void(answer_id.bytes))] = _FREE
 
     def _drop_old_reservations(self) -> None:
         self._state[(self._state == _RESERVED) & (self._until <= self._clock())] = _FREE
@@ -269,11 +263,11 @@ class Admission:
     def _locked(self, seconds: float) -> Iterator[None]:
         until = time.monotonic() + seconds
         if not self._threads.acquire(timeout=seconds):
-            raise QueueLocked
+            raise QueueLocked(HUNG_SECONDS)
         try:
             while not self._processes.try_acquire():
                 if time.monotonic() >= until:
-                    raise QueueLocked
+                    raise QueueLocked(HUNG_SECONDS)
                 time.sleep(_LOCK_LOOK_SECONDS)
             try:
                 yield

@@ -65,14 +65,13 @@ class Run:
     them who wait for the next event; ``last_read`` is when the last line was closed, ``last_followed`` when an event
     was last taken. ``may_return`` says that a reader of a kind that comes back has been here, ``is_begun`` that it no
     longer waits for its turn, ``is_stopped`` that it was cancelled because somebody stopped it, nobody reads it, or
-    another process writes it. ``caller`` is whose share of the places it takes, if no place was reserved. ``ending``
-    says that its outcome is known and is being saved: from then on it cannot be stopped.
+    another process writes it. ``ending`` says that its outcome is known and is being saved: from then on it cannot be
+    stopped.
     """
 
     lease: Lease
     loop: asyncio.AbstractEventLoop
     may_return: bool = True
-    caller: str = ""
     events: list[StreamEvent] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None

@@ -36,25 +36,19 @@ _EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 async def follow(
-    answer_id: uuid.UUID,
-    after: str = "",
-    *,
-    may_return: bool = True,
-    asked: Answer | None = None,
-    caller: str = "",
+    answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, asked: Answer | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
     """The answer's events behind the one named ``after``, to the last; begins the generation if nobody has.
 
     When ``after`` belongs to an attempt that was interrupted, a `reset` comes first. Pings come while there is nothing
     else to say. ``may_return`` says that a reader whose line is cut can come back for the rest: one who cannot leaves
-    work behind that is ended at once. ``asked`` is the answer for who has just asked for it. ``caller`` has a share of
-    the places, as in `asking.begin`.
+    work behind that is ended at once. ``asked`` is the answer for who has just asked for it.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is leased must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, asked, caller)))
+            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, asked)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
@@ -70,10 +64,10 @@ async def follow(
             yield event
 
 
-async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None, caller: str) -> Run | None:
+async def _begin(answer_id: uuid.UUID, may_return: bool, asked: Answer | None) -> Run | None:
     """The generation, if it was for this process to begin."""
     lease = await in_database(runs.acquire)(answer_id, asked)
-    return writing.start(lease, may_return=may_return, caller=caller) if lease is not None else None
+    return writing.start(lease, may_return=may_return) if lease is not None else None
 
 
 async def finish(answer_id: uuid.UUID, asked: Answer | None = None) -> StreamEvent:

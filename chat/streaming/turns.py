@@ -16,7 +16,7 @@ from django.utils import timezone
 from chat.asking import share_of
 from chat.metrics import QUEUE_SECONDS
 from chat.models import Answer
-from chat.streaming.admission import ADMISSION, QueueFull, QueueLocked
+from chat.streaming.admission import ADMISSION, QueueFull
 from chat.streaming.runs import Run, in_database
 from retrieval.resilience.commits import NotWaiting
 from retrieval.resilience.slots import LOOK_SECONDS
@@ -44,7 +44,7 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
     own_most = share_of(settings.ANSWERS_AT_ONCE)
     started = run.loop.time()
     places = own_most + share_of(settings.ANSWERS_WAITING)
-    ticket = await _patiently(lambda: ADMISSION.join(run.answer.pk, wake, run.caller, places))
+    ticket = await _patiently(lambda: ADMISSION.join(run.answer.pk, wake, places))
     published = 0
     try:
         while True:
@@ -79,7 +79,7 @@ async def _patiently(change: Callable[[], T]) -> T:
     while True:
         try:
             return change()
-        except (QueueFull, QueueLocked):
+        except QueueFull:
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(SITE_POLL_SECONDS, 2 * pause_seconds)
 

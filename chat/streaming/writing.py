@@ -43,8 +43,8 @@ SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 LOOK_UP_SECONDS = 2.0
 
 
-def start(lease: Lease, *, may_return: bool = True, caller: str = "") -> Run:
-    run = Run(lease, asyncio.get_running_loop(), may_return, caller)
+def start(lease: Lease, *, may_return: bool = True) -> Run:
+    run = Run(lease, asyncio.get_running_loop(), may_return)
     RUNS[lease.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {lease.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))

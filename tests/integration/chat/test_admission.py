@@ -72,13 +72,13 @@ def begin(question: str = QUESTION, caller: str = "") -> Answer:
 class Reader:
     """Somebody who follows a new answer; ``heard`` are its events so far."""
 
-    def __init__(self, answer: Answer, *, may_return: bool = True, caller: str = "") -> None:
+    def __init__(self, answer: Answer, *, may_return: bool = True) -> None:
         self.answer = answer
         self.heard: list[streams.StreamEvent] = []
-        self.task = asyncio.create_task(self._read(may_return, caller))
+        self.task = asyncio.create_task(self._read(may_return))
 
-    async def _read(self, may_return: bool, caller: str) -> None:
-        async for event in streams.follow(self.answer.pk, may_return=may_return, caller=caller):
+    async def _read(self, may_return: bool) -> None:
+        async for event in streams.follow(self.answer.pk, may_return=may_return):
             self.heard.append(event)
 
     @property
@@ -260,9 +260,8 @@ async def test_answers_of_one_caller_are_not_written_in_all_places(
 ) -> None:
     settings.ANSWERS_AT_ONCE = 4
     settings.ANSWERS_WAITING = 8
-    flood = [Reader(await sync_to_async(begin)(caller="flood"), caller="flood") for _ in range(2)]
-    # One who was not expected any more is counted by who comes for the answer.
-    flood.append(Reader(await sync_to_async(begin)(), caller="flood"))
+    flood = [Reader(await sync_to_async(begin)(caller="flood")) for _ in range(3)]
+    # Also one who comes after the reservation is over.
     ADMISSION.release_all()
     await until(lambda: sum(bool(each.places) for each in flood) == 2)
     other = Reader(await sync_to_async(begin)(caller="other"))
