@@ -1,8 +1,9 @@
 """What a few strangers can take from everybody else: places, connections, password checks, searches.
 
-.venv/bin/python -m bench.reliability.strangers [--port 8000]
+.venv/bin/python -m bench.reliability.strangers [--port 8000] [searches passwords-24 passwords-50 questions connections]
 
-The site has the settings that a site has that sets nothing; a server that writes an answer in 40 s plays the model.
+The site has the settings that a site has that sets nothing, and a soft limit of 1,024 open files; a server that writes
+an answer in 40 s plays the model.
 Strangers and others are addresses of this machine, 127.0.0.x.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import base64
 import http.client
 import json
+import resource
 import socket
 import subprocess
 import time
@@ -19,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 from bench.reliability.running_site import RunningSite, running_site
 from bench.reliability.tables import percentile
@@ -76,6 +79,8 @@ def flood_with_questions(site: RunningSite) -> list[str]:
 def hold_connections(site: RunningSite) -> list[str]:
     """3,500 connections of one address with unfinished headers, and pages for another, for half a minute."""
     pages: list[tuple[int, float]] = []
+    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     with ExitStack() as lines:
         for _ in range(3500):
             try:
@@ -144,27 +149,31 @@ def flood_with_searches(site: RunningSite) -> list[str]:
     return ["384 searches, 120 at once", f"{dict(statuses)}", told]
 
 
+ATTACKS: dict[str, Callable[[RunningSite], list[str]]] = {
+    "searches": flood_with_searches,
+    "passwords-24": partial(guess_passwords, addresses=24),
+    "passwords-50": partial(guess_passwords, addresses=50),
+    "questions": flood_with_questions,
+    "connections": hold_connections,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
-    port = parser.parse_args().port
+    parser.add_argument("attacks", nargs="*", choices=ATTACKS, default=list(ATTACKS))
+    given = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with model_server() as model:
         model.pieces, model.delay_seconds = ["There are 25 days of holiday [1]. "] * 80, 0.5
-        with running_site(port, **RATES, OPENAI_BASE_URL=model.url, OPENAI_MODEL="slow") as site:
+        with running_site(given.port, **RATES, OPENAI_BASE_URL=model.url, OPENAI_MODEL="slow") as site:
             make_user = "from django.contrib.auth.models import User; "
             make_user += f"User.objects.create_user('somebody', password='{PASSWORD}')"
             shell: subprocess.Popen[str] = site.manage("shell", "-c", make_user)
             shell.communicate(timeout=120)
-            attacks: list[Callable[[], list[str]]] = [
-                lambda: flood_with_searches(site),
-                lambda: guess_passwords(site, 24),
-                lambda: guess_passwords(site, 50),
-                lambda: flood_with_questions(site),
-                lambda: hold_connections(site),
-            ]
             rows = []
-            for attack in attacks:
-                rows.append(attack())
+            for attack in given.attacks:
+                rows.append(ATTACKS[attack](site))
                 print(rows[-1], flush=True)
                 time.sleep(5)
     print(table(["Strangers", "What they got", "Everybody else"], rows))
