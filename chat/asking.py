@@ -56,6 +56,7 @@ def begin(
     *,
     user: Any,
     visitor: str,
+    caller: str = "",
     conversation_id: uuid.UUID | None = None,
     collection: str = "",
     method: str = "",
@@ -65,16 +66,18 @@ def begin(
     """A PENDING answer to the question, in the conversation named or in a new one.
 
     With ``anew`` no earlier answer to the same question serves. ``history`` are the turns before it, oldest first, of
-    an asker who keeps them; they count in place of the conversation's.
+    an asker who keeps them; they count in place of the conversation's. ``caller`` has a share of the places: an account
+    or an address; empty for one that is not held to a share.
 
     Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
-    today; each with a sentence for the visitor. DiskFull when there is no room to save an answer.
+    today, or too many answers of the caller's wait; each with a sentence for the visitor. DiskFull when there is no
+    room to save an answer.
     """
     question = checked(question)
     limits = limits_of(user)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
-    with _place_in_queue() as answer_id, transaction.atomic():
+    with _place_in_queue(caller) as answer_id, transaction.atomic():
         budgets.spend_question(user)
         if conversation_id is not None:
             conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
@@ -108,14 +111,24 @@ def begin(
         return answer
 
 
+def share_of(places: int) -> int:
+    """How many of so many places one caller may have at once, at least 1."""
+    return max(1, int(places * settings.CALLER_SHARE))
+
+
 @contextmanager
-def _place_in_queue() -> Iterator[uuid.UUID]:
-    """The id of the answer that will be written, with a place for it. Raises: SiteBusy."""
+def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
+    """The id of the answer that will be written, with a place for it. Raises: SiteBusy, BudgetSpent."""
     answer_id = uuid.uuid4()
+    at_once, waiting = settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING
+    own_most = share_of(at_once) + share_of(waiting)
     try:
-        ADMISSION.reserve(answer_id, at_once=settings.ANSWERS_AT_ONCE, waiting=settings.ANSWERS_WAITING)
+        ADMISSION.reserve(answer_id, at_once=at_once, waiting=waiting, caller=caller, most_of_caller=own_most)
     except QueueFull as error:
         REFUSED_QUESTIONS.inc()
+        if error.of_caller:
+            sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
+            raise BudgetSpent(sentence, error.retry_after_seconds) from error
         message = ngettext(
             "Too many questions are being answered. Please try again in %(seconds)d second.",
             "Too many questions are being answered. Please try again in %(seconds)d seconds.",

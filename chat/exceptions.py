@@ -20,7 +20,7 @@ class SiteBusy(Exception):
 
 
 class BudgetSpent(Exception):
-    """No more questions today. For the person who asked; becomes a 429 with `Retry-After`."""
+    """No more questions today, or for now. For the person who asked; becomes a 429 with `Retry-After`."""
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)

@@ -12,6 +12,7 @@ import asyncio
 import functools
 import mmap
 import os
+import resource
 import socket
 import sys
 import time
@@ -20,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import django
+import h11
 import uvicorn
 from django.conf import settings
 from django.db import connections
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chat.streaming.admission import ADMISSION
 from ragsite.observability import shared_metrics, telemetry
@@ -31,6 +34,7 @@ from ragsite.supervision.forked import share_memory
 from ragsite.supervision.preloading import preload, prepare_model
 from ragsite.supervision.processes import Process, RestartsFile, Supervisor
 from ragsite.supervision.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
+from retrieval.api.callers import network_of
 from retrieval.dense.embedders.onnx import OnnxEmbedder
 
 # For answers that are being saved when the streams have had their time.
@@ -45,6 +49,11 @@ TICK_SECONDS, IDLE_TICK_SECONDS = 0.1, 0.5
 # To the database, of all processes together when each answers; one alone may take half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
+# For the headers of a request, from the connection or from their first byte.
+HEADER_SECONDS = 10.0
+# Connections that one address may have open to one process, and files that are left for other things than connections.
+MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
+_TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class Turns:
@@ -94,6 +103,43 @@ class Listener(socket.socket):
         taken = super().accept()
         self.turns.took_one()
         return taken
+
+
+class BoundedConnection(H11Protocol):
+    """A connection that is closed when a request's headers take too long, or when there are too many.
+
+    Behind proxies all connections are of their addresses: those may have as many as they like.
+    """
+
+    network = ""
+    _headers_late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self.client is None:
+            return  # the supervisor's own
+        self.network = network_of(self.client[0])
+        most = MOST_OF_AN_ADDRESS if not settings.REST_FRAMEWORK["NUM_PROXIES"] else sys.maxsize
+        of_this = sum(getattr(each, "network", "") == self.network for each in self.connections)
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if of_this > most or len(self.connections) > files - SPARE_FILES:
+            transport.write(_TOO_MANY)
+            transport.close()
+        else:
+            self._time_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._time_headers()
+
+    def _time_headers(self) -> None:
+        """Begin the time of a request's headers, or end it when they are complete."""
+        is_waiting = self.conn.their_state is h11.IDLE
+        if is_waiting and self._headers_late is None:
+            self._headers_late = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+        elif not is_waiting and self._headers_late is not None:
+            self._headers_late.cancel()
+            self._headers_late = None
 
 
 class Server(uvicorn.Server):
@@ -149,6 +195,9 @@ class WebProcess:
             log_config=None,
             log_level="warning",
             backlog=1,
+            http=BoundedConnection,
+            # `X-Forwarded-For` and `-Proto` are read by DRF and Django, as NUM_PROXIES and HTTPS say, from nobody else.
+            proxy_headers=False,
             timeout_graceful_shutdown=settings.WEB_GRACEFUL_SECONDS,
         )
         asyncio.run(self._serve(Server(config, self.turns)))
@@ -182,6 +231,8 @@ def use_pool(processes: int) -> None:
 
 def serve(public: Listener, processes: int) -> None:
     """Stay until told to stop."""
+    _soft, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     with shared_metrics.shared_folder(settings.DATA_DIR) as folder:
         shared_metrics.share(folder)
         preload()

@@ -18,6 +18,12 @@ class SearchUnavailable(RetrievalError):
     """Every retriever failed. For the person who asked, without internals; becomes a 503."""
 
 
+class SearchBusy(SearchUnavailable):
+    """Too many searches run at this moment. For the person who asked; becomes a 503 with `Retry-After`."""
+
+    retry_after_seconds = 2
+
+
 class RetrieverFailed(RetrievalError):
     """One retriever failed or ran past its deadline. For the operator: log, metric and trace name it."""
 

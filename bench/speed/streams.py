@@ -247,6 +247,9 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "HTTPS": "false",
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
+        # All streams are of one address.
+        "CALLER_SHARE": "1",
+        "NUM_PROXIES": "1",
         # What is measured is what many open streams cost, not the queue; without a model, how fast that gets shorter.
         "ANSWERS_AT_ONCE" if model_url else "ANSWERS_WAITING": "4096",
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),

@@ -19,6 +19,7 @@ from chat.api.serializers import AnswerSerializer, AskRequestSerializer
 from chat.conversations import rights
 from chat.models import Answer
 from chat.streaming import readers, saving, streams
+from retrieval.api.callers import caller_of
 from retrieval.api.errors import InsufficientStorage, Unavailable
 from retrieval.api.schema import EVENT
 
@@ -46,6 +47,7 @@ class AskView(AskersView):
                 asked["question"],
                 user=request.user,
                 visitor=visitor_behind(request),
+                caller=caller_of(request),
                 conversation_id=asked.get("conversation"),
                 collection=asked.get("collection") or "",
                 method=asked.get("method") or "",

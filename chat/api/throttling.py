@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from retrieval.api.callers import caller_of
 from retrieval.api.throttling import CountedTogether
 
 
@@ -13,6 +14,4 @@ class QuestionThrottle(CountedTogether):
     scope = "ask"
 
     def get_cache_key(self, request: Any, view: Any) -> str:
-        user = request.user
-        ident = user.pk if user.is_authenticated else self.get_ident(request)
-        return str(self.cache_format % {"scope": self.scope, "ident": ident})
+        return str(self.cache_format % {"scope": self.scope, "ident": caller_of(request)})

@@ -28,6 +28,7 @@ from chat.openai_api.serializers import (
 )
 from chat.openai_api.stream import chunks
 from chat.streaming import payloads
+from retrieval.api.callers import caller_of
 from retrieval.api.schema import EVENT
 from retrieval.models import Collection
 
@@ -81,6 +82,7 @@ def _begin_answer(request: Request, asked: AskedQuestion, collection: str, field
             asked.question,
             user=request.user,
             visitor="",
+            caller=caller_of(request),
             conversation_id=_continued_conversation(request.user, asked, collection),
             collection=collection,
             method=fields.get("method") or "",

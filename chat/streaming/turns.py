@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from chat.asking import share_of
 from chat.metrics import QUEUE_SECONDS
 from chat.models import Answer
-from chat.streaming.admission import ADMISSION
+from chat.streaming.admission import ADMISSION, QueueFull
 from chat.streaming.runs import Run, in_database
 from retrieval.resilience.commits import NotWaiting
+from retrieval.resilience.slots import LOOK_SECONDS
+
+T = TypeVar("T")
 
 # How often an answer that waits for other processes looks again, on average.
 SITE_POLL_SECONDS = 0.5
@@ -36,13 +41,15 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
         with contextlib.suppress(RuntimeError):
             run.loop.call_soon_threadsafe(changed.set)
 
-    ticket = ADMISSION.join(run.answer.pk, wake)
-    published = 0
+    own_most = share_of(settings.ANSWERS_AT_ONCE)
     started = run.loop.time()
+    places = own_most + share_of(settings.ANSWERS_WAITING)
+    ticket = await _patiently(lambda: ADMISSION.join(run.answer.pk, wake, places))
+    published = 0
     try:
         while True:
             changed.clear()
-            place = ADMISSION.place(ticket, settings.ANSWERS_AT_ONCE)
+            place = await _patiently(lambda: ADMISSION.place(ticket, settings.ANSWERS_AT_ONCE, own_most))
             pause_seconds = None
             if place <= 0:
                 if await in_database(_begin)(run.answer):
@@ -55,14 +62,26 @@ async def taken(run: Run) -> AsyncGenerator[None, None]:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_seconds):
                     await changed.wait()
-        ADMISSION.begin(ticket)
+        await _patiently(lambda: ADMISSION.begin(ticket))
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
         if published:
             run.publish("queued", {"place": 0})
         yield
     finally:
-        ADMISSION.leave(ticket)
+        # Shielded: a place that was not left would be taken for as long as this process lives.
+        await asyncio.shield(asyncio.ensure_future(_patiently(lambda: ADMISSION.leave(ticket))))
+
+
+async def _patiently(change: Callable[[], T]) -> T:
+    """What ``change`` returns, tried again while it cannot be made: other pages need this loop meanwhile."""
+    pause_seconds = LOOK_SECONDS
+    while True:
+        try:
+            return change()
+        except QueueFull:
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(SITE_POLL_SECONDS, 2 * pause_seconds)
 
 
 def _begin(answer: Answer) -> bool:

@@ -18,6 +18,7 @@ from chat.pages.turns import build_turn
 from chat.streaming import streams
 from chat.views.access import for_visitors, may_debug, own_conversation, stoppable_answer
 from chat.views.pages import page, sidebar
+from retrieval.api.callers import caller_of
 from retrieval.exceptions import DiskFull
 
 
@@ -35,6 +36,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             request.POST.get("question", ""),
             user=request.user,
             visitor=asking.visitor_of(request),
+            caller=caller_of(request),
             conversation_id=named,
             # No collection has such a name, and the database would refuse to look for it.
             collection=request.POST.get("collection", "").replace("\0", "\ufffd"),

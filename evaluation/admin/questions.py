@@ -29,7 +29,7 @@ from retrieval.admin.base import ConditionFilter, PageAdmin, badge
 from retrieval.admin.rights import OpenRowsFilter, WholeCollectionAdmin
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk
-from retrieval.search.pipeline import search
+from retrieval.search.pipeline import place_to_search, search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
@@ -192,7 +192,8 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             # Whoever sees the set sees all documents of its collection.
             filters = SearchFilters(collections=(question.evaluation_set.collection_id,), readers=())
             try:
-                result = search(query, filters)
+                with place_to_search():
+                    result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
             except RetrievalError as error:
                 problem = str(error)

@@ -23,8 +23,8 @@ from ragsite.accounts import invitations
 from ragsite.accounts.addresses import users_with
 from ragsite.accounts.providers.claims import Claims, read_claims, saml_claims
 from ragsite.accounts.providers.rights import apply_claims, is_last_local_administrator
-from ragsite.sign_in import limits
 from ragsite.sign_in.backend import may_use_password
+from retrieval.api.callers import address_of
 from retrieval.database.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(render(self.request, "account/mail_failed.html", status=503)) from None
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return limits.address_of(request)
+        return address_of(request)
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from ragsite.models import ApiKey, AuditEntry
-from ragsite.sign_in import limits
+from retrieval.api.callers import address_of
 
 _request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default=None)
 _API = ("/api/", "/v1/")
@@ -68,5 +68,5 @@ def current_origin() -> RequestOrigin:
         user if getattr(user, "is_authenticated", False) else None,
         key.public_id if isinstance(key, ApiKey) else "",
         AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
-        limits.address_of(request)[:60],
+        address_of(request)[:60],
     )

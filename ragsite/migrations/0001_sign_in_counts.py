@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             name='SignInCount',
             fields=[
                 ('key', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('pair', 'Pair'), ('address', 'Address'), ('account', 'Account'), ('tokens', 'Tokens'), ('known', 'Known')], max_length=7)),
+                ('kind', models.CharField(choices=[('pair', 'Pair'), ('address', 'Address'), ('account', 'Account'), ('tokens', 'Tokens'), ('known', 'Known'), ('busy', 'Busy')], max_length=7)),
                 ('failures', models.PositiveIntegerField(default=0)),
                 ('since', models.DateTimeField(db_index=True)),
                 ('admitted_at', models.DateTimeField(null=True)),

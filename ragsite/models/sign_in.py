@@ -21,6 +21,7 @@ class SignInCount(models.Model):
         ACCOUNT = "account"
         TOKENS = "tokens"
         KNOWN = "known"
+        BUSY = "busy"
 
     key = models.CharField(max_length=64, primary_key=True)
     kind = models.CharField(max_length=7, choices=Kind)

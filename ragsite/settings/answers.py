@@ -22,6 +22,8 @@ MODEL_COST_A_DAY = env.number("MODEL_COST_A_DAY", 0.0)
 if MODEL_COST_A_DAY and not (OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION):
     raise ImproperlyConfigured("MODEL_COST_A_DAY needs OPENAI_PRICE_PROMPT or OPENAI_PRICE_COMPLETION.")
 ANSWERS_WAITING = env.integer("ANSWERS_WAITING", 32)
+# Of both, what one caller may have: an account, or an address without one. 1: one may have all.
+CALLER_SHARE = env.number("CALLER_SHARE", 0.25)
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)

@@ -49,13 +49,16 @@ class LimitedBackend(ModelBackend):
             return None
         typed, username = username, _username_of(username)
         caller = limits.caller_of(request, username) if request is not None else None
+        is_known = False
         if caller is not None:
-            refuse(request, limits.password_allowance(caller).wait_seconds, "failures")
+            allowance = limits.password_allowance(caller)
+            is_known = allowance.is_known
+            refuse(request, allowance.wait_seconds, "failures")
             refuse(request, limits.account_wait(caller), "account")
         is_directorys = is_directory_asked(username)
         is_clean = True
         try:
-            with directory.slot() if is_directorys else hashing.slot():
+            with directory.slot() if is_directorys else hashing.slot(is_known=is_known):
                 if caller is not None:
                     # Those who waited here for the one before theirs may be over the limit by now.
                     allowance = limits.password_allowance(caller)
@@ -71,6 +74,8 @@ class LimitedBackend(ModelBackend):
                     limits.count_failure(caller)
         except hashing.HashingBusy:
             limits.REFUSALS.labels(reason="busy").inc()
+            if caller is not None and not is_known:
+                limits.count_busy(caller)
             sentence = _("Too many people are signing in at this moment. Please try again.")
             _raise_unavailable(request, sentence, BUSY_SECONDS)
         if user is None:

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 
 from retrieval.resilience.slots import Slots
 
-# One, so that the other processors are left to the pages.
-HASHES_AT_ONCE = 1
 WAIT_SECONDS = 2.0
-
-_slots = Slots(HASHES_AT_ONCE)
+# One, so that the other processors are left to the pages; and one for those whom strangers must not keep waiting.
+_slots, _kept_slots = Slots(1), Slots(1)
 
 
 class HashingBusy(Exception):
@@ -20,11 +18,15 @@ class HashingBusy(Exception):
 
 
 @contextmanager
-def slot() -> Iterator[None]:
-    """The right to compute a hash. Raises: HashingBusy when none comes free in time."""
+def slot(*, is_known: bool = False) -> Iterator[None]:
+    """The right to compute a hash; ``is_known`` for an account that has signed in from this address before.
+
+    Raises: HashingBusy when none comes free in time.
+    """
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(_slots.take(lambda waited_seconds: waited_seconds < WAIT_SECONDS))
+            slots = _kept_slots if is_known else _slots
+            held.enter_context(slots.take(lambda waited_seconds: waited_seconds < WAIT_SECONDS))
         except TimeoutError:
             raise HashingBusy from None
         yield

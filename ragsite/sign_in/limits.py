@@ -10,7 +10,6 @@ import logging
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from django.conf import settings
@@ -19,9 +18,9 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from prometheus_client import Counter
-from rest_framework.throttling import BaseThrottle
 
 from ragsite.models import SignInCount
+from retrieval.api.callers import address_of
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +28,8 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
+# Tries that came while too many others were checked. More than a class needs that signs in for the first time together.
+BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
 # How far apart tries for a slowed account are, from all unknown addresses together.
@@ -56,7 +57,7 @@ class Caller:
 
     def key(self, kind: Kind) -> str:
         match kind:
-            case Kind.ADDRESS | Kind.TOKENS:
+            case Kind.ADDRESS | Kind.TOKENS | Kind.BUSY:
                 parts = ["", self.address]
             case Kind.ACCOUNT:
                 parts = [self.secret, ""]
@@ -67,24 +68,14 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_clean`` says that a success
-    would change nothing: there are no failures to forget, and the place is known.
+    """What is counted of a caller. ``wait_seconds`` is 0 for one who may try now; ``is_known`` says that the account
+    or token was right here before; ``is_clean`` that a success would change nothing: there are no failures to forget,
+    and the place is known.
     """
 
     wait_seconds: int
+    is_known: bool
     is_clean: bool
-
-
-def address_of(request: Any) -> str:
-    """The caller's address as NUM_PROXIES says; of IPv6 the network of 64 bits, which is one customer's."""
-    found = str(BaseThrottle().get_ident(request) or "")
-    try:
-        address = ip_address(found)
-    except ValueError:
-        return found
-    if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
-    return found
 
 
 def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
@@ -94,8 +85,8 @@ def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
 
 def password_allowance(caller: Caller) -> Allowance:
     """Whether the caller may try a password. Costs one query and no hash."""
-    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES}
-    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS})
+    limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
+    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
 def token_allowance(caller: Caller) -> Allowance:
@@ -131,6 +122,12 @@ def count_failure(caller: Caller) -> None:
         (Kind.ACCOUNT, ACCOUNT_FAILURES),
     ):
         _count(caller, kind, limit)
+
+
+def count_busy(caller: Caller) -> None:
+    """Count a password that was not looked at, because too many others were: who floods the site is refused, too."""
+    _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
+    _count(caller, Kind.BUSY, BUSY_TRIES)
 
 
 def count_token_failure(caller: Caller) -> None:
@@ -171,7 +168,7 @@ def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_know
         and not (is_known and kind in exempt_when_known)
     ]
     is_clean = known is not None and known.since > now - _KNOWN_AGAIN_AFTER and Kind.PAIR not in counted
-    return Allowance(max(waits, default=0), is_clean)
+    return Allowance(max(waits, default=0), is_known, is_clean)
 
 
 def _is_known(caller: Caller, now: datetime) -> bool:

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from retrieval.api.parsers import BodyTooLarge
 from retrieval.api.permissions import check_scopes
 from retrieval.distribution import outage
-from retrieval.exceptions import FilesUnavailable, SearchUnavailable
+from retrieval.exceptions import FilesUnavailable, SearchBusy, SearchUnavailable
 from retrieval.resilience import disk
 from retrieval.rights.key_limits import ScopesByMethod
 
@@ -71,6 +71,8 @@ def _for_the_caller(error: Exception) -> Exception:
     if disk.is_disk_full(error):
         return InsufficientStorage(disk.message())
     match error:
+        case SearchBusy():
+            return Busy(str(error), error.retry_after_seconds)
         case SearchUnavailable():
             return Unavailable(str(error))
         case FilesUnavailable():

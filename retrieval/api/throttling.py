@@ -10,6 +10,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
+from retrieval.api.callers import address_of
 from retrieval.models import RequestCount
 from retrieval.resilience import disk
 
@@ -61,6 +62,9 @@ class CountedTogether(SimpleRateThrottle):
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())
         return bool(calls <= (self.num_requests or 0))
+
+    def get_ident(self, request: Any) -> str:
+        return address_of(request)
 
     def wait(self) -> float:
         return self._wait_seconds

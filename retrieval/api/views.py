@@ -37,7 +37,7 @@ from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.resilience import disk
 from retrieval.rights.access import entrust, filters_for, is_staff_with
 from retrieval.rights.key_limits import Scope, on_every_method, reading_and_writing
-from retrieval.search.pipeline import search
+from retrieval.search.pipeline import place_to_search, search
 from retrieval.search.reranking import with_word_matches
 from retrieval.search.trace import hit_as_json
 from retrieval.sources.web_page import submit_page
@@ -66,12 +66,13 @@ class SearchView(ApiView):
         except InvalidQuery as error:
             raise ValidationError({"collection": [str(error)]}) from error
         try:
-            result = search(
-                asked["query"],
-                filters,
-                method=None if method == "default" else SearchMethod(method),
-                top_k=asked.get("top_k"),
-            )
+            with place_to_search():
+                result = search(
+                    asked["query"],
+                    filters,
+                    method=None if method == "default" else SearchMethod(method),
+                    top_k=asked.get("top_k"),
+                )
         except InvalidQuery as error:
             raise ValidationError({"query": [str(error)]}) from error
         trace = result.trace

@@ -18,6 +18,7 @@ SEARCH_SECONDS = Histogram(
     ["method"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
+REFUSED_SEARCHES = Counter("ragsite_refused_searches", "Searches that were refused because too many ran.")
 QUERY_ENCODINGS = Counter(
     "ragsite_query_encodings", "Questions turned into vectors: by the embedder, or from memory.", ["source"]
 )

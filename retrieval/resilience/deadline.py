@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ParamSpec, TypeVar
+from threading import Event
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,3 +60,29 @@ def seconds_left(at_most: float) -> float:
 def submit(executor: Executor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     """``executor.submit`` for work of this question."""
     return executor.submit(copy_context().run, partial(function, *args, **kwargs))
+
+
+class Stage(Generic[R]):
+    """A part of this question's work in a thread pool. Its time begins when a thread takes it up."""
+
+    def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
+        self._begun = Event()
+        self._began_at = 0.0
+        self._future = submit(executor, self._run, work)
+
+    def result(self, seconds: float) -> R:
+        """What the work returns, or raises. Raises: TimeoutError when it was not taken up within ``seconds``, or not
+        done within as many more.
+        """
+        try:
+            if not self._begun.wait(seconds):
+                raise TimeoutError
+            return self._future.result(timeout=max(0.0, self._began_at + seconds - time.monotonic()))
+        except TimeoutError:
+            self._future.cancel()
+            raise
+
+    def _run(self, work: Callable[[], R]) -> R:
+        self._began_at = time.monotonic()
+        self._begun.set()
+        return work()

@@ -14,7 +14,7 @@ from retrieval.exceptions import RetrievalError
 from retrieval.search.assembly import assemble
 from retrieval.search.context import AssembledContext, Passage
 from retrieval.search.passages import load_neighbours, load_passages
-from retrieval.search.pipeline import search
+from retrieval.search.pipeline import place_to_search, search
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.trace import SearchTrace
 from retrieval.types import SILENT, Candidate, Retriever, SearchFilters, Turn
@@ -115,7 +115,8 @@ def _searched(
     question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None, history: Sequence[Turn]
 ) -> ProfileResult:
     try:
-        result = search(question, filters, profile=profile, top_k=top_k, history=history)
+        with place_to_search():
+            result = search(question, filters, profile=profile, top_k=top_k, history=history)
     except RetrievalError as error:
         return ProfileResult(profile, error=str(error))
     context = assemble(

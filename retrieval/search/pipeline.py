@@ -7,8 +7,10 @@ stands; the trace, the log and a metric say so.
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
@@ -21,10 +23,10 @@ from retrieval.database.replicas import read_from_replica
 from retrieval.dense.active import lags
 from retrieval.dense.encoding import encode_ahead
 from retrieval.distribution import outage
-from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, SearchBusy, SearchUnavailable
 from retrieval.lexical.statistics import any_await_vectors, learn, read_once
 from retrieval.lexical.syntax import parse
-from retrieval.observability.metrics import SEARCH_SECONDS
+from retrieval.observability.metrics import REFUSED_SEARCHES, SEARCH_SECONDS
 from retrieval.observability.tracing import annotate, span
 from retrieval.ranking.adjustment import boost, boost_neighbours
 from retrieval.ranking.classification import classify
@@ -51,6 +53,10 @@ from retrieval.types import (
 
 logger = logging.getLogger(__name__)
 
+# Over the API and from pages, by one process: each takes two of the retrievers' threads, and answers need the others.
+SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
+_places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
+
 
 @dataclass(slots=True)
 class Stopwatch:
@@ -70,6 +76,20 @@ class Stopwatch:
 
     def total(self) -> None:
         self.milliseconds["total"] = round((time.perf_counter() - self.started) * 1000, 3)
+
+
+@contextmanager
+def place_to_search() -> Iterator[None]:
+    """The right to search for a request that is answered at once. Raises: SearchBusy when none comes free in time."""
+    # Those who search need the connections of those who wait.
+    servers.give_connections_back()
+    if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
+        REFUSED_SEARCHES.inc()
+        raise SearchBusy(_("Too many searches run at this moment. Please try again in a few seconds."))
+    try:
+        yield
+    finally:
+        _places.release()
 
 
 @span("search")

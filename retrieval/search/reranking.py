@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import TimeoutError as DeadlinePassed
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
@@ -54,13 +54,12 @@ def reranked(
         if builds_on is not None and builds_on not in answered:
             return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} retriever, which did not answer.")
         seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
-        running = deadline.submit(threads, _judge, query, candidates, name, seconds)
-        judged = running.result(timeout=seconds + DEADLINE_GRACE_SECONDS)
+        judging = deadline.Stage(threads, partial(_judge, query, candidates, name, seconds))
+        judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
         return rerank(fused, settings, judged), trace(StageStatus.OK, len(judged))
-    except DeadlinePassed:
-        running.cancel()
+    except TimeoutError:
         failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
     except RerankLate as error:
         failed = trace(StageStatus.LATE, error=str(error))

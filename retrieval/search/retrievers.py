@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as DeadlinePassed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from django.db import DatabaseError
 
@@ -49,9 +49,8 @@ def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list
     """Both retrievers at once, each in a thread with a database connection of its own."""
     wanted = [retriever for retriever in Retriever if plan.weights.of(retriever) > 0]
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
-    ends_at = time.monotonic() + seconds + DEADLINE_GRACE_SECONDS
-    running: dict[Retriever, Future[RetrieverResult]] = {
-        retriever: deadline.submit(threads, _run, RANKERS[retriever](query, filters, plan), plan.depth)
+    running = {
+        retriever: deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
         for retriever in wanted
     }
     # Of a pool, those who wait for their retrievers must not hold what these need.
@@ -62,9 +61,8 @@ def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list
             results.append(RetrieverResult(RetrieverTrace(retriever, StageStatus.OFF)))
             continue
         try:
-            results.append(running[retriever].result(timeout=max(0.0, ends_at - time.monotonic())))
-        except DeadlinePassed:
-            running[retriever].cancel()
+            results.append(running[retriever].result(seconds + DEADLINE_GRACE_SECONDS))
+        except TimeoutError:
             late = RetrieverTrace(
                 retriever,
                 StageStatus.LATE,

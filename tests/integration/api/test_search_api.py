@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 
@@ -9,8 +10,9 @@ from django.db import OperationalError
 from retrieval.dense.ranker import VectorRanker
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Collection
-from retrieval.search import retrievers
+from retrieval.search import pipeline, retrievers
 from retrieval.types import Retriever
+from tests.support.faults import counted
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,6 +34,19 @@ def handbook(collection, ingest):
 
 def post(api, **body):
     return api.post(URL, body, format="json")
+
+
+def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook, monkeypatch):
+    monkeypatch.setattr(pipeline, "SEARCH_WAIT_SECONDS", 0.05)
+    refused = counted("ragsite_refused_searches_total")
+    with contextlib.ExitStack() as others:
+        for _ in range(pipeline.SEARCHES_AT_ONCE):
+            others.enter_context(pipeline.place_to_search())
+        response = post(api, query="How many days of holiday do I have?")
+    assert (response.status_code, response["Retry-After"]) == (503, "2")
+    assert response.json()["detail"].startswith("Too many searches run at this moment.")
+    assert counted("ragsite_refused_searches_total") == refused + 1
+    assert post(api, query="How many days of holiday do I have?").status_code == 200
 
 
 def test_a_search_says_what_it_found_and_how(api, handbook):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 import uuid
@@ -23,6 +25,7 @@ from chat.models import Answer, Conversation
 from chat.streaming import heartbeat, runs, streams, turns
 from chat.streaming.admission import ADMISSION
 from chat.types import ContextSource
+from retrieval.api.callers import network_of
 from retrieval.models import Collection, Document
 from tests.support.faults import counted
 
@@ -62,8 +65,8 @@ def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
     return generator
 
 
-def begin(question: str = QUESTION) -> Answer:
-    return asking.begin(question, user=AnonymousUser(), visitor="browser-1")
+def begin(question: str = QUESTION, caller: str = "") -> Answer:
+    return asking.begin(question, user=AnonymousUser(), visitor="browser-1", caller=caller)
 
 
 class Reader:
@@ -230,6 +233,76 @@ def test_behind_the_end_of_the_queue_a_question_is_not_taken(library: Collection
         begin()
     assert counted("ragsite_refused_questions_total") == refused + 1
     assert Answer.objects.count() == Conversation.objects.count() == 2
+
+
+def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(
+    library: Collection, settings: LazySettings
+) -> None:
+    """Of 4 + 4 places one caller has a quarter of each; an IPv6 network is one caller."""
+    settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 4, 4
+    for number in range(2):
+        asking.begin(QUESTION, user=AnonymousUser(), visitor="", caller=network_of(f"2001:db8:1:2::{number}"))
+    body = {"question": QUESTION}
+    refused = Client(REMOTE_ADDR="2001:db8:1:2::3").post("/api/v1/ask/", body, content_type="application/json")
+    assert (refused.status_code, int(refused["Retry-After"]) >= 1) == (429, True)
+    assert refused.json()["detail"].startswith("Your earlier questions are still being answered.")
+    page = Client(REMOTE_ADDR="2001:db8:1:2::3").post("/ask/", body)
+    assert (page.status_code, int(page["Retry-After"]) >= 1) == (429, True)
+    asked = {"messages": [{"role": "user", "content": QUESTION}]}
+    completion = Client(REMOTE_ADDR="2001:db8:1:2::3").post("/v1/chat/completions", asked, "application/json")
+    assert completion.json()["error"]["code"] == "rate_limit_exceeded"
+    answered = Client(REMOTE_ADDR="2001:db8:1:3::3").post("/api/v1/ask/", body, content_type="application/json")
+    assert answered.status_code == 200
+
+
+async def test_answers_of_one_caller_are_not_written_in_all_places(
+    library: Collection, gated: Gated, settings: LazySettings
+) -> None:
+    settings.ANSWERS_AT_ONCE = 4
+    settings.ANSWERS_WAITING = 8
+    flood = [Reader(await sync_to_async(begin)(caller="flood")) for _ in range(3)]
+    # Also one who comes after the reservation is over.
+    ADMISSION.release_all()
+    await until(lambda: sum(bool(each.places) for each in flood) == 2)
+    other = Reader(await sync_to_async(begin)(caller="other"))
+    await other.hears("token")
+    assert ADMISSION.counts() == (2, 2)
+    gated.gate.set()
+    for each in (*flood, other):
+        await each.hears("completed")
+
+
+def hold_the_lock() -> int:
+    """The id of a process that has the queue's lock, and hangs."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        ADMISSION._processes.acquire()
+        os.write(writing, b"!")
+        time.sleep(6)
+        os._exit(0)
+    assert os.read(reading, 1) == b"!"
+    return child
+
+
+async def test_a_process_that_hangs_with_the_queues_lock_stops_answers_and_no_pages(
+    library: Collection, gated: Gated
+) -> None:
+    gated.gate.set()
+    answer = await sync_to_async(begin)()
+    child = hold_the_lock()
+    waiting = Reader(answer)
+    longest_seconds, began = 0.0, time.monotonic()
+    while (now := time.monotonic()) < began + 1.5:
+        await asyncio.sleep(0.01)
+        longest_seconds = max(longest_seconds, time.monotonic() - now)
+    with pytest.raises(SiteBusy):
+        await sync_to_async(begin)()
+    assert not waiting.heard
+    os.kill(child, signal.SIGKILL)
+    await waiting.hears("completed")
+    # Not the seconds for which the lock was held; this machine may be busy.
+    assert longest_seconds < 1.0
 
 
 @pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}], ids=["page", "fragment"])

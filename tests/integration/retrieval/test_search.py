@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ from retrieval.search import retrievers
 from retrieval.search.pipeline import search
 from retrieval.search.stored import load_stored
 from retrieval.search.trace import StageStatus
-from retrieval.types import Retriever, SearchFilters, SearchMethod
+from retrieval.types import Ranking, Retriever, SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -229,6 +230,12 @@ class BuggyRanker(VectorRanker):
         raise RuntimeError("index out of range")
 
 
+class SlowRanker(VectorRanker):
+    def rank(self, depth: int) -> Ranking:
+        time.sleep(1.3)
+        return super().rank(depth)
+
+
 class HangingRanker(VectorRanker):
     released = threading.Event()
 
@@ -285,6 +292,17 @@ def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.M
     HangingRanker.released.set()
     statuses = {retriever.retriever: retriever.status for retriever in result.trace.retrievers}
     assert statuses == {Retriever.LEXICAL: StageStatus.OK, Retriever.VECTOR: StageStatus.LATE}
+
+
+def test_the_time_of_a_leg_begins_with_its_thread(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrievers, "DEADLINE_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 2.5)
+    monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, SlowRanker)
+    # Other searches have all threads.
+    for _ in range(16):
+        retrievers.threads.submit(time.sleep, 1.5)
+    result = search("wet-rotor pump", everything())
+    assert {retriever.status for retriever in result.trace.retrievers} == {StageStatus.OK}
 
 
 def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:

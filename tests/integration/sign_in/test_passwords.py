@@ -179,6 +179,24 @@ def test_who_waits_too_long_for_a_hash_is_told_to_come_back(client, ada, hashes,
     assert basic(client, "ada", RIGHT).status_code == 200
 
 
+def test_who_signed_in_here_before_does_not_wait_behind_strangers_and_who_floods_is_refused(
+    client, ada, hashes, monkeypatch
+):
+    monkeypatch.setattr(hashing, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(limits, "BUSY_TRIES", 12)
+    assert basic(client, "ada", RIGHT).status_code == 200
+    with hashing.slot():
+        assert {basic(client, "ada", RIGHT).status_code for _ in range(12)} == {200}
+        # Tries that were not looked at count too: for the account with the address, and for the address.
+        assert [basic(client, "ada", RIGHT, THERE).status_code for _ in range(11)] == [503] * 10 + [429]
+        assert [basic(client, f"guess{n}", "wrong", THERE).status_code for n in range(3)] == [503, 503, 429]
+    assert basic(client, "guess", "wrong", THERE).status_code == 429
+    assert basic(client, "guess", "wrong", "198.51.100.10").status_code == 401
+    with hashing.slot(is_known=True):
+        assert basic(client, "ada", RIGHT).status_code == 503
+    assert basic(client, "ada", RIGHT).status_code == 200
+
+
 def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes, settings, monkeypatch):
     """Ten guesses sent at once are not ten free guesses."""
     settings.SIGN_IN_FAILURES = 1
@@ -186,9 +204,9 @@ def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes
     caller = limits.caller_of(request, "ada")
     real = hashing.slot
 
-    def slot_after_anothers_failure():
+    def slot_after_anothers_failure(*, is_known):
         limits.count_failure(caller)
-        return real()
+        return real(is_known=is_known)
 
     monkeypatch.setattr(hashing, "slot", slot_after_anothers_failure)
     hashes.reset()

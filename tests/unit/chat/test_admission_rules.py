@@ -92,6 +92,32 @@ def test_when_to_come_again_follows_from_how_long_answers_take(queue: Admission,
     assert refused.value.retry_after_seconds == 20
 
 
+def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_it(
+    queue: Admission, clock: Clock
+) -> None:
+    late = uuid.uuid4()
+    queue.reserve(late, at_once=4, waiting=8, caller="flood", most_of_caller=3)
+    clock.now += RESERVED_SECONDS
+    flood = [uuid.uuid4() for _ in range(3)]
+    for answer_id in flood:
+        queue.reserve(answer_id, at_once=4, waiting=8, caller="flood", most_of_caller=3)
+    with pytest.raises(QueueFull) as refused:
+        queue.reserve(uuid.uuid4(), at_once=4, waiting=8, caller="flood", most_of_caller=3)
+    assert (refused.value.of_caller, refused.value.retry_after_seconds) == (True, 2)
+    tickets = [queue.join(answer_id, lambda: None, 3) for answer_id in flood]
+    # Who comes for an answer after its reservation ended has no more places either.
+    with pytest.raises(QueueFull):
+        queue.join(late, lambda: None, 3)
+    other = uuid.uuid4()
+    queue.reserve(other, at_once=4, waiting=8, caller="other", most_of_caller=3)
+    others = queue.join(other, lambda: None, 3)
+    queue.begin(tickets[0])
+    assert [queue.place(ticket, 4, 1) for ticket in (*tickets[1:], others)] == [1, 1, -2]
+    assert [queue.place(ticket, 4, 2) for ticket in (*tickets[1:], others)] == [-2, 1, -1]
+    queue.leave(tickets[0])
+    assert queue.place(tickets[1], 4, 1) == -3
+
+
 def test_the_places_of_the_dead_are_free(queue: Admission, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.begin(join(queue))
     # A supervisor begins with an empty queue: one before it was killed, and its forks with it.
