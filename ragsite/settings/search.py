@@ -29,8 +29,15 @@ else:
         "precision": env.text("EMBEDDING_PRECISION", "int8"),
         "threads": env.integer("EMBEDDING_THREADS", 2),
     }
-    EMBEDDER = _backend("retrieval.dense.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS)
-    if EMBEDDING_MODEL := env.text("EMBEDDING_MODEL"):
+    # The two that come with the site are named choices; any other name is a folder, or a model on the hub.
+    _BUILT_IN = {
+        "multilingual-e5-small": "retrieval.dense.embedders.e5.MultilingualE5",
+        "all-MiniLM-L6-v2": "retrieval.dense.embedders.built_in.OnnxMiniLM",
+    }
+    EMBEDDING_MODEL = env.text("EMBEDDING_MODEL") or "all-MiniLM-L6-v2"
+    if EMBEDDING_MODEL in _BUILT_IN:
+        EMBEDDER = _backend(_BUILT_IN[EMBEDDING_MODEL], **_IN_THIS_PROCESS)
+    else:
         EMBEDDER = _backend(
             "retrieval.dense.embedders.local.LocalEmbedder",
             model=EMBEDDING_MODEL,
@@ -84,7 +91,10 @@ if RERANK_URL := env.text("RERANK_URL"):
 RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "contrast")
 RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
 RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
-RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL else "maxsim")
+# MaxSim compares vectors of tokens, which a server and multilingual-e5-small do not give.
+RETRIEVAL_RERANKER = env.text(
+    "RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL or EMBEDDING_MODEL == "multilingual-e5-small" else "maxsim"
+)
 # The one switch back to vectors alone, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)
