@@ -61,8 +61,8 @@ def preload() -> None:
 
 @functools.cache
 def load_model() -> None:
-    """Load what the embedder shares with forks, when the database is there: it says whose vectors are stored."""
-    prepare_model(lambda embedder: embedder.load_before_fork())
+    """Open the embedder for forks to share, when the database is there: it says whose vectors are stored."""
+    prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := conf.embedder_notice():
             logger.warning("%s", notice)

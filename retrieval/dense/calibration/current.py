@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from django.db import DatabaseError
 
 from retrieval import conf
-from retrieval.dense.calibration.scales import BUILT_IN, BUILT_IN_NAMES, SCALE_VERSION, Calibration, from_json
+from retrieval.dense.calibration.scales import SCALE_VERSION, SHIPPED_CALIBRATIONS, Calibration, from_json
 from retrieval.models import EmbedderCalibration
 
 logger = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ def current_calibration() -> Calibration | None:
 
 def calibration_of(embedder: str) -> Calibration | None:
     """As :func:`current_calibration`, of the embedder with this name."""
-    if embedder in BUILT_IN_NAMES:
-        return BUILT_IN
+    if embedder in SHIPPED_CALIBRATIONS:
+        return SHIPPED_CALIBRATIONS[embedder]
     kept = _kept.get(embedder)
     if kept is None or time.monotonic() >= kept.until:
         found = _stored(embedder)

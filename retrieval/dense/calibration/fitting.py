@@ -15,8 +15,8 @@ from retrieval.dense.calibration.material import FEWEST_PASSAGES, load_material
 from retrieval.dense.calibration.sampling import EncodedPassage, encode_material, sample, separation
 from retrieval.dense.calibration.scales import (
     BUILT_IN,
-    BUILT_IN_NAMES,
     SCALE_VERSION,
+    SHIPPED_CALIBRATIONS,
     Calibration,
     Compared,
     Sample,
@@ -69,8 +69,8 @@ def fit_thresholds(report: Report) -> Fit:
     Raises: NotFitted when there is too little to fit on, or its vectors tell nothing; EmbeddingFailed.
     """
     embedder = conf.embedder()
-    if embedder.name in BUILT_IN_NAMES:
-        raise NotFitted("The thresholds are the built-in model's own: there is nothing to fit.")
+    if embedder.name in SHIPPED_CALIBRATIONS:
+        raise NotFitted("The thresholds of a built-in model come with the site: there is nothing to fit.")
     material = load_material()
     passages = len(material) - len(SHIPPED)
     if passages < FEWEST_PASSAGES:

@@ -26,7 +26,7 @@ from retrieval.dense.embedders.runtime import CHARACTERS_A_TOKEN
 from retrieval.dense.embedders.sentence_model import Prompts
 from retrieval.encoders.architectures import ARCHITECTURES, EncoderShape
 from retrieval.encoders.four_bit_file import FourBitFile
-from retrieval.encoders.session import well_formed
+from retrieval.encoders.session import give_memory_back, well_formed
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 
 if TYPE_CHECKING:
@@ -94,16 +94,12 @@ class MultilingualE5(OnnxEmbedder[E5Runtime]):
         self._weights = weights
         self.graph_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-{precision}-v{VERSION}.onnx"
         self.pieces_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-v{VERSION}.spm"
-        self._shared: tuple[FourBitFile, SentencePieceProcessor] | None = None
-
-    def load_before_fork(self) -> None:
-        weights = self._verified_weights()
-        self._shared = weights, self._load_pieces(weights)
 
     def open(self, progress: Callable[[str], None]) -> E5Runtime:
-        weights, pieces = self._shared or (self._verified_weights(), None)
-        session = self.graph_session(progress)
-        return E5Runtime(session, pieces or self._load_pieces(weights), weights)
+        weights = self._verified_weights()
+        runtime = E5Runtime(self.graph_session(progress), self._load_pieces(weights), weights)
+        give_memory_back()
+        return runtime
 
     def build_graph(self) -> bytes:
         # An import of tens of MiB that only those pay who write a graph.

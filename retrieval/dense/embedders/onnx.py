@@ -53,7 +53,8 @@ R = TypeVar("R", bound=Runtime)
 class OnnxEmbedder(TextEmbedder, Generic[R]):
     """An embedder of this process; a base class of those that are found in different ways.
 
-    Instances may be shared by threads and survive a fork (each process opens its own session on first use).
+    Instances may be shared by threads and survive a fork: a process opens its own session on first use, unless it was
+    opened for forks to share.
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
     """
 
@@ -68,6 +69,7 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
         self.precision: Precision = precision
         self.threads = threads
         self._runtime: R | None = None
+        self._shared: R | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
 
@@ -79,9 +81,10 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
         """The graph, written from files that are as they should be. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
-    def load_before_fork(self) -> None:
-        """Load what forks of this process may share. Starts no thread. Raises: ImproperEmbedder."""
-        raise NotImplementedError
+    def open_for_forks(self) -> None:
+        """Open the session and the tokenizer for the forks of this process to share: 90 MB once. A session of one
+        thread starts none, so that it survives the fork. Raises: ImproperEmbedder."""
+        self._shared = self._opened()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Everything slow about the first text, done now: writes the graph unless it is cached, opens the session.
@@ -162,10 +165,6 @@ class OnnxEmbedder(TextEmbedder, Generic[R]):
 class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
     """A sentence-transformers model, read with the `tokenizers` library; it also gives vectors of tokens."""
 
-    def __init__(self, precision: Precision, threads: int) -> None:
-        super().__init__(precision, threads)
-        self._tokenizers: tuple[Tokenizer, Tokenizer] | None = None
-
     def model(self) -> SentenceModel:
         """The files, read or verified now. Raises: ImproperEmbedder."""
         raise NotImplementedError
@@ -177,9 +176,6 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
     def load_tokenizer(self) -> Tokenizer:
         """The model's tokenizer, a new one each time. Raises: ImproperEmbedder."""
         raise NotImplementedError
-
-    def load_before_fork(self) -> None:
-        self._tokenizers = self.load_tokenizer(), self.load_tokenizer()
 
     def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
         """What `embed_documents` returns, with the vectors of the tokens from the same pass.
@@ -198,7 +194,7 @@ class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
         return runtime.own_tokens(runtime.encode(text, prompt), text, prompt)[0]
 
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
-        truncating, counter = self._tokenizers or (self.load_tokenizer(), self.load_tokenizer())
+        truncating, counter = self.load_tokenizer(), self.load_tokenizer()
         model = self.model()
         truncating.enable_truncation(model.max_tokens)
         if model.export is None:
@@ -253,10 +249,11 @@ _embedders: weakref.WeakSet[OnnxEmbedder[Any]] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:
-    """A lock held by a thread that the child does not have would never open; a session is not shared either."""
+    """A lock held by a thread that the child does not have would never open. Nor is a session shared that may have been
+    opened while other threads ran."""
     for embedder in _embedders:
         embedder._lock = threading.Lock()
-        embedder._runtime = None
+        embedder._runtime = embedder._shared
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)
