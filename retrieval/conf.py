@@ -45,18 +45,17 @@ def embedder() -> TextEmbedder:
 
     Raises: ImproperlyConfigured; EmbeddingFailed when the database, which has the vectors, does not answer.
     """
-    stored = "" if settings.EMBEDDER else _stored_built_in()
-    return _built_in(stored) if stored else new_embedder()
-
-
-@functools.cache
-def new_embedder() -> TextEmbedder:
-    """The embedder that the settings name; where they name none, multilingual-e5-small, or all-MiniLM-L6-v2 where the
-    weights of that are not installed. Raises: ImproperlyConfigured."""
     if settings.EMBEDDER:
         built: TextEmbedder = _build("EMBEDDER")
         return built
-    return _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    stored = _stored_built_in()
+    return _built_in(stored) if stored else new_embedder()
+
+
+def new_embedder() -> TextEmbedder:
+    """The embedder that the settings name; where they name none, multilingual-e5-small, or all-MiniLM-L6-v2 where the
+    weights of that are not installed. Raises: ImproperlyConfigured."""
+    return embedder() if settings.EMBEDDER else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
 
 
 def embedder_notice() -> str:
@@ -115,6 +114,7 @@ def reranker(name: str) -> Reranker:
 
 
 _BACKENDS = {
+    "EMBEDDER": embedder,
     "QUESTION_GENERATOR": question_generator,
     "QUERY_REFORMULATOR": reformulator,
     "RERANKERS": reranker,
@@ -124,9 +124,6 @@ _BACKENDS = {
 def _forget(setting: str, **_: Any) -> None:
     if setting in _BACKENDS:
         _BACKENDS[setting].cache_clear()
-    if setting == "EMBEDDER":
-        embedder.cache_clear()
-        new_embedder.cache_clear()
 
 
 setting_changed.connect(_forget)

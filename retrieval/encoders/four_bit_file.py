@@ -60,12 +60,12 @@ class FourBitFile:
         reader = _Reader(self._content)
         try:
             self._read(reader)
-        except (struct.error, IndexError, KeyError, UnicodeDecodeError) as error:
+        except (struct.error, KeyError, ValueError) as error:
             raise ValueError(f"the file {path} is not an encoder in 4 bits: {error}") from error
 
     def _read(self, reader: _Reader) -> None:
         if reader.take(4) != _MAGIC:
-            raise ValueError("the file does not begin as an encoder in 4 bits does")
+            raise ValueError("it begins otherwise")
         reader.numbers("I")  # its version
         self.width, self.layers, self.heads, self.inner, self.words, self.positions, _ = reader.numbers("7i")
         (self.epsilon, _) = reader.numbers("fi")

@@ -101,48 +101,10 @@ BUILT_IN = Calibration(tuple(_BUILT_IN.get(each, Scale()) for each in Compared))
 BUILT_IN_NAMES = frozenset({"all-MiniLM-L6-v2/int8", "all-MiniLM-L6-v2/fp32"})
 _MULTILINGUAL_E5 = {
     Compared.QUESTION_TEXT: Scale(
-        (
-            0.699,
-            0.752,
-            0.811,
-            0.828,
-            0.85,
-            0.902,
-            0.95,
-            0.976,
-        ),
-        (
-            -0.13,
-            -0.06,
-            0.11,
-            0.2,
-            0.4,
-            0.71,
-            0.95,
-            0.97,
-        ),
+        (0.699, 0.752, 0.811, 0.828, 0.85, 0.902, 0.95, 0.976), (-0.13, -0.06, 0.11, 0.2, 0.4, 0.71, 0.95, 0.97)
     ),
     Compared.TEXTS: Scale(
-        (
-            0.733,
-            0.768,
-            0.831,
-            0.844,
-            0.865,
-            0.88,
-            0.916,
-            1.0,
-        ),
-        (
-            -0.14,
-            -0.06,
-            0.13,
-            0.2,
-            0.41,
-            0.5,
-            0.67,
-            1.0,
-        ),
+        (0.733, 0.768, 0.831, 0.844, 0.865, 0.88, 0.916, 1.0), (-0.14, -0.06, 0.13, 0.2, 0.41, 0.5, 0.67, 1.0)
     ),
 }
 SHIPPED_CALIBRATIONS = dict.fromkeys(BUILT_IN_NAMES, BUILT_IN) | dict.fromkeys(
