@@ -31,11 +31,10 @@ from chat.streaming.admission import ADMISSION
 from ragsite.observability import shared_metrics, telemetry
 from ragsite.postgres.pools import pool_of
 from ragsite.supervision.forked import share_memory
-from ragsite.supervision.preloading import preload, prepare_model
+from ragsite.supervision.preloading import load_model, preload, prepare_model
 from ragsite.supervision.processes import Process, RestartsFile, Supervisor
 from ragsite.supervision.watchdog import HttpProbe, Watchdog, headers_of_a_proxy, request_text
 from retrieval.api.callers import network_of
-from retrieval.dense.embedders.onnx import OnnxEmbedder
 
 # For answers that are being saved when the streams have had their time.
 SAVE_SECONDS = 3.0
@@ -187,7 +186,7 @@ class WebProcess:
         shared_metrics.count_as(self.name)
         telemetry.start(self.name)
         # Before the first question comes, rather than while it waits.
-        prepare_model(OnnxEmbedder.prepare)
+        prepare_model(lambda embedder: embedder.prepare())
         config = uvicorn.Config(
             "ragsite.asgi:application",
             lifespan="off",
@@ -236,6 +235,7 @@ def serve(public: Listener, processes: int) -> None:
     with shared_metrics.shared_folder(settings.DATA_DIR) as folder:
         shared_metrics.share(folder)
         preload()
+        load_model()
         use_pool(processes)
         public.turns = turns = Turns(processes)
         web = [

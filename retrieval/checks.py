@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf, sandbox
-from retrieval.dense.calibration import current_calibration, missing_calibration
+from retrieval.dense.calibration import calibration_of, missing_calibration
 from retrieval.ranking.profile import NO_RERANKER, ImproperProfile
 from retrieval.search.profiles import built_in_profile
 from retrieval.types import SearchMethod
@@ -19,7 +19,7 @@ from retrieval.types import SearchMethod
 @register()
 def backends_can_be_made(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
-    for build in (conf.embedder, conf.question_generator, conf.reformulator):
+    for build in (conf.new_embedder, conf.question_generator, conf.reformulator):
         try:
             build()
         except ImproperlyConfigured as error:
@@ -29,10 +29,11 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
 
 @register()
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
-    """The database is asked only where the embedder is not the built-in one."""
+    """The database is asked only where the embedder is not a built-in one."""
     try:
-        if current_calibration() is None:
-            return [checks.Warning(missing_calibration(conf.embedder().name), id="retrieval.W001")]
+        name = conf.new_embedder().name
+        if calibration_of(name) is None:
+            return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
     except ImproperlyConfigured:
         pass  # `backends_can_be_made` says so
     return []

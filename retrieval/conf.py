@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
+from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 
-from retrieval.exceptions import ImproperEmbedder, ImproperModel
+from retrieval.dense.embedders.e5 import find_weights
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder, ImproperModel
 
 if TYPE_CHECKING:
     from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker, TextEmbedder
@@ -32,10 +34,64 @@ def _build(setting: str, alias: str = "") -> Any:
         raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
 
 
+MULTILINGUAL_E5, MINILM = "multilingual-e5-small", "all-MiniLM-L6-v2"
+"""The built-in embedders."""
+
+
 @functools.cache
 def embedder() -> TextEmbedder:
-    built: TextEmbedder = _build("EMBEDDER")
+    """The embedder of this site: the one that the settings name. Where they name none, a site that has vectors of a
+    built-in one keeps it, and another site begins with :func:`new_embedder`.
+
+    Raises: ImproperlyConfigured; EmbeddingFailed when the database, which has the vectors, does not answer.
+    """
+    if settings.EMBEDDER:
+        built: TextEmbedder = _build("EMBEDDER")
+        return built
+    stored = _stored_built_in()
+    return _built_in(stored) if stored else new_embedder()
+
+
+def new_embedder() -> TextEmbedder:
+    """The embedder that the settings name; where they name none, multilingual-e5-small, or all-MiniLM-L6-v2 where the
+    weights of that are not installed. Raises: ImproperlyConfigured."""
+    return embedder() if settings.EMBEDDER else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+
+
+def embedder_notice() -> str:
+    """What to tell an administrator about an embedder that nobody named and that is not multilingual-e5-small.
+
+    Raises: as :func:`embedder`.
+    """
+    if settings.EMBEDDER or embedder() is _built_in(MULTILINGUAL_E5):
+        return ""
+    if embedder() is new_embedder():
+        return (
+            f"The embedder is {MINILM}, for English: the weights of {MULTILINGUAL_E5}, for about 100 languages, come "
+            "for Linux on x86-64 only. To end this notice, set EMBEDDING_MODEL=all-MiniLM-L6-v2."
+        )
+    return (
+        f"The embedder is {MINILM}, whose vectors this site has. New sites use {MULTILINGUAL_E5}, for about 100 "
+        "languages: `manage.py reembed` moves this one. To stay, set EMBEDDING_MODEL=all-MiniLM-L6-v2."
+    )
+
+
+@functools.cache
+def _built_in(name: str) -> TextEmbedder:
+    built: TextEmbedder = _build("BUILT_IN_EMBEDDERS", name)
     return built
+
+
+def _stored_built_in() -> str:
+    """The name of the built-in embedder whose vectors are searched; empty when they are none's."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM retrieval_embedder WHERE is_active")
+            row = cursor.fetchone()
+    except DatabaseError as error:
+        raise EmbeddingFailed(f"Which embedder's vectors are stored cannot be looked up: {error}") from error
+    stored = row[0].partition("/")[0] if row else ""
+    return stored if stored in settings.BUILT_IN_EMBEDDERS else ""
 
 
 @functools.cache

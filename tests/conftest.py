@@ -65,6 +65,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 os.environ["DATA_DIR"] = str(_DATA_DIR)
 os.environ["RAGSITE_DOTENV"] = "false"
+# Twice as fast as the default, which has tests of its own.
+os.environ["EMBEDDING_MODEL"] = "all-MiniLM-L6-v2"
 # The embedder's graph takes seconds to write.
 (made_once.folder() / "models").mkdir(exist_ok=True)
 if made_once.folder() != _DATA_DIR:

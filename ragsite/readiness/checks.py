@@ -116,7 +116,7 @@ def embedder() -> Finding:
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if calibration_of(configured.name) is None:
         return Finding(detail=missing_calibration(configured.name))
-    return Finding(detail=configured.name)
+    return Finding(detail=conf.embedder_notice() or configured.name)
 
 
 def search_profile() -> Finding:

@@ -13,31 +13,36 @@ def _backend(path: str, **options: Any) -> dict[str, Any]:
     return {"BACKEND": path, "OPTIONS": options}
 
 
+_IN_THIS_PROCESS = {
+    "cache_dir": DATA_DIR / "models",
+    "precision": env.text("EMBEDDING_PRECISION", "int8"),
+    "threads": env.integer("EMBEDDING_THREADS", 2),
+}
+BUILT_IN_EMBEDDERS = {
+    "multilingual-e5-small": _backend("retrieval.dense.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
+    "all-MiniLM-L6-v2": _backend("retrieval.dense.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS),
+}
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
+# Empty without a name: which of the built-in ones it is then, `retrieval.conf` decides.
+EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
     EMBEDDER = _backend(
         "retrieval.dense.embedders.openai.OpenAICompatibleEmbedder",
         base_url=EMBEDDING_BASE_URL,
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
-        model=env.text("EMBEDDING_MODEL", "text-embedding-3-small"),
+        model=EMBEDDING_MODEL or "text-embedding-3-small",
         dimension=env.integer("EMBEDDING_DIMENSION", 1536),
         query_timeout_seconds=env.number("EMBEDDING_QUERY_TIMEOUT_SECONDS", 2.5),
     )
-else:
-    _IN_THIS_PROCESS = {
-        "cache_dir": DATA_DIR / "models",
-        "precision": env.text("EMBEDDING_PRECISION", "int8"),
-        "threads": env.integer("EMBEDDING_THREADS", 2),
-    }
-    EMBEDDER = _backend("retrieval.dense.embedders.built_in.OnnxMiniLM", **_IN_THIS_PROCESS)
-    if EMBEDDING_MODEL := env.text("EMBEDDING_MODEL"):
-        EMBEDDER = _backend(
-            "retrieval.dense.embedders.local.LocalEmbedder",
-            model=EMBEDDING_MODEL,
-            query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
-            document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,
-            **_IN_THIS_PROCESS,
-        )
+elif EMBEDDING_MODEL and not EMBEDDER:
+    EMBEDDER = _backend(
+        "retrieval.dense.embedders.local.LocalEmbedder",
+        model=EMBEDDING_MODEL,
+        query_prompt=env.text("EMBEDDING_QUERY_PROMPT") or None,
+        document_prompt=env.text("EMBEDDING_DOCUMENT_PROMPT") or None,
+        **_IN_THIS_PROCESS,
+    )
 # A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
@@ -84,7 +89,10 @@ if RERANK_URL := env.text("RERANK_URL"):
 RETRIEVAL_DEFAULT_METHOD = env.text("RETRIEVAL_METHOD", "contrast")
 RETRIEVAL_TOP_K = env.integer("RETRIEVAL_TOP_K", 8)
 RETRIEVAL_DEPTH = env.integer("RETRIEVAL_DEPTH", 50)
-RETRIEVAL_RERANKER = env.text("RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL else "maxsim")
+# MaxSim compares vectors of tokens, which a server and multilingual-e5-small do not give.
+RETRIEVAL_RERANKER = env.text(
+    "RETRIEVAL_RERANKER", "none" if EMBEDDING_BASE_URL or EMBEDDING_MODEL in ("", "multilingual-e5-small") else "maxsim"
+)
 # The one switch back to vectors alone, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = env.number("RETRIEVAL_LEG_TIMEOUT_SECONDS", 5.0)

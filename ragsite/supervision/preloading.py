@@ -1,6 +1,6 @@
 """What the processes of the site load, loaded once by the process that forks them: they start at once, and share it.
 
-Nothing here starts a thread or connects to the database, neither of which survives a fork.
+Nothing here starts a thread or leaves a connection to the database open, neither of which survives a fork.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 from django.template.loader import get_template
 from django.urls import get_resolver
 
@@ -37,7 +39,6 @@ _MODULES = (
     "django.contrib.sessions.serializers",
     "kombu.transport.pgmq",
     "psycopg_pool",
-    "tokenizers",
     "uvicorn.loops.asyncio",
     "uvicorn.protocols.http.auto",
 )
@@ -51,7 +52,6 @@ def preload() -> None:
         importlib.import_module(module)
     for backend in (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values()):
         importlib.import_module(backend["BACKEND"].rpartition(".")[0])
-    prepare_model(OnnxEmbedder.load_before_fork)
     sandbox.state()
     # Compiled, they stay so.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
@@ -60,7 +60,20 @@ def preload() -> None:
     get_resolver()._populate()
 
 
-def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
+@functools.cache
+def load_model() -> None:
+    """Open the embedder for forks to share, when the database is there: it says whose vectors are stored."""
+    prepare_model(lambda embedder: embedder.open_for_forks())
+    try:
+        if notice := conf.embedder_notice():
+            logger.warning("%s", notice)
+    except (RetrievalError, ImproperlyConfigured):
+        pass  # the log says so already
+    # A connection does not survive a fork.
+    connections.close_all()
+
+
+def prepare_model(step: Callable[[OnnxEmbedder[Any]], None]) -> None:
     """Take ``step``, if the embedder runs in this process. What is wrong with it, /readyz says, and each answer."""
     try:
         embedder = conf.embedder()

@@ -40,9 +40,9 @@ class QueryEncoding:
     tokens: TokenEncoding | None = None
 
 
-def encode_passages(texts: Sequence[str]) -> list[PassageEncoding]:
-    """One encoding a text, in order, by the configured embedder. Raises: EmbeddingFailed."""
-    embedder = conf.embedder()
+def encode_passages(texts: Sequence[str], embedder: TextEmbedder | None = None) -> list[PassageEncoding]:
+    """One encoding a text, in order; by the site's embedder, unless another one is given. Raises: EmbeddingFailed."""
+    embedder = embedder or conf.embedder()
     if isinstance(embedder, TokenEmbedder):
         return [PassageEncoding(each.vector, packed(each)) for each in embedder.encode(texts)]
     return [PassageEncoding(vector) for vector in embedder.embed_documents(texts)]

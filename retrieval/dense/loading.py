@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
+from retrieval import conf
 from retrieval.dense.active import active_embedder
 from retrieval.dense.index import build_index
 from retrieval.dense.reembedding import drop_unused, encode_missing, settle_documents
@@ -72,17 +73,19 @@ def load_vectors(report: Report) -> int:
     gathered = Embedder.objects.filter(name=_gathering_name(active)).first()
     awaiting = _unencoded(active).count()
     if not awaiting:
-        settle_documents(active)
+        settle_documents(active, conf.embedder())
         return 0
     if gathered is None and awaiting > max(FEW, ChunkEmbedding.objects.filter(embedder=active).count()):
         gathered = Embedder.objects.create(name=_gathering_name(active), dimension=active.dimension)
-    encode_missing(_unencoded(active), gathered or active, lambda done, total: report("vectors", done, total))
+    encode_missing(
+        _unencoded(active), gathered or active, conf.embedder(), lambda done, total: report("vectors", done, total)
+    )
     if gathered is not None:
         _copy_encoded(active, gathered)
         build_index(gathered, report)
         _replace(active, gathered)
         drop_unused()
-    settle_documents(active_embedder())
+    settle_documents(active_embedder(), conf.embedder())
     return awaiting
 
 

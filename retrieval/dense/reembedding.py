@@ -14,33 +14,34 @@ from retrieval.dense.index import build_index, drop_index
 from retrieval.dense.vector_rows import copy_vectors
 from retrieval.ingest.chunking.chunker import embedding_text
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Embedder
-from retrieval.protocols import TokenEmbedder
+from retrieval.protocols import TextEmbedder, TokenEmbedder
 
 BATCH = 64
 
 
 def reembed(report: Callable[[str, int, int], None]) -> Embedder:
-    """Make the configured embedder the one that is searched, and return its row.
+    """Make the embedder that the settings name the one that is searched, and return its row; where they name none, it
+    is the one of a new site.
 
     Passages are embedded a batch at a time, so that an interrupted run goes on where it was. The switch itself is one
     short transaction that no writer can slip a passage past. Until they are restarted, processes that run go on with
     the vectors of the embedder before, which stay until :func:`drop_unused`. Raises: EmbeddingFailed.
     """
-    configured = conf.embedder()
-    row, _ = Embedder.objects.get_or_create(name=configured.name, defaults={"dimension": configured.dimension})
+    wanted = conf.new_embedder()
+    row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
 
     def progress(done: int, total: int) -> None:
         report("passages", done, total)
 
-    encode_missing(Chunk.objects.all(), row, progress)
+    encode_missing(Chunk.objects.all(), row, wanted, progress)
     build_index(row, report)
     with transaction.atomic():
         # Whoever writes passages locks these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
-        encode_missing(Chunk.objects.all(), row, progress)
+        encode_missing(Chunk.objects.all(), row, wanted, progress)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
         Embedder.objects.filter(pk=row.pk).update(is_active=True)
-    settle_documents(row)
+    settle_documents(row, wanted)
     row.refresh_from_db()
     return row
 
@@ -54,13 +55,18 @@ def drop_unused() -> int:
     return len(unused)
 
 
-def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable[[int, int], None]) -> None:
-    """Encode those of the passages that ``target`` has no encoding of, and store it. Raises: EmbeddingFailed.
+def encode_missing(
+    chunks: QuerySet[Chunk],
+    target: Embedder,
+    embedder: TextEmbedder,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Encode those of the passages that ``target``, the embedder's row, has no encoding of, and store it.
 
     Outside a transaction, one batch is written while the next is encoded. What is stored stays: an interrupted run is
-    continued by the next one.
+    continued by the next one. Raises: EmbeddingFailed.
     """
-    missing = chunks.filter(~Exists(_encoded(target)))
+    missing = chunks.filter(~Exists(_encoded(target, embedder)))
     total, done, last = missing.count(), 0, 0
     wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
     writing: Future[None] | None = None
@@ -68,7 +74,7 @@ def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable
         while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
             last = batch[-1].pk
             texts = [embedding_text(chunk.document.title, chunk.heading_path, chunk.content) for chunk in batch]
-            encodings = encode_passages(texts)
+            encodings = encode_passages(texts, embedder)
             if writing is not None:
                 writing.result()
             if connection.in_atomic_block:
@@ -81,11 +87,11 @@ def encode_missing(chunks: QuerySet[Chunk], target: Embedder, progress: Callable
             writing.result()
 
 
-def settle_documents(active: Embedder) -> None:
+def settle_documents(active: Embedder, embedder: TextEmbedder) -> None:
     """Documents whose passages all have a vector await none. What searches have kept of their collections is stale."""
     awaiting = Document.objects.filter(awaits_vectors=True)
     with transaction.atomic():
-        unencoded = Chunk.objects.filter(~Exists(_encoded(active)), document__in=awaiting)
+        unencoded = Chunk.objects.filter(~Exists(_encoded(active, embedder)), document__in=awaiting)
         waiting = awaiting.exclude(pk__in=list(unencoded.order_by().values_list("document", flat=True).distinct()))
         settled = list(waiting.select_for_update(no_key=True).order_by("pk").values_list("pk", "collection"))
         Document.objects.filter(pk__in=[pk for pk, _ in settled]).update(awaits_vectors=False)
@@ -94,9 +100,9 @@ def settle_documents(active: Embedder) -> None:
         collections.update(version=F("version") + 1)
 
 
-def _encoded(row: Embedder) -> QuerySet[ChunkEmbedding]:
+def _encoded(row: Embedder, embedder: TextEmbedder) -> QuerySet[ChunkEmbedding]:
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=row)
-    return encoded.filter(token_signs__isnull=False) if isinstance(conf.embedder(), TokenEmbedder) else encoded
+    return encoded.filter(token_signs__isnull=False) if isinstance(embedder, TokenEmbedder) else encoded
 
 
 def _write_and_close(target: Embedder, chunks: list[Chunk], encodings: list[PassageEncoding]) -> None:

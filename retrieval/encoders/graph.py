@@ -91,22 +91,28 @@ class EncoderGraph(Graph):
 
     def embedded(self) -> str:
         """Word row + position row + the row of token type 0, where there are types."""
+        return self.positioned(self.word_rows())
+
+    def word_rows(self) -> str:
+        """The row of each token's word."""
         words = self.weights["embeddings.word_embeddings.weight"]
+        if self.precision == "fp32":
+            return self.add("Gather", [self.constant("words", words), "input_ids"], "word_rows")
+        rows, scales = _quantize(words, axis=1)
+        self.add("Gather", [self.constant("words", rows), "input_ids"], "word_rows_int8")
+        self.add("Cast", ["word_rows_int8"], "word_rows_cast", to=TensorProto.FLOAT)
+        self.add("Gather", [self.constant("word_scales", scales), "input_ids"], "word_row_scales")
+        return self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
+
+    def positioned(self, word_rows: str) -> str:
+        """``word_rows``, shape (1, n, width), with the rows of their positions and of token type 0 added."""
         positions = self.weights[POSITIONS]
         if TOKEN_TYPES in self.weights:
             positions = positions + self.weights[TOKEN_TYPES][0]
-        if self.precision == "fp32":
-            self.add("Gather", [self.constant("words", words), "input_ids"], "word_rows")
-        else:
-            rows, scales = _quantize(words, axis=1)
-            self.add("Gather", [self.constant("words", rows), "input_ids"], "word_rows_int8")
-            self.add("Cast", ["word_rows_int8"], "word_rows_cast", to=TensorProto.FLOAT)
-            self.add("Gather", [self.constant("word_scales", scales), "input_ids"], "word_row_scales")
-            self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
-        self.add("Shape", ["input_ids"], "length", start=1, end=2)
+        self.add("Shape", [word_rows], "length", start=1, end=2)
         start = self.constant("first_position", np.array([0]))
         self.add("Slice", [self.constant("positions", positions), start, "length"], "position_rows")
-        return self.add("Add", ["word_rows", "position_rows"], "embedded")
+        return self.add("Add", [word_rows, "position_rows"], "embedded")
 
     def normalized(self, embedded: str) -> str:
         """Layer normalization of what was embedded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ def open_session(source: str | bytes, *, saturates: bool) -> Any:
 
     ``saturates`` takes the exact way for processors on which sums of int8 products saturate without it.
     """
+    # It would report to its maker, from a thread that a fork lacks and waits for at its end.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     # An import of tens of MiB that a process which runs no model does not pay.
     import onnxruntime
 
@@ -31,12 +34,12 @@ def open_session(source: str | bytes, *, saturates: bool) -> Any:
     # A pattern is planned and kept for each length of text: memory that grows for no gain in speed.
     options.enable_mem_pattern = False
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    _give_memory_back()
+    give_memory_back()
     return session
 
 
-def _give_memory_back() -> None:
-    """What opening a model took and freed, about 15 MiB, which glibc would keep. Does nothing with others."""
+def give_memory_back() -> None:
+    """What opening a model took and freed, tens of MiB, which glibc would keep. Does nothing with others."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -130,6 +130,8 @@ def reference_hidden(
     types: Sequence[int] | None = None,
     first_position: int = 0,
     attention_bias: Array | None = None,
+    *,
+    heads: int = HEADS,
 ) -> Array:
     """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width).
 
@@ -149,15 +151,16 @@ def reference_hidden(
     if types is not None:
         x = x + w["embeddings.token_type_embeddings.weight"][list(types)]
     x = normalized(x, "embeddings.LayerNorm")
-    for layer in range(LAYERS):
+    width = x.shape[1]
+    for layer in range(sum(name.endswith("query.weight") for name in w)):
         prefix = f"encoder.layer.{layer}"
         q, k, v = (
-            dense(x, f"{prefix}.attention.self.{part}").reshape(len(ids), HEADS, -1).transpose(1, 0, 2)
+            dense(x, f"{prefix}.attention.self.{part}").reshape(len(ids), heads, -1).transpose(1, 0, 2)
             for part in ("query", "key", "value")
         )
-        products = q @ k.transpose(0, 2, 1) / math.sqrt(WIDTH / HEADS)
+        products = q @ k.transpose(0, 2, 1) / math.sqrt(width / heads)
         raised = np.exp(products if attention_bias is None else products + attention_bias)
-        attended = ((raised / raised.sum(-1, keepdims=True)) @ v).transpose(1, 0, 2).reshape(len(ids), WIDTH)
+        attended = ((raised / raised.sum(-1, keepdims=True)) @ v).transpose(1, 0, 2).reshape(len(ids), width)
         x = normalized(x + dense(attended, f"{prefix}.attention.output.dense"), f"{prefix}.attention.output.LayerNorm")
         inner = dense(x, f"{prefix}.intermediate.dense")
         inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))

@@ -25,7 +25,7 @@ from ragsite.postgres.cluster import EmbeddedPostgresError
 from ragsite.postgres.embedded import EmbeddedPostgres
 from ragsite.supervision.ballast import Ballast
 from ragsite.supervision.forked import run_forked, share_memory
-from ragsite.supervision.preloading import preload, program
+from ragsite.supervision.preloading import load_model, preload, program
 from ragsite.supervision.processes import RestartsFile, Supervisor, parse_procfile
 from ragsite.supervision.watchdog import ask_status, headers_of_a_proxy
 from retrieval import conf
@@ -55,6 +55,7 @@ class Command(BaseCommand):
             raise CommandError(trouble)
         # What preparing alone loads (models, the readers of files) is not kept as long as the site runs.
         credentials = run_forked(self._prepare, meanwhile=preload)
+        load_model()
         # Whoever starts the site as root knows; the worker runs what the web server runs.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 

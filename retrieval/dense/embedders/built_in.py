@@ -12,7 +12,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retrieval.dense.embedders.onnx import GRAPH_VERSION, OnnxEmbedder
+from retrieval.dense.embedders.onnx import GRAPH_VERSION, SentenceEmbedder
 from retrieval.dense.embedders.sentence_model import Normalize, Pooling, Prompts, SentenceModel
 from retrieval.encoders.files import CONFIG, TOKENIZER, WEIGHTS, read_object
 from retrieval.encoders.tokenizer import load_tokenizer
@@ -33,7 +33,7 @@ SHA256 = {
 """What makes vectors of two installations comparable: the same weights, read the same way."""
 
 
-class OnnxMiniLM(OnnxEmbedder):
+class OnnxMiniLM(SentenceEmbedder):
     """384 wide, English, the first 256 tokens of a text.
 
     ``model_dir`` replaces the installed package's folder; the files must be the same ones.

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import ValueInfoProto
 
 from retrieval.dense.embedders.sentence_model import ACTIVATIONS, Dense, Normalize, Pooling, SentenceModel
-from retrieval.encoders.architectures import read_shape, with_bert_names
+from retrieval.encoders.architectures import EncoderShape, read_shape, with_bert_names
 from retrieval.encoders.files import load_weights
 from retrieval.encoders.graph import EncoderGraph, Graph, Precision, float_output, token_input
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float32]
 
 SENTENCE, TOKENS = "sentence_embedding", "token_embeddings"
 
@@ -32,6 +38,22 @@ def build_graph(model: SentenceModel, precision: Precision, name: str) -> bytes:
         hidden = graph.layer(layer, hidden, _encoder_output(model) if is_last else f"hidden_{layer}")
     _pool(graph, model, hidden)
     return graph.serialize(name, [token_input()], _outputs(model.dimension))
+
+
+def build_layers(weights: Mapping[str, Array], shape: EncoderShape, precision: Precision, name: str) -> bytes:
+    """A serialized ONNX model that begins after the table of words: ``word_rows`` float32 (1, n, width) ->
+    ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
+
+    Raises: KeyError, ValueError when the weights are not those of such a model.
+    """
+    graph = EncoderGraph(weights=weights, precision=precision, shape=shape)
+    hidden = graph.normalized(graph.positioned("word_rows"))
+    for layer in range(shape.layers):
+        hidden = graph.layer(layer, hidden, f"hidden_{layer}")
+    graph.add("LpNormalization", [_pooled(graph, Pooling.MEAN, hidden)], SENTENCE, axis=-1, p=2)
+    return graph.serialize(
+        name, [float_output("word_rows", [1, "n", shape.width])], [float_output(SENTENCE, [1, shape.width])]
+    )
 
 
 def build_head(model: SentenceModel) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retrieval.dense.embedders.model_cache import remembered_digest
-from retrieval.dense.embedders.onnx import GRAPH_VERSION, OnnxEmbedder
+from retrieval.dense.embedders.onnx import GRAPH_VERSION, SentenceEmbedder
 from retrieval.dense.embedders.sentence_model import DESCRIPTIONS, Prompts, SentenceModel, read_sentence_model
 from retrieval.encoders import hub
 from retrieval.encoders.architectures import ARCHITECTURES
@@ -24,7 +24,7 @@ SHORTEST_INPUT = 16
 """Tokens that must be left for a text, beside the prompt."""
 
 
-class LocalEmbedder(OnnxEmbedder):
+class LocalEmbedder(SentenceEmbedder):
     """``model`` is a folder, or a name on the Hugging Face hub that is fetched into ``cache_dir`` once.
 
     ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names. An export
@@ -50,7 +50,9 @@ class LocalEmbedder(OnnxEmbedder):
             folder = _fetched(model, cache_dir)
         try:
             self._read = read_sentence_model(folder)
-            digest = remembered_digest(self._read, cache_dir)
+            read = self._read
+            settings = (read.pooling, len(read.steps), read.max_tokens, read.lowercase)
+            digest = remembered_digest(read.files(), settings, read.digest, cache_dir)
         except KeyError as error:
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: it does not say {error}.") from error
         except (ValueError, TypeError, AttributeError, OSError) as error:

@@ -8,9 +8,8 @@ import os
 import re
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-from retrieval.dense.embedders.sentence_model import SentenceModel
 
 ABANDONED_AFTER_SECONDS = 3600
 """Age at which a half-written file must be the remains of a killed process."""
@@ -39,18 +38,17 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def remembered_digest(model: SentenceModel, cache_dir: Path) -> str:
-    """The model's digest, from the cache while none of its files has changed. Raises: OSError.
+def remembered_digest(files: Iterable[Path], settings: object, compute: Callable[[], str], cache_dir: Path) -> str:
+    """What ``compute`` returns, from the cache while none of the files, nor the settings, has changed. Raises: OSError.
 
-    A large model takes seconds to hash, and every process of the site needs the name that is made of it.
+    A large model takes a while to hash, and every process of the site needs the result.
     """
-    states = [(str(file.resolve()), (state := file.stat()).st_size, state.st_mtime_ns) for file in model.files()]
-    settings = (model.pooling, len(model.steps), model.max_tokens, model.lowercase)
+    states = [(str(file.resolve()), (state := file.stat()).st_size, state.st_mtime_ns) for file in files]
     path = cache_dir / f"{hashlib.sha256(repr((states, settings)).encode()).hexdigest()[:32]}.digest"
     with contextlib.suppress(OSError):
         if re.fullmatch(r"[0-9a-f]{64}", remembered := path.read_text(encoding="ascii", errors="replace")):
             return remembered
-    digest = model.digest()
+    digest = compute()
     # Where nothing can be written, the graph will say so.
     with contextlib.suppress(OSError):
         write_whole(path, digest.encode())

@@ -9,15 +9,15 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from retrieval.dense.embedders import model_cache
 from retrieval.dense.embedders.runtime import EmbeddingRuntime, hidden_output, is_wordpiece, multiplies_bytes_exactly
-from retrieval.encoders.session import open_session, text_inputs, well_formed
+from retrieval.encoders.session import open_session, text_inputs
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.protocols import TokenEmbedder
+from retrieval.protocols import TextEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,13 +36,25 @@ T = TypeVar("T")
 GRAPH_VERSION = 1
 """Part of the cached file's name; raise it whenever `graph` writes a different graph."""
 
-COUNTED_AT_ONCE = 256
+
+class Runtime(Protocol):
+    """An embedder's session and tokenizer, open in one process."""
+
+    def sentence(self, text: str, prompt: str) -> Vectors:
+        """The unit vector of the text after its prompt. Raises: EmbeddingFailed."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """As :meth:`TextEmbedder.count_tokens`."""
 
 
-class OnnxEmbedder(TokenEmbedder):
-    """A sentence-transformers model; a base class of those that are found in different ways.
+R = TypeVar("R", bound=Runtime)
 
-    Instances may be shared by threads and survive a fork (each process opens its own session on first use).
+
+class OnnxEmbedder(TextEmbedder, Generic[R]):
+    """An embedder of this process; a base class of those that are found in different ways.
+
+    Instances may be shared by threads and survive a fork: a process opens its own session on first use, unless it was
+    opened for forks to share.
     ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
     """
 
@@ -56,22 +68,23 @@ class OnnxEmbedder(TokenEmbedder):
             raise ImproperEmbedder(f"The embedder needs at least one thread, not {threads}.")
         self.precision: Precision = precision
         self.threads = threads
-        self._runtime: EmbeddingRuntime | None = None
-        self._tokenizers: tuple[Tokenizer, Tokenizer] | None = None
+        self._runtime: R | None = None
+        self._shared: R | None = None
         self._lock = threading.Lock()
         _embedders.add(self)
 
-    def model(self) -> SentenceModel:
-        """The files, read or verified now. Raises: ImproperEmbedder."""
+    def open(self, progress: Callable[[str], None]) -> R:
+        """The session and the tokenizer, opened now; called once a process. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
-    def verified_model(self) -> SentenceModel:
-        """The files, fit to write the graph from. Raises: ImproperEmbedder."""
-        return self.model()
-
-    def load_tokenizer(self) -> Tokenizer:
-        """The model's tokenizer, a new one each time. Raises: ImproperEmbedder."""
+    def build_graph(self) -> bytes:
+        """The graph, written from files that are as they should be. Raises: ImproperEmbedder."""
         raise NotImplementedError
+
+    def open_for_forks(self) -> None:
+        """Open the session and the tokenizer for the forks of this process to share: 90 MB once. A session of one
+        thread starts none, so that it survives the fork. Raises: ImproperEmbedder."""
+        self._shared = self._opened()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Everything slow about the first text, done now: writes the graph unless it is cached, opens the session.
@@ -82,19 +95,8 @@ class OnnxEmbedder(TokenEmbedder):
         """
         self._opened(progress)
 
-    def load_before_fork(self) -> None:
-        """Load what forks of this process may share. Starts no thread. Raises: ImproperEmbedder."""
-        self._tokenizers = self.load_tokenizer(), self.load_tokenizer()
-
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        tokenizer = self._opened().counter
-        return [
-            len(encoding.ids)
-            for start in range(0, len(texts), COUNTED_AT_ONCE)
-            for encoding in tokenizer.encode_batch_fast(
-                [well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
-            )
-        ]
+        return self._opened().count(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), dimension), in the order given; an empty text has one too.
@@ -116,6 +118,65 @@ class OnnxEmbedder(TokenEmbedder):
         """
         return self._opened().sentence(text, self.prompts.query)
 
+    def _each(self, compute: Callable[[str], T], texts: Sequence[str]) -> list[T]:
+        """``compute`` of each text, in order, ``threads`` at once."""
+        if self.threads == 1 or len(texts) <= 1:
+            return [compute(text) for text in texts]
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
+            return list(pool.map(compute, texts))
+
+    def _opened(self, progress: Callable[[str], None] | None = None) -> R:
+        runtime = self._runtime
+        if runtime is None:
+            with self._lock:
+                runtime = self._runtime or self.open(progress or (lambda message: None))
+                self._runtime = runtime
+        return runtime
+
+    def graph_session(self, progress: Callable[[str], None]) -> Any:
+        """A session of the cached graph, which is written where it is missing or damaged. Raises: ImproperEmbedder."""
+        if not self.graph_path.exists():
+            self._write_graph(progress)
+        saturates = not multiplies_bytes_exactly()
+        try:
+            return open_session(str(self.graph_path), saturates=saturates)
+        except Exception:  # ONNX Runtime's exceptions have no other base
+            logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
+        self._write_graph(progress)
+        return open_session(str(self.graph_path), saturates=saturates)
+
+    def _write_graph(self, progress: Callable[[str], None]) -> None:
+        progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
+        started = time.monotonic()
+        self.keep(self.graph_path, self.build_graph())
+        progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
+
+    def keep(self, path: Path, content: bytes) -> None:
+        """Write a file of the cache. Raises: ImproperEmbedder."""
+        try:
+            model_cache.write_whole(path, content)
+        except OSError as error:
+            raise ImproperEmbedder(
+                f"The embedding model cannot be written to {path.parent} ({error.strerror}): "
+                "make the folder writable, with 100 MB free, or point DATA_DIR at one that is."
+            ) from error
+
+
+class SentenceEmbedder(OnnxEmbedder[EmbeddingRuntime], TokenEmbedder):
+    """A sentence-transformers model, read with the `tokenizers` library; it also gives vectors of tokens."""
+
+    def model(self) -> SentenceModel:
+        """The files, read or verified now. Raises: ImproperEmbedder."""
+        raise NotImplementedError
+
+    def verified_model(self) -> SentenceModel:
+        """The files, fit to write the graph from. Raises: ImproperEmbedder."""
+        return self.model()
+
+    def load_tokenizer(self) -> Tokenizer:
+        """The model's tokenizer, a new one each time. Raises: ImproperEmbedder."""
+        raise NotImplementedError
+
     def encode(self, texts: Sequence[str]) -> list[TokenEncoding]:
         """What `embed_documents` returns, with the vectors of the tokens from the same pass.
 
@@ -132,27 +193,12 @@ class OnnxEmbedder(TokenEmbedder):
         runtime, prompt = self._opened(), self.prompts.document
         return runtime.own_tokens(runtime.encode(text, prompt), text, prompt)[0]
 
-    def _each(self, compute: Callable[[str], T], texts: Sequence[str]) -> list[T]:
-        """``compute`` of each text, in order, ``threads`` at once."""
-        if self.threads == 1 or len(texts) <= 1:
-            return [compute(text) for text in texts]
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
-            return list(pool.map(compute, texts))
-
-    def _opened(self, progress: Callable[[str], None] | None = None) -> EmbeddingRuntime:
-        runtime = self._runtime
-        if runtime is None:
-            with self._lock:
-                runtime = self._runtime or self._open(progress or (lambda message: None))
-                self._runtime = runtime
-        return runtime
-
-    def _open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
-        truncating, counter = self._tokenizers or (self.load_tokenizer(), self.load_tokenizer())
+    def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
+        truncating, counter = self.load_tokenizer(), self.load_tokenizer()
         model = self.model()
         truncating.enable_truncation(model.max_tokens)
         if model.export is None:
-            session, head, hidden = self._graph_session(progress), None, ""
+            session, head, hidden = self.graph_session(progress), None, ""
         else:
             session, head, hidden = _export_sessions(model)
         return EmbeddingRuntime(
@@ -167,39 +213,18 @@ class OnnxEmbedder(TokenEmbedder):
             is_wordpiece=is_wordpiece(counter),
         )
 
-    def _graph_session(self, progress: Callable[[str], None]) -> Any:
-        if not self.graph_path.exists():
-            self._write_graph(progress)
-        saturates = not multiplies_bytes_exactly()
-        try:
-            return open_session(str(self.graph_path), saturates=saturates)
-        except Exception:  # ONNX Runtime's exceptions have no other base
-            logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
-        self._write_graph(progress)
-        return open_session(str(self.graph_path), saturates=saturates)
-
-    def _write_graph(self, progress: Callable[[str], None]) -> None:
+    def build_graph(self) -> bytes:
         # An import of tens of MiB that only those pay who write a graph.
         from retrieval.dense.embedders.graph import build_graph
 
-        progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
-        started = time.monotonic()
         model = self.verified_model()
         try:
-            graph = build_graph(model, self.precision, self.name.partition("/")[0])
+            return build_graph(model, self.precision, self.name.partition("/")[0])
         except Exception as error:  # safetensors' and onnx's exceptions have no other base
             raise ImproperEmbedder(
                 f"No graph can be written from the embedding model in {model.folder} "
                 f"({type(error).__name__}: {_one_line(error)})."
             ) from error
-        try:
-            model_cache.write_whole(self.graph_path, graph)
-        except OSError as error:
-            raise ImproperEmbedder(
-                f"The embedding model cannot be written to {self.graph_path.parent} ({error.strerror}): "
-                "make the folder writable, with 100 MB free, or point DATA_DIR at one that is."
-            ) from error
-        progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
 
 
 def _export_sessions(model: SentenceModel) -> tuple[Any, Any, str]:
@@ -220,14 +245,15 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-_embedders: weakref.WeakSet[OnnxEmbedder] = weakref.WeakSet()
+_embedders: weakref.WeakSet[OnnxEmbedder[Any]] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:
-    """A lock held by a thread that the child does not have would never open; a session is not shared either."""
+    """A lock held by a thread that the child does not have would never open. Nor is a session shared that may have been
+    opened while other threads ran."""
     for embedder in _embedders:
         embedder._lock = threading.Lock()
-        embedder._runtime = None
+        embedder._runtime = embedder._shared
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)

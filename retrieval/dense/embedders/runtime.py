@@ -14,7 +14,7 @@ from retrieval.encoders.session import well_formed
 from retrieval.exceptions import EmbeddingFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tokenizers import Encoding, Tokenizer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 HEAD_CHARACTERS, CHARACTERS_A_TOKEN = 20_000, 40
 """A text is cut here before it is tokenized: its tokens end long before, and a huge text costs no memory."""
+
+COUNTED_AT_ONCE = 256
 
 HIDDEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 """What exporters call the last layer."""
@@ -50,6 +52,15 @@ class EmbeddingRuntime:
     def encode(self, text: str, prompt: str = "") -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         return self.truncating.encode(read.lower() if self.lowercase else read)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [
+            len(encoding.ids)
+            for start in range(0, len(texts), COUNTED_AT_ONCE)
+            for encoding in self.counter.encode_batch_fast(
+                [well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
+            )
+        ]
 
     def sentence(self, text: str, prompt: str) -> Vectors:
         return self.run(["sentence_embedding"], self.encode(text, prompt))[0]

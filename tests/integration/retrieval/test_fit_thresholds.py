@@ -112,7 +112,7 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(material, "MOST_PASSAGES", material.FEWEST_PASSAGES)
-    with pytest.raises(CommandError, match="the built-in model's own"):
+    with pytest.raises(CommandError, match="built-in model come with the site"):
         call_command("fit_thresholds")
     expected = ask_all()
     assert [answer.refused for answer in expected] == [False] * len(ANSWERED) + [True] * len(REFUSED)

@@ -1,0 +1,145 @@
+"""Which of the two built-in embedders a site has that names none, and how it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.db import DatabaseError
+from retrieval.dense.calibration.current import uncalibrated_embedder
+
+from ragsite.readiness import checks
+from retrieval import conf
+from retrieval.dense.embedders.e5 import find_weights
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
+from retrieval.rights.access import everything
+from retrieval.search.pipeline import search
+
+pytestmark = pytest.mark.django_db(transaction=True)
+needs_weights = pytest.mark.skipif(not find_weights(), reason="The weights come for Linux on x86-64 only.")
+
+ENGLISH = {
+    "visiting.md": "# Visiting hours\n\nVisitors are welcome every day from two until eight in the evening.",
+    "fasting.md": "# Before the operation\n\nDo not eat or drink for six hours before you are put under.",
+    "parking.md": "# Parking\n\nThe garage behind the main entrance has room for two hundred cars.",
+    "meals.md": "# Meals\n\nThe kitchen serves a warm meal at noon and bread in the evening.",
+}
+DUTCH = {
+    "verlof.md": "# Ziekmelden\n\nWie ziek is, meldt zich voor negen uur bij de leidinggevende.",
+    "reis.md": "# Reiskosten\n\nWie met de fiets naar het werk komt, krijgt 23 cent per kilometer.",
+    "sleutel.md": "# Sleutels\n\nEen verloren toegangspas wordt door de beveiliging op de begane grond vervangen.",
+}
+
+
+@pytest.fixture
+def unnamed(settings: LazySettings) -> None:
+    """As the settings are without EMBEDDING_MODEL."""
+    settings.EMBEDDER = {}
+    settings.RETRIEVAL_RERANKER = "none"
+
+
+@pytest.fixture
+def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    for name, text in ENGLISH.items():
+        ingest(collection, name, text)
+    return collection
+
+
+def restart() -> None:
+    conf.embedder.cache_clear()
+
+
+@needs_weights
+@pytest.mark.usefixtures("unnamed")
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        (
+            ENGLISH,
+            {
+                "Hoe laat mag ik bij mijn moeder langskomen?": "visiting.md",
+                "Mag ik ontbijten voor de ingreep?": "fasting.md",
+                "Waar kan ik mijn auto kwijt?": "parking.md",
+            },
+        ),
+        (
+            DUTCH,
+            {
+                "Whom do I call when I am ill?": "verlof.md",
+                "How much do I get for cycling to the office?": "reis.md",
+                "I have lost my badge, who gives me another?": "sleutel.md",
+            },
+        ),
+    ],
+    ids=["Dutch about English", "English about Dutch"],
+)
+def test_a_new_site_finds_documents_in_another_language(
+    collection: Collection,
+    ingest: Callable[..., Document],
+    documents: Mapping[str, str],
+    expected: Mapping[str, str],
+) -> None:
+    for name, text in documents.items():
+        ingest(collection, name, text)
+    assert Embedder.objects.get().name == "multilingual-e5-small/int8"
+    assert not ChunkEmbedding.objects.exclude(token_signs=None).exists()
+    for question, source in expected.items():
+        result = search(question, everything())
+        assert result.trace.degraded == ()
+        assert result.hits[0].passage.source == source, question
+    assert uncalibrated_embedder() == ""
+    assert checks.embedder().detail == "multilingual-e5-small/int8"
+
+
+@needs_weights
+def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(
+    library: Collection, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request.getfixturevalue("unnamed")
+    assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
+    assert search("When are visitors welcome?", everything()).trace.degraded == ()
+    assert "`manage.py reembed` moves this one" in checks.embedder().detail
+
+    call_command("reembed")
+    assert "now uses multilingual-e5-small/int8" in capsys.readouterr().out
+    moved = Embedder.objects.get(is_active=True)
+    assert ChunkEmbedding.objects.filter(embedder=moved).count() == Chunk.objects.count()
+    # A process that was there before goes on with what it knows.
+    assert search("When are visitors welcome?", everything()).trace.degraded == ()
+    assert "restart" in checks.embedder().detail
+    restart()
+    assert conf.embedder().name == moved.name
+    assert conf.embedder_notice() == ""
+    result = search("Mag ik ontbijten voor de ingreep?", everything())
+    assert (result.trace.degraded, result.hits[0].passage.source) == ((), "fasting.md")
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_where_the_weights_cannot_be_had_the_other_one_is_taken_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "find_weights", lambda: None)
+    assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
+    assert "come for Linux on x86-64 only" in conf.embedder_notice()
+
+
+def test_a_named_embedder_is_taken_without_a_notice(library: Collection, settings: LazySettings) -> None:
+    settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["multilingual-e5-small"]
+    assert conf.embedder().name == "multilingual-e5-small/int8"
+    assert conf.embedder_notice() == ""
+    assert "vector" in search("visitors", everything()).trace.degraded
+    assert "reembed" in checks.embedder().detail
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_a_database_that_does_not_answer_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        def cursor(self) -> None:
+            raise DatabaseError("gone")
+
+    with monkeypatch.context() as away:
+        away.setattr(conf, "connection", Gone())
+        with pytest.raises(EmbeddingFailed, match="cannot be looked up"):
+            conf.embedder()
+    assert conf.embedder().name in ("multilingual-e5-small/int8", "all-MiniLM-L6-v2/int8")
