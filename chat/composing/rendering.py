@@ -14,6 +14,7 @@ from chat.types import ContextSource
 from retrieval.text.blocks.outline import read_cells
 from retrieval.text.blocks.types import BlockKind
 
+LONGEST_MARKER = len(" … [999]")
 # What says that a block is longer than what is shown.
 GOES_ON = "…"
 # Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
@@ -42,7 +43,7 @@ def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
     """Where a unit stands in the excerpt as it is shown; None where it is all of it, or is written otherwise there."""
     words = quote_for_answer(unit.text.strip())
     at = shown.find(words)
-    is_all = len(words) * 10 > len(shown) * 9
+    is_all = len(shown) - len(words) <= LONGEST_MARKER
     return None if at < 0 or is_all else (at, at + len(words))
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
 
 LONGEST_UNIT = 700
-LONGEST_BEGINNING = 500
-FEWEST_ITEMS = 3
 
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
 _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
@@ -37,13 +35,10 @@ _MARKUP = re.compile(r"[*`]")
 
 
 class UnitKind(StrEnum):
-    """``WHOLE`` is a list or a table as a whole, by its beginning: it answers what no single item answers."""
-
     SENTENCE = "sentence"
     ITEM = "item"
     ROW = "row"
     CODE = "code"
-    WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +125,6 @@ def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
 @functools.lru_cache(maxsize=128)
 def _kept_units(source: ContextSource) -> tuple[QuotableUnit, ...]:
     return tuple(_units_of(source))
-
-
-def whole_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
-    """The lists and tables, each as one unit."""
-    return [unit for source in sources for unit in _wholes_of(source)]
-
-
-def _wholes_of(source: ContextSource) -> Iterator[QuotableUnit]:
-    content, offset = source.block.content, source.block.start
-    for section in sections_of(source):
-        for block in section.blocks:
-            if block.kind not in (BlockKind.LIST, BlockKind.STEPS, BlockKind.TABLE):
-                continue
-            if len(split_items(content, block, offset)) < FEWEST_ITEMS:
-                continue
-            start = max(block.start, source.block.start)
-            text = content[start - offset : min(block.end, start + LONGEST_BEGINNING) - offset]
-            opens = block is section.blocks[0]
-            yield QuotableUnit(
-                source, start, start + len(text), text, UnitKind.WHOLE, section.heading, opens, block, section
-            )
 
 
 def _units_of(source: ContextSource) -> Iterator[QuotableUnit]:

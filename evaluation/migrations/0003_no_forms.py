@@ -4,6 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
+    old_code_survives = "There is no release before this one."
 
     dependencies = [
         ('evaluation', '0002_blocks_tables_and_forms'),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from chat.debugging.replay.form import ReplayForm
-
 from retrieval.admin.profiles.form import FIELDSETS, SearchProfileForm
 from retrieval.ranking.profile import SETTINGS, ProfileSettings
-from retrieval.types import QueryClass, SearchMethod
+from retrieval.types import SearchMethod
 from tests.support import settings_table
 
 
@@ -24,15 +22,6 @@ def test_the_form_has_a_field_in_a_section_for_every_setting() -> None:
         if setting.bounds is not None:
             assert (getattr(field, "min_value", None), getattr(field, "max_value", None)) == setting.bounds
             assert field.required is not bool(setting.when_empty)
-
-
-def test_the_replay_offers_what_the_declaration_says() -> None:
-    form = ReplayForm(None, baseline=ProfileSettings(), query_class=QueryClass.CODE, prefix="replay")
-    offered = {name: setting.replay for name, setting in SETTINGS.items() if setting.replay}
-    assert {name: form.fields[name].label for name in offered} == offered
-    assert [offered["neighbour_support"], offered["reformulate"]] == ["Support of neighbours", "Reformulation"]
-    assert "score_threshold" not in offered
-    assert form.initial["neighbour_support"] == ProfileSettings().neighbour_support
 
 
 def test_a_method_asked_for_by_name_is_searched_without_what_was_tuned() -> None:

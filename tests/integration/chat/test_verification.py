@@ -11,7 +11,7 @@ from chat.grounding.verification import verify
 from chat.types import CheckedStatement
 from retrieval import conf
 from retrieval.protocols import TokenEmbedder
-from tests.unit.chat.grounding.test_evidence import source
+from tests.support.contexts import source
 
 pytestmark = pytest.mark.django_db
 

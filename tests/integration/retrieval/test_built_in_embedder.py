@@ -8,10 +8,10 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import DatabaseError
-from retrieval.dense.calibration.current import uncalibrated_embedder
 
 from ragsite.readiness import checks
 from retrieval import conf
+from retrieval.dense.calibration import uncalibrated_embedder
 from retrieval.dense.embedders.e5 import find_weights
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder

@@ -15,14 +15,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 from django.urls import reverse
-from retrieval.dense.calibration.current import forget_calibrations
 
 from chat import asking
 from chat.models import Answer
 from chat.streaming import streams
 from ragsite.readiness import checks
 from retrieval import conf
-from retrieval.dense.calibration import material
+from retrieval.dense.calibration import forget_calibrations, material
 from retrieval.dense.encoding import forget_queries
 from retrieval.dense.passage_tokens import forget_passages
 from retrieval.dense.reembedding import reembed

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.answers.refusals import RefusalCase, curves, fitted_scores, logit, split_by_group
+from bench.answers.refusals import RefusalCase, curves, fit_weights, logit, split_by_group
 
 
-def case(kind: str, group: str, closest: float, similarity: float | None = None) -> RefusalCase:
-    similarity = closest if similarity is None else similarity
-    features = {"closest": closest, "similarity": similarity, "coverage": 0.5, "reach": 0.5, "best_block": closest}
-    return RefusalCase(kind, group, features)
+def case(kind: str, group: str, closeness: float) -> RefusalCase:
+    return RefusalCase(kind, group, {"closeness": closeness, "coverage": closeness / 2})
 
 
 ANSWERED = [case("answerable", f"a{number}", 0.5 + number / 40) for number in range(20)]
@@ -19,7 +17,7 @@ WITHHELD = [case("withheld", f"a{number}", 0.4 + number / 40) for number in rang
 
 def test_a_curve_tells_what_is_refused_at_each_share_of_wrong_refusals() -> None:
     cases = [*ANSWERED, *WITHHELD]
-    (curve,) = curves(cases, [each.features["closest"] for each in cases])
+    (curve,) = curves(cases, [each.features["closeness"] for each in cases])
     assert (curve.kind, curve.questions) == ("withheld", 20)
     assert 0.5 < curve.area < 1
     assert curve.refused == pytest.approx((4 / 20, 4 / 20, 5 / 20, 6 / 20))
@@ -35,8 +33,7 @@ def test_halves_share_no_article() -> None:
     assert any(each.kind == "off-topic" for each in judged)
 
 
-def test_a_value_that_is_missing_lowers_the_logit_and_fitted_scores_follow_the_features() -> None:
-    missing = case("withheld", "b", 0.8, 0.5)
-    assert logit(missing, "similarity") < logit(missing, "closest")
-    low, high = fitted_scores([*ANSWERED, *WITHHELD], [WITHHELD[0], ANSWERED[-1]])
-    assert low < high
+def test_the_logit_and_fitted_weights_follow_the_features() -> None:
+    assert logit(WITHHELD[0]) < logit(ANSWERED[-1])
+    _, weights = fit_weights([*ANSWERED, *WITHHELD])
+    assert all(weight > 0 for weight in weights.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from chat.debugging.replay.differences import compare_words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,16 +55,3 @@ def test_an_answer_is_searched_awaited_written_and_checked() -> None:
 )
 def test_what_timings_cannot_tell_is_left_out(moments: dict[str, float], names: list[str]) -> None:
     assert [bar.name for bar in answer_bars(moments)] == names
-
-
-def test_words_that_differ_are_marked_on_both_sides() -> None:
-    before, after = compare_words("The pump weighs 3 kg.", "The old pump weighs 4 kg.")
-    assert [change.text.strip() for change in before if change.changed] == ["3"]
-    assert [change.text.strip() for change in after if change.changed] == ["old", "4"]
-
-
-@given(st.text(), st.text())
-def test_the_stretches_make_the_text(first: str, second: str) -> None:
-    before, after = compare_words(first, second)
-    assert "".join(change.text for change in before) == first
-    assert "".join(change.text for change in after) == second

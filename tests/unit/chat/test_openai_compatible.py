@@ -14,11 +14,11 @@ from chat.exceptions import GenerationFailed, NoAnswer
 from chat.generators import completion_client
 from chat.generators.openai_compatible import AnswerLimits, OpenAICompatibleGenerator, Prices
 from chat.generators.prompts import PROMPT_VERSION
-from chat.protocols import ModelGenerator, PartialAnswer
+from chat.protocols import PartialAnswer
 from chat.types import ContextSource, Usage
 from retrieval.exceptions import ImproperModel
+from tests.support.contexts import source
 from tests.support.model_server import ModelServer, model_server
-from tests.unit.chat.grounding.test_evidence import source
 
 SECRET = "sk-very-secret"
 
@@ -169,10 +169,6 @@ async def test_closing_the_stream_hangs_up(server: ModelServer, sources: list[Co
     assert await anext(stream)
     await stream.aclose()  # type: ignore[attr-defined]
     assert await asyncio.to_thread(server.closed_early.wait, 5)
-
-
-def test_it_is_told_the_conversation_and_tells_what_it_took(server: ModelServer) -> None:
-    assert isinstance(generator(server), ModelGenerator)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from chat.output.addresses import canonical, find_addresses, known_addresses
 from chat.output.links import LinkStream
-from tests.unit.chat.grounding.test_evidence import source
+from tests.support.contexts import source
 
 SOURCE = (
     "Order at https://good.example/parts?id=7 or mail info@good.example. See www.good.example/help and "

@@ -13,7 +13,7 @@ from chat.generators.prompts import Prompt, compose
 from chat.grounding.citations import quoted
 from chat.output.stream import MarkStream, OutputStream
 from retrieval.language_models.marking import mark_sentences
-from tests.unit.chat.grounding.test_evidence import source
+from tests.support.contexts import source
 
 TEXT = "The pump weighs 3450 grams. It hums at night.\n\n- Order at https://good.example/a\n    indented = 1\n"
 

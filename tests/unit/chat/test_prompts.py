@@ -15,7 +15,7 @@ from chat.generators.prompts import Prompt, compose, estimated_tokens
 from chat.grounding.citations import keep_known_markers
 from chat.types import ContextSource
 from retrieval.types import Turn
-from tests.unit.chat.grounding.test_evidence import source
+from tests.support.contexts import source
 
 TODAY = date(2026, 3, 9)
 

@@ -1,4 +1,6 @@
 import re
+from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -332,43 +334,12 @@ def test_a_long_block_costs_no_more_than_its_length_times_a_constant() -> None:
     assert sent < 40 * len(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "**3450 g** [1]\n\nThe MX-9920-W weighs 3450 g [1].",
-        "**3450 g** [1]\nThe MX-9920-W weighs 3450 g [1].",
-        "**3450 g**",
-    ],
-)
-def test_a_first_line_in_bold_is_set_off(text: str) -> None:
-    html = answer_html(text, [cited(1)])
-    assert html.startswith('<p><strong class="set-off">3450 g</strong>')
-    assert html.count("set-off") == 1
-    # What follows on the next line begins a line.
-    assert ("<br" in html) is ("\nThe" in text and "\n\nThe" not in text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "**Note**: the pump weighs 3450 g.",
-        "The pump:\n\n**3450 g**",
-        "The **pump**",
-        "- **3450 g**",
-        "## **3450 g**",
-    ],
-)
-def test_other_bold_words_are_not(text: str) -> None:
-    assert "set-off" not in answer_html(text, [])
-
-
-@pytest.mark.parametrize("size", [1, 5, 1000])
-def test_only_the_first_line_of_a_streamed_answer_is_set_off(size: int) -> None:
-    text = "**3450 g** [1]\n\nIt is heavy.\n\n**Beware**\n\nMore.\n"
-    stream = StreamedMarkdown("abc", {1: "One"})
-    finished = shown_open = ""
-    for at in range(0, len(text), size):
-        shown = stream.feed(text[at : at + size])
-        if isinstance(shown, Lines):
-            finished, shown_open = finished + shown.finished, shown.open
-    assert (finished + shown_open).count("set-off") == 1
+def test_the_nearest_place_is_marked_and_a_text_that_goes_on_links_to_the_rest() -> None:
+    text = "It is green. It weighs 3450 g. … [1]"
+    citation = replace(cited(1), marker_start=text.index("[1]"), verbatim=True, marked_start=13, marked_end=30)
+    html = answer_html(text, [citation])
+    assert '<mark class="nearest">It weighs 3450 g.</mark>' in html
+    assert f'<a class="read-on" href="{escape(citation.href)}">Read on</a>' in html
+    whole = answer_html("It weighs 3450 g. [1]", [replace(cited(1), verbatim=True)])
+    assert "<mark" not in whole
+    assert "read-on" not in whole

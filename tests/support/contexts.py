@@ -1,0 +1,37 @@
+"""Sources of an answer, made of a text alone."""
+
+from __future__ import annotations
+
+from chat.types import ContextSource
+from retrieval.search.context import ContextBlock, Passage
+
+
+def source(
+    content: str,
+    *,
+    start: int = 100,
+    headings: tuple[str, ...] = (),
+    marker: int = 1,
+    score: float = 1.0,
+    passage: tuple[int, int] | None = None,
+) -> ContextSource:
+    """A source whose best passage is all of the text, or its part ``passage``; offsets of the document begin at
+    ``start``."""
+    first, last = passage or (0, len(content))
+    best = Passage(
+        chunk_id=marker,
+        document_id=marker,
+        document_title="Manual",
+        document_url="",
+        source="manual.md",
+        collection="library",
+        ordinal=0,
+        start=start + first,
+        end=start + last,
+        page=None,
+        heading_path=headings,
+        content=content[first:last],
+        content_hash="",
+        token_count=10,
+    )
+    return ContextSource(marker, ContextBlock(best, (best,), content, start, start + len(content), score, 10))
