@@ -161,7 +161,7 @@ ATTACKS: dict[str, Callable[[RunningSite], list[str]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("attacks", nargs="*", choices=ATTACKS, default=list(ATTACKS))
+    parser.add_argument("attacks", nargs="*", help="default: all", default=list(ATTACKS))
     given = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with model_server() as model:
