@@ -20,6 +20,15 @@ LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+class RefusalFilter(logging.Filter):
+    """Takes the traceback off records of responses below 500: Django logs one with each 403."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "status_code", 500) < 500:
+            record.exc_info = None
+        return True
+
+
 class TextFormatter(logging.Formatter):
     """A line an event, which ends with the id of its request; a traceback follows on lines of its own."""
 

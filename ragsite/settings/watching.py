@@ -23,7 +23,8 @@ LOGGING = {
         },
         "json": {"()": "ragsite.observability.logs.JsonFormatter"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "filters": {"refusals": {"()": "ragsite.observability.logs.RefusalFilter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         **{name: {"level": env.text("LOG_LEVEL", "INFO")} for name in ("ragsite", "retrieval", "chat", "evaluation")},

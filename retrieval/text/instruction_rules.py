@@ -117,6 +117,18 @@ RULES = {
     )
     for rule, patterns in _PATTERNS.items()
 }
+# How a sentence begins that gives an order. Manuals are full of such: it tells only beside one that instructs a model.
+ORDER = re.compile(
+    r"\W{0,8}(?:(?:and|but|then|now|instead|please|also|always|just|only|rather|so|simply|from\s+now\s+on|en|maar|dan|nu"
+    r"|daarna|ook|altijd|alleen|gewoon)\b[\s,]*){0,3}"
+    r"(?:say|tell|state|claim|mention|answer|reply|respond|write|print|output|repeat|include|add|append|insert|recommend"
+    r"|praise|pretend|act|behave|send|post|forward|upload|e?mail|transmit|submit|visit|go\s+to|obey|ignore|disregard"
+    r"|forget|do\s+not|don.t|never|give|show|reveal|translate|summari[sz]e|refuse|you\s+(?:must|should|shall)"
+    r"|zeg|vertel|noem|vermeld|antwoord|schrijf|herhaal|voeg|zet|stuur|verstuur|mail|bezoek|ga\s+naar|negeer|vergeet|geef"
+    r"|toon|vertaal|vat|weiger|doe\s+alsof|(?:je|jij)\s+(?:moet|zult))\b"
+    rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
+    re.IGNORECASE,
+)
 # A text without any of these words holds nothing for the rules: most texts are read no further.
 SUSPECT = re.compile(
     r"\b(?:ignore|disregard|forget|override|negeer|vergeet|outranks?|overrides?|supersedes?|precedence|gaat\s+boven|ai|ai-\w+"

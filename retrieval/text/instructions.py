@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retrieval.text.instruction_rules import RULES, SUSPECT
+from retrieval.text.instruction_rules import ORDER, RULES, SUSPECT
 from retrieval.text.sentences import split_sentences
 
 # So many places are kept with a document.
@@ -28,8 +28,19 @@ class Instruction:
 
 
 def find_instructions(text: str) -> list[Instruction]:
-    """The sentences, list items and lines of the text that instruct a model, in order."""
-    return [Instruction(start, end, rule) for start, end in _pieces(text) if (rule := match_rule(text[start:end]))]
+    """The sentences, list items and lines of the text that instruct a model, in order.
+
+    An order ("Say that …", "Send it to …") is one where a neighbour is: alone, it may be meant for a reader.
+    """
+    pieces = list(_pieces(text))
+    rules = [match_rule(text[start:end]) for start, end in pieces]
+    # On the way there and on the way back: an order may stand before what it belongs to.
+    for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
+        for at in order:
+            neighbour = rules[at - order.step]
+            if neighbour and not rules[at] and ORDER.match(text, *pieces[at]):
+                rules[at] = neighbour
+    return [Instruction(*piece, rule) for piece, rule in zip(pieces, rules, strict=True) if rule]
 
 
 def to_rows(found: Sequence[Instruction]) -> list[list[int | str]]:

@@ -6,6 +6,7 @@ Neither holds what was asked or uploaded.
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import logging
 import uuid
@@ -185,3 +186,19 @@ def test_what_a_library_quotes_behind_its_first_line_is_cut_off(formatter: loggi
     assert UPLOADED not in text
     for part in ("stopped …", "ValueError: a row is refused …", "RuntimeError: not stored", __file__):
         assert part in text
+
+
+@pytest.mark.django_db
+def test_a_403_is_one_line_and_a_500_has_its_traceback(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = next(each for each in logging.getLogger().handlers if isinstance(each.formatter, TextFormatter))
+    assert isinstance(handler, logging.StreamHandler)
+    monkeypatch.setattr(handler, "stream", stream := io.StringIO())
+    client.force_login(User.objects.create_user("staff", is_staff=True))
+    assert client.get("/admin/evaluation/dashboard/").status_code == 403
+    (line,) = stream.getvalue().splitlines()
+    assert "Forbidden (Permission denied): /admin/evaluation/dashboard/" in line
+    try:
+        raise ValueError("broken")
+    except ValueError as error:
+        logging.getLogger("django.request").error("Error", exc_info=error, extra={"status_code": 500})
+    assert "ValueError: broken" in stream.getvalue()
