@@ -166,8 +166,7 @@ def worker() -> Finding:
 
 def drafts() -> Finding:
     """Whether drafts are copied and cleared away: a step that fails is tried again for ever, here at least twice."""
-    failing = Draft.unfinished().exclude(error="").filter(attempts__gte=3).count()
-    if failing:
+    if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
 
