@@ -65,7 +65,8 @@ class DashboardScope:
         if self.viewer is None or rights.is_closed_to(self.viewer) is None:
             return ""
         is_open = self.open_answers(Answer.objects.order_by()).values("pk").query
-        return f"AND answer.id IN ({connection.ops.compose_sql(*is_open.sql_with_params())})".replace("%", "%%")
+        sql = connection.ops.compose_sql(*is_open.sql_with_params())  # type: ignore[attr-defined]  # PostgreSQL's
+        return f"AND answer.id IN ({sql})".replace("%", "%%")
 
     def documents(self) -> QuerySet[Document]:
         """The documents in service that the viewer may read now."""

@@ -20,9 +20,8 @@ ROLES: dict[str, dict[str, tuple[str, ...]]] = {
         "retrieval.draft": ("view", "add", "change"),
         "retrieval.source": _ALL,
         "retrieval.indexcheck": _READ,
-        **{f"chat.{name}": _READ for name in ("answer", "citation", "conversation", "feedback")},
-        "evaluation.judgement": _READ,
-        "evaluation.score": _READ,
+        **dict.fromkeys(("chat.answer", "chat.citation", "chat.conversation", "chat.feedback"), _READ),
+        **dict.fromkeys(("evaluation.judgement", "evaluation.score"), _READ),
     },
     "Evaluators": {
         "retrieval.collection": _READ,

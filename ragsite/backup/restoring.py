@@ -51,7 +51,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     # A site that begins anew would read its demo documents.
     (data_dir / "demo-loaded").touch()
     migrate()
-    with _server() as server:
+    with connect_to_server() as server:
         _execute(server, "DROP DATABASE IF EXISTS {}", _site_database() + BEFORE)
     return manifest
 
@@ -59,7 +59,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
 def interrupted_restore() -> str:
     """What to do about a restore that was interrupted, in a sentence; empty when none was."""
     try:
-        with _server() as server:
+        with connect_to_server() as server:
             left = [name for ending in (BEFORE, RESTORED) if _exists(server, name := _site_database() + ending)]
     except BackupError:
         # Restoring needs such a connection, too: none was interrupted.
@@ -78,7 +78,7 @@ def _check_release(manifest: Manifest) -> None:
 
 
 def _check_target(*, replace: bool) -> None:
-    with _server() as server:
+    with connect_to_server() as server:
         if not _exists(server, _site_database()):
             # Interrupted between two names.
             _execute(server, "CREATE DATABASE {}", _site_database())
@@ -112,7 +112,7 @@ def _restore_database(dump: Path) -> None:
     name = _site_database()
     fresh, before = name + RESTORED, name + BEFORE
     connection.close()
-    with _server() as server:
+    with connect_to_server() as server:
         _execute(server, "DROP DATABASE IF EXISTS {}", fresh)
         _execute(server, "CREATE DATABASE {} TEMPLATE template0", fresh)
         try:
@@ -146,7 +146,7 @@ def _execute(server: psycopg.Connection, statement: LiteralString, *names: str) 
 
 
 @contextmanager
-def _server() -> Iterator[psycopg.Connection]:
+def connect_to_server() -> Iterator[psycopg.Connection]:
     """A connection to another database of the same server, from which this one can be replaced. Raises: BackupError."""
     parameters = connection.get_connection_params()
     names = ("user", "password", "host", "port", "sslmode", "sslcert", "sslkey", "sslrootcert")

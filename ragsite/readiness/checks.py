@@ -39,8 +39,6 @@ PGVECTOR_NEEDED = (0, 8, 0)
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
 # How long a document may be read without any progress while its worker's heartbeat goes on.
 STUCK_AFTER = timedelta(minutes=3)
-# How often a step of a draft fails before it is reported: with the pauses between, after 40 seconds.
-STEP_FAILED_TIMES = 3
 # The scheduler looks at its schedule every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
@@ -167,9 +165,8 @@ def worker() -> Finding:
 
 
 def drafts() -> Finding:
-    """Whether drafts are copied and cleared away: a step that fails is tried again for ever, longer apart each time."""
-    failing = Draft.unfinished().exclude(error="").filter(attempts__gte=STEP_FAILED_TIMES).count()
-    if failing:
+    """Whether drafts are copied and cleared away: a step that fails is tried again for ever, here at least twice."""
+    if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
 

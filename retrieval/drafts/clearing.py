@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models.deletion import Collector, get_candidate_relations_to_delete
+from django.db.models import ManyToOneRel
+from django.db.models.deletion import Collector
 
 from retrieval.ingest.deletion import forget_documents
 from retrieval.ingest.writing import lock_statistics
@@ -46,8 +47,9 @@ def _delete_related(documents: Sequence[Document]) -> None:
     """
     Document.objects.filter(parent__in=documents).update(parent=None)
     collector = Collector(using=DEFAULT_DB_ALIAS)
-    # Hidden relations (`related_name="+"`) are among them.
-    for relation in get_candidate_relations_to_delete(Document._meta):
-        rows = collector.related_objects(relation.related_model, [relation.field], documents)
-        relation.on_delete(collector, relation.field, rows, collector.using)
+    # Hidden relations have `related_name="+"`.
+    for relation in Document._meta.get_fields(include_hidden=True):
+        if isinstance(relation, ManyToOneRel) and relation.on_delete is not None:
+            rows = collector.related_objects(relation.related_model, [relation.field], documents)
+            relation.on_delete(collector, relation.field, rows, collector.using)
     collector.delete()

@@ -261,13 +261,27 @@ STEPS = [
     'DROP DATABASE IF EXISTS "ragsite_before"',
 ]
 
+# As docs/operations.md has it.
+GO_BACK = """
+from ragsite.backup.restoring import connect_to_server
+with connect_to_server() as server:
+    server.execute("DROP DATABASE IF EXISTS ragsite WITH (FORCE)")
+    server.execute("ALTER DATABASE ragsite_before RENAME TO ragsite")
+    server.execute("DROP DATABASE IF EXISTS ragsite_restored")
+"""
+
 
 def test_a_restore_that_is_killed_is_finished_by_the_next_and_nothing_starts_before(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "site.tar"
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
     site.manage_all(("ingest", str(tmp_path / "pump.md"), "--collection", "manuals"), ("backup", str(file)))
+    site._run(["-c", KILLED, str(file), json.dumps(STEPS[1:2])])
+    site.manage("shell", "-c", GO_BACK)
+    (answered,) = site.manage_all(("ask", QUESTION))
+    assert "3450 grams" in answered
     output = site._run(["-c", KILLED, str(file), json.dumps(STEPS)])
     results = json.loads(output.partition("RESULTS ")[2])
+    assert GO_BACK in (ROOT / "docs" / "operations.md").read_text()
     for at, ended, told in results:
         assert ended == 9, at
         if at == STEPS[-1]:
