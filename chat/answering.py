@@ -7,11 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
-from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.composing.notices import by_words_notice, doubts_of, fallback_notice
-from chat.composing.refusals import ask_which, instruction_refusal, refusal, refuse
+from chat.composing.refusals import instruction_refusal, refuse
 from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
 from chat.grounding.evidence.answerability import Evidence
 from chat.grounding.evidence.weighing import gather_evidence
@@ -56,8 +55,8 @@ async def answer(
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one. Searched
     comes again where a model has asked the tables: with their rows as further sources.
 
-    A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
-    and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
+    A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first: the
+    trace says how. What reads like an instruction to the site is neither searched nor shown to a model:
     Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
     the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
     of either. ``without_model`` is a sentence that says why no language model is asked; empty: one may be.
@@ -160,7 +159,7 @@ async def _weigh(
     """What the sources hold on the question, how sure it is that they answer it, and who writes."""
     reformulation = searched.trace.reformulation
     if reformulation is not None and (history or reformulation.corrected):
-        # "And in winter?" says nothing to whoever answers from the sources alone, nor does a misspelt name.
+        # A follow-up as a model rewrote it, and a question as its spelling was put right.
         question = searched.trace.query
     evidence = await in_thread(gather_evidence)(question, searched.sources)
     confidence = evidence.answerability.probability if searched.computed is None else searched.computed.confidence
@@ -176,10 +175,7 @@ async def _weigh(
 
 
 async def _refuse_unwritten(writing: _Writing) -> Completed | None:
-    """The refusal of a question that means several things, or that the sources do not answer; None where one writes."""
-    if meant := await in_thread(ask_which)(writing.question, writing.filters):
-        text = _("There are several of these: choose the one you mean.")
-        return replace(refusal(writing.generator.name, text, writing.notices), choices=meant)
+    """The refusal of a question that the sources do not answer; None where one writes."""
     is_hopeless = writing.evidence.answerability.is_hopeless and writing.searched.computed is None
     if not writing.searched.sources or is_hopeless:
         return await _refuse(writing)

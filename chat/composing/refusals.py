@@ -15,21 +15,10 @@ from chat.grounding.places import put_in_place
 from chat.questions.types import ValueKind
 from chat.types import AnswerForm, Choice, Completed, Usage
 from retrieval.lexical.words.vocabulary import CollectionVocabulary
-from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.spelling import suggest
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
-
-
-def ask_which(question: str, filters: SearchFilters) -> tuple[Choice, ...]:
-    """The things that the question may mean, where it names a family of them and none of its members."""
-    try:
-        choices = find_choices(question, CollectionVocabulary(filters.collections, filters.readers))
-    except DatabaseError as error:
-        logger.warning("Whether a question means several things was not looked up: %s", error)
-        return ()
-    return tuple(Choice(label, complete) for label, complete in choices)
 
 
 def refuse(
