@@ -160,7 +160,7 @@ async def _weigh(
     reformulation = searched.trace.reformulation
     if reformulation is not None and (history or reformulation.corrected):
         # A follow-up as a model rewrote it, and a question as its spelling was put right.
-        question = searched.trace.query
+        question = searched.trace.best_query
     evidence = await in_thread(gather_evidence)(question, searched.sources)
     confidence = evidence.answerability.probability if searched.computed is None else searched.computed.confidence
     searched = replace(searched, confidence=round(confidence, 4))

@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.6, 0.4)
 # Of the earlier questions that a question is joined with.
-MOST_JOINED, LONGEST_JOINED_CHARACTERS = 3, 600
+MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
 @dataclass(slots=True)
@@ -206,7 +206,7 @@ def _reformulate(question: str, history: Sequence[Turn]) -> Reformulation:
 
 
 def join_questions(question: str, history: Sequence[Turn]) -> str:
-    """The last three questions of ``history``, oldest first, and ``question``; empty where there are none.
+    """The last two questions of ``history``, oldest first, and ``question``; empty where there are none.
 
     Empty also for a question with quoted phrases or excluded words: only what meets them is to be found.
     """

@@ -213,10 +213,10 @@ def _texts(
 
 
 def _question(answer: Answer, side: ProfileResult, *, follows: bool) -> str:
-    """What is answered: a follow-up as it was completed, a misspelt question put right, as when it was answered."""
+    """What is answered: a follow-up as it was rewritten, a misspelt question put right, as when it was answered."""
     done = side.trace.reformulation if side.trace is not None else None
     if side.trace is not None and done is not None and (follows or done.corrected):
-        return side.trace.query
+        return side.trace.best_query
     return answer.question
 
 
