@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from retrieval.ranking.normalization import contrast, min_max, z_scores
 from retrieval.ranking.plans import SearchPlan
@@ -80,7 +79,7 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
     said: dict[int, list[tuple[SearchScore, Candidate]]] = defaultdict(list)
     for query, weight, fused in searches:
         for rank, found in enumerate(fused, start=1):
-            is_listed = any(score.rank is not None for score in found.retrievers.values())
+            is_listed = any(score.rank for score in found.retrievers.values())
             score = SearchScore(query, rank if is_listed else None, found.score, weight)
             said[found.chunk_id].append((score, found))
     added = [_add(parts) for parts in said.values()]
@@ -89,18 +88,20 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
 
 def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
     """What the searches said of one chunk as one candidate; ranks and scores are those of the search it is best in."""
-    _, best = min(parts, key=lambda part: math.inf if part[0].rank is None else part[0].rank)
+    _, best = min(parts, key=lambda part: part[0].rank or math.inf)
     retrievers = {
-        retriever: replace(
-            score,
-            contribution=math.fsum(said.weight * found.retrievers[retriever].contribution for said, found in parts),
+        retriever: RetrieverScore(
+            score.rank,
+            score.score,
+            score.normalized,
+            score.weight,
+            contribution=sum([said.weight * found.retrievers[retriever].contribution for said, found in parts]),
         )
         for retriever, score in best.retrievers.items()
     }
-    bonus = math.fsum(said.weight * found.bonus for said, found in parts)
-    total = math.fsum([bonus, *(score.contribution for score in retrievers.values())])
-    searches = tuple(said for said, _ in parts)
-    return replace(best, score=total, retrievers=retrievers, bonus=bonus, searches=searches)
+    bonus = sum([said.weight * found.bonus for said, found in parts])
+    total = math.fsum([bonus, *[score.contribution for score in retrievers.values()]])
+    return Candidate(best.chunk_id, total, retrievers, bonus, searches=tuple([said for said, _ in parts]))
 
 
 def _worth(

@@ -121,14 +121,15 @@ def search(
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
     reformulation = _reformulate(searched, history) if tuned.reformulate else None
-    joined = ""
+    joined_with: Sequence[Turn] = ()
     if reformulation is not None:
         searched = reformulation.query
         if not conf.reformulator() or reformulation.notice:
-            joined = join_questions(searched, history)
+            joined_with = history
     named = replace(used, settings=tuned)
     return read_from_replica(
-        lambda: _search(question, searched, joined, reformulation, filters, named, top_k, watch), filters.collections
+        lambda: _search(question, searched, joined_with, reformulation, filters, named, top_k, watch),
+        filters.collections,
     )
 
 
@@ -136,7 +137,7 @@ def search(
 def _search(
     question: str,
     searched: str,
-    joined: str,
+    joined_with: Sequence[Turn],
     reformulation: Reformulation | None,
     filters: SearchFilters,
     profile: NamedProfile,
@@ -145,14 +146,13 @@ def _search(
 ) -> SearchResult:
     """From one server, to be done again from another when that fails. Raises: as :func:`search`."""
     tuned = profile.settings
-    for text in filter(None, (searched, joined)):
-        _prepare(text, filters, tuned)
+    _prepare(list(filter(None, (searched, join_questions(searched, joined_with)))), filters, tuned)
     if reformulation is not None:
         if tuned.fuzzy:
             reformulation = spelt(reformulation, filters)
-            joined = joined and spelt(replace(reformulation, query=joined), filters).query
         searched = reformulation.query
         watch.lap("reformulate")
+    joined = join_questions(searched, joined_with)
     classification, plan = _plan(searched, tuned, top_k)
     watch.lap("classify")
 
@@ -316,12 +316,13 @@ def _is_partly_encoded(plan: SearchPlan, filters: SearchFilters) -> bool:
     return (any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)
 
 
-def _prepare(question: str, filters: SearchFilters, tuned: ProfileSettings) -> None:
-    """Have the words of the question looked up while it is encoded."""
+def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSettings) -> None:
+    """Have the words of what is searched looked up while it is encoded."""
     if tuned.method is not SearchMethod.LEXICAL:
-        encode_ahead(parse(question).text)
+        for text in texts:
+            encode_ahead(parse(text).text)
     try:
-        learn(question, filters.collections)
+        learn(texts, filters.collections)
     except DatabaseError as error:
         # Each part that needs the words asks for them itself then, and tells when it gets no answer.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)

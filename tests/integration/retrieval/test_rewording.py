@@ -66,9 +66,11 @@ def test_what_is_in_doubt_is_searched_as_it_was_asked(library: Collection, quest
 
 
 def test_what_is_joined_is_put_right_too(library: Collection) -> None:
-    trace = search("and at nihgt?", everything(), history=[Turn("When is the hosptial open?")]).trace
+    result = search("and at nihgt?", everything(), history=[Turn("When is the hosptial open?")])
+    trace = result.trace
     assert trace.query == "and at night?"
-    assert trace.joined_query == "When is the hospital open? and at night?"
+    assert trace.joined_query == "When is the hosptial open? and at night?"
+    assert result.hits[0].passage.source == "hospital.md"
     assert trace.reformulation is not None
     assert trace.reformulation.corrected
 
