@@ -9,6 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
+from django.test import AsyncClient
 
 from chat import asking
 from chat.conversations.history import turns_before
@@ -76,6 +77,21 @@ async def test_a_follow_up_finds_the_passage_it_means(
     assert searched["joined_question"] == answer.joined_question == answer.standing_alone == joined
     assert (searched["reformulation"], answer.completed_question) == (None, "")
     assert (answer.trace["query"], answer.trace["joined_query"]) == (follow_up, joined)
+
+
+async def test_the_stream_says_so_before_the_answer(library: Collection) -> None:
+    before, _ = await ask("How heavy is the ball valve?")
+    answer, _ = await ask("and its price?", conversation_id=before.conversation_id)
+    client = AsyncClient()
+    session = await sync_to_async(lambda: client.session)()
+    session[asking.VISITOR_KEY] = "browser-1"
+    await session.asave()
+    client.cookies["sessionid"] = session.session_key
+    streamed = []
+    for each in (before, answer):
+        response = await client.get(f"/answers/{each.pk}/stream/")
+        streamed.append(b"".join([piece async for piece in response]).decode())
+    assert ["Also searched together with your questions before it" in text for text in streamed] == [False, True]
 
 
 def test_what_is_searched_twice_is_explained(library: Collection) -> None:
