@@ -57,8 +57,8 @@ async def answer(
     """The events of one answer: Searched, Tokens, then Completed; or Failed, at any point, as the last one. Searched
     comes again where a model has asked the tables: with their rows as further sources.
 
-    A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first: what is searched
-    and answered is in the trace. What reads like an instruction to the site is neither searched nor shown to a model:
+    A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first: the
+    trace says how. What reads like an instruction to the site is neither searched nor shown to a model:
     Completed comes alone, and says so. ``draft`` is kept up to date, for whoever may stop in the middle. ``subject`` is
     the visitor, for whom a search profile may be chosen; empty: the one in force. ``profile`` is searched with in place
     of either. ``without_model`` is a sentence that says why no language model is asked; empty: one may be.
@@ -164,8 +164,8 @@ async def _weigh(
     """What the sources hold on the question, how sure it is that they answer it, and who writes."""
     reformulation = searched.trace.reformulation
     if reformulation is not None and (history or reformulation.corrected):
-        # "And in winter?" says nothing to whoever answers from the sources alone, nor does a misspelt name.
-        question = searched.trace.query
+        # A follow-up as a model rewrote it, and a question as its spelling was put right.
+        question = searched.trace.best_query
     evidence = await in_thread(gather_evidence)(searched.trace, searched.sources)
     confidence = evidence.probability if searched.computed is None else searched.computed.confidence
     searched = replace(searched, confidence=round(confidence, 4), evidence=evidence.features)

@@ -101,8 +101,9 @@ def question_generator() -> QuestionGenerator:
 
 
 @functools.cache
-def reformulator() -> QueryReformulator:
-    built: QueryReformulator = _build("QUERY_REFORMULATOR")
+def reformulator() -> QueryReformulator | None:
+    """None where no model rewrites questions. Raises: ImproperlyConfigured."""
+    built: QueryReformulator | None = _build("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
     return built
 
 

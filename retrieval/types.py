@@ -88,9 +88,8 @@ class Reformulation:
     """What is searched in place of what was asked.
 
     ``reason`` says what was done, empty when nothing was; ``by`` names who did it: "rules", or the model. ``notice``
-    says why it was not the one it should have been; it is for engineers, never for visitors. ``completed`` says that
-    the question was a follow-up, and took from the conversation what it lacked; ``corrected`` that a word or a code of
-    it was misspelt.
+    says why the model did not; it is for engineers, never for visitors. ``completed`` says that the model took from the
+    conversation what a follow-up lacked; ``corrected`` that a word or a code of the question was misspelt.
     """
 
     query: str
@@ -245,6 +244,17 @@ class RerankScore:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchScore:
+    """What one of a question's searches said of one candidate. ``rank`` and ``score`` are those of its fused list, the
+    rank None where neither retriever listed the chunk for ``query``; ``weight`` is the search's share in the sum."""
+
+    query: str
+    rank: int | None
+    score: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class StoredChunk:
     """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), its tokens' signs, if any, and its
     term weights as PostgreSQL sends them, if they were read."""
@@ -283,8 +293,10 @@ class Candidate:
     ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts, the reranker's contribution and
     ``support``, the neighbour boost; of the reranker's alone, where the reranker decides alone. ``retrievers`` has each
     of them. ``rank`` is None until the result is cut, and for a candidate that was ``dropped``, which says why.
-    ``word_matches`` is None unless somebody asked for them. ``word_share`` is the share of the question's words that it
-    holds, rare words counting more, in [0, 1]; None where the lexical retriever did not answer.
+    ``searches`` has one entry a search text where there was more than one: contributions then are weighted sums over
+    the searches, and a retriever's rank and score those of the search that ranked the chunk best. ``word_matches`` is
+    None unless somebody asked for them. ``word_share`` is the share of the question's words that it holds, rare words
+    counting more, in [0, 1]; None where the lexical retriever did not answer.
     """
 
     chunk_id: int
@@ -299,3 +311,10 @@ class Candidate:
     matched_terms: tuple[str, ...] = ()
     word_share: float | None = field(default=None, metadata=OMIT_DEFAULT)
     word_matches: tuple[WordMatch, ...] | None = field(default=None, metadata=OMIT_DEFAULT)
+    searches: tuple[SearchScore, ...] = field(default=(), metadata=OMIT_DEFAULT)
+
+    @property
+    def best_query(self) -> str:
+        """The search text under which the chunk ranked best, of several the first; empty where there was only one."""
+        ranked = [each for each in self.searches if each.rank is not None]
+        return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

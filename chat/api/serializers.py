@@ -129,7 +129,10 @@ class AnswerSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="How likely the documents answer the question, from 0 to 1."
     )
     completed_question = serializers.CharField(
-        help_text="A follow-up, or a misspelt question, as it was searched; empty: as it was asked."
+        help_text="A rewritten follow-up, or a misspelt question, as it was searched; empty: as it was asked."
+    )
+    joined_question = serializers.CharField(
+        help_text="The question before it and this one, which was searched as well; empty: only this one was."
     )
     usage = UsageSerializer()
     repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")

@@ -31,7 +31,7 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
 def collections_behind(answer: Answer) -> list[int]:
     """The collections that the answer may rest on: those of what it quotes, and of what it may say again.
 
-    A question that was completed from earlier answers, or put to a model with them, may repeat what they said. A
+    A question that was rewritten from earlier answers, or put to a model with them, may repeat what they said. A
     question that is offered may name what any of the searched documents names.
     """
     behind = set(rights.collections_of(answer.quoted_places))

@@ -73,10 +73,11 @@ def _reformulation(trace: AnswerTrace, timings: Mapping[str, float]) -> Step:
     if done is None:
         return Step("reformulation", title, (_("searched as it was asked"),), StepState.OFF, _("off"))
     badge = _ms(timings.get("reformulate"))
-    if not done.changed:
-        return Step("reformulation", title, (_("nothing to change"), _by(done.by)), StepState.IDLE, badge)
-    state = StepState.FAILED if done.notice else StepState.OK
-    return Step("reformulation", title, (f"“{done.query}”", _by(done.by)), state, badge)
+    details = [f"“{done.query}”", _by(done.by)] if done.changed else [_("nothing to change"), _by(done.by)]
+    if trace.joined_query:
+        details.append(_("searched alone and with the questions before it"))
+    state = StepState.OK if done.changed or trace.joined_query else StepState.IDLE
+    return Step("reformulation", title, tuple(details), StepState.FAILED if done.notice else state, badge)
 
 
 def _by(name: str) -> str:

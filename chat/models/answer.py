@@ -66,7 +66,10 @@ class Answer(Leased):
     )
     usage = models.JSONField(_("tokens and cost"), default=dict, blank=True)
     completed_question = models.TextField(
-        _("completed question"), blank=True, help_text=_("A follow-up question as it was searched.")
+        _("completed question"), blank=True, help_text=_("The question as it was searched, where it was rewritten.")
+    )
+    joined_question = models.TextField(
+        _("joined question"), blank=True, help_text=_("The question before it and this one: searched as well.")
     )
     confidence = models.FloatField(
         _("confidence"), null=True, blank=True, help_text=_("How likely the documents answer the question, 0 to 1.")
@@ -132,6 +135,11 @@ class Answer(Leased):
     def quoted_places(self) -> list[dict[str, Any]]:
         """The sources and the near places: who may not read all their documents may not read the answer."""
         return [*self.sources, *self.near]
+
+    @property
+    def standing_alone(self) -> str:
+        """The question as it can be read without its conversation."""
+        return self.joined_question or self.completed_question or self.question
 
     @property
     def is_finished(self) -> bool:

@@ -27,12 +27,13 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and what became of it.
 
-    ``completed_question`` is what the question was understood as, empty when it stood for itself. ``checked`` counts
-    the sentences that were held against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the
-    answer was first given, None when it was made for this question. ``unfolded`` opens the form that asks what was
-    wrong; with a ``feedback_error``, ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a
-    question that was turned away unread. ``addresses`` stand in a source that the answer names: it may link them.
-    ``near`` are places that come near a question without an answer, ``choices`` questions to ask instead.
+    ``completed_question`` is the question as it was searched, empty when that is how it was asked; ``is_joined`` says
+    that it was searched together with the question before it, too. ``checked`` counts the sentences that were held
+    against the sources, ``doubts`` are those that failed. ``repeated_from`` is when the answer was first given, None
+    when it was made for this question. ``unfolded`` opens the form that asks what was wrong; with a ``feedback_error``,
+    ``reason`` and ``comment`` are what was refused. ``was_searched`` is false for a question that was turned away
+    unread. ``addresses`` stand in a source that the answer names: it may link them. ``near`` are places that come near
+    a question without an answer, ``choices`` questions to ask instead.
     """
 
     id: uuid.UUID
@@ -48,6 +49,7 @@ class ShownTurn:
     citations: tuple[Cited, ...] = ()
     sources: tuple[SourceCard, ...] = ()
     completed_question: str = ""
+    is_joined: bool = False
     confidence: float | None = None
     doubts: tuple[Doubt, ...] = ()
     checked: int = 0
@@ -152,6 +154,7 @@ def build_turn(answer: Answer, *, debug: bool = False, unfolded: bool = False) -
         citations=citations,
         sources=source_cards(answer.sources, citations),
         completed_question=answer.completed_question,
+        is_joined=bool(answer.joined_question),
         confidence=answer.confidence,
         doubts=doubts(answer.statements),
         checked=count_checked(answer.statements),

@@ -38,6 +38,7 @@ def searched(event: Searched) -> dict[str, Any]:
         "degraded": list(event.trace.degraded),
         "reformulation": _reformulation(event.trace.reformulation),
         "completed_question": completed_question(event.trace),
+        "joined_question": event.trace.joined_query,
         "confidence": event.confidence,
     }
 
@@ -52,12 +53,14 @@ def searched_before(answer: Answer) -> dict[str, Any]:
         "degraded": answer.degraded,
         "reformulation": _reformulation(trace.reformulation if trace else None),
         "completed_question": answer.completed_question,
+        "joined_question": answer.joined_question,
         "confidence": answer.confidence,
     }
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """A follow-up, or a misspelt question, as it was searched and answered; empty when that is how it was asked."""
+    """The question as it was searched and answered, where a model rewrote a follow-up, or where it was misspelt; else
+    empty."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
@@ -160,6 +163,7 @@ def completed(answer: Answer, citations: list[Citation]) -> dict[str, Any]:
         "statements": answer.statements,
         "confidence": answer.confidence,
         "completed_question": answer.completed_question,
+        "joined_question": answer.joined_question,
         "usage": answer.usage,
         "repeats": str(answer.repeats_id) if answer.repeats_id else None,
         "repeated_from": answer.repeats.completed_at.isoformat()

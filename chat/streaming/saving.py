@@ -146,6 +146,7 @@ def _searched(answer: Answer, searched: Searched, draft: PartialAnswer) -> None:
     answer.search_method = searched.trace.search_method
     answer.degraded = list(searched.trace.degraded)
     answer.completed_question = payloads.completed_question(searched.trace)
+    answer.joined_question = searched.trace.joined_query
     answer.confidence = searched.confidence
     answer.profile_version_id = searched.profile_version
 

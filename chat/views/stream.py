@@ -123,7 +123,8 @@ class _StreamedTurn:
         context = {
             "sources": sources,
             "notices": notices(payload["degraded"]),
-            "understood": payload.get("completed_question", ""),
+            "rewritten": payload.get("completed_question", ""),
+            "is_joined": bool(payload.get("joined_question")),
         }
         return self._frame("sources", "chat/_searched.html", context, event_id)
 

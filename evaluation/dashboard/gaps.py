@@ -52,9 +52,11 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
         searched = searched.exclude(conversation__collection__in=drafts)
     bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
-    rows = bad.values_list("pk", "question", "completed_question", "completed_at")[:MOST_QUESTIONS]
+    rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question says by itself nothing of what is missing.
-    found = [Unanswered(str(pk), completed or question, at) for pk, question, completed, at in rows if at is not None]
+    found = [
+        Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
+    ]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 
 

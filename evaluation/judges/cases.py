@@ -17,7 +17,7 @@ def case_of(answer: Answer, reference: str = "") -> Case:
     The documents may have changed since: it is judged by what it was made from.
     """
     return Case(
-        question=answer.completed_question or answer.question,
+        question=answer.standing_alone,
         answer=answer.text,
         sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,

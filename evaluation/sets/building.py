@@ -100,8 +100,8 @@ def _draw(collection: Collection, seed: int) -> list[_Asked]:
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """The set's question for this answer, and whether it is new; a draft until somebody says what it should find.
 
-    The question is the one that was searched: a follow-up question is taken in its completed form. That may have words
-    of all that the answer rests on; where this is more than the set's collection, which is all that readers of the set
+    A follow-up is taken as it was rewritten, or with the question before it. A rewritten one may have words of all that
+    the answer rests on; where this is more than the set's collection, which is all that readers of the set
     are sure to see, the question is taken as it was typed.
     """
     is_within = rests_within(answer, evaluation_set.collection)
@@ -109,7 +109,7 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
         evaluation_set=evaluation_set,
         answer=answer,
         defaults={
-            "text": answer.completed_question if is_within and answer.completed_question else answer.question,
+            "text": answer.standing_alone if is_within else answer.question,
             "origin": EvaluationQuestion.Origin.FEEDBACK,
         },
     )

@@ -55,7 +55,7 @@ OPENAI_PRICE_PROMPT = env.number("OPENAI_PRICE_PROMPT", 0.0)
 OPENAI_PRICE_COMPLETION = env.number("OPENAI_PRICE_COMPLETION", 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
-QUERY_REFORMULATOR = _backend("retrieval.reformulation.rules.RuleBasedReformulator")
+QUERY_REFORMULATOR: dict[str, Any] = {}
 if HAS_MODEL and env.flag("REFORMULATE_WITH_MODEL", True):
     QUERY_REFORMULATOR = _backend(
         "retrieval.reformulation.llm.ModelReformulator",

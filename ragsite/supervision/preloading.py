@@ -50,7 +50,7 @@ def preload() -> None:
     telemetry.wait_for_fork()
     for module in _MODULES:
         importlib.import_module(module)
-    for backend in (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values()):
+    for backend in filter(None, (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values())):
         importlib.import_module(backend["BACKEND"].rpartition(".")[0])
     sandbox.state()
     # Compiled, they stay so.

@@ -112,10 +112,11 @@ def words_in(text: str) -> list[str]:
     return sorted({word.lower() for word in WORD.findall(text)})
 
 
-def learn(text: str, collections: Sequence[int]) -> None:
-    """Have a question reduced and its words counted by one statement each, so that every part of a search finds them in
-    memory. Raises: DatabaseError."""
-    found = lexemes_of([expand_identifiers(text), *words_in(text)], list(by_configuration(collections)))
+def learn(texts: Sequence[str], collections: Sequence[int]) -> None:
+    """Have questions reduced and their words counted by one statement each, so that every part of a search finds them
+    in memory. Raises: DatabaseError."""
+    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *words_in(text)))
+    found = lexemes_of(list(wanted), list(by_configuration(collections)))
     frequencies_in(collections, set().union(*found.values()))
 
 

@@ -34,7 +34,7 @@ RERANK_FAILURES = Counter(
     "ragsite_search_rerank_failures", "Rerankers that failed or were late; the fused order stood.", ["reranker"]
 )
 REFORMULATION_FAILURES = Counter(
-    "ragsite_search_reformulation_failures", "Questions that the model did not reformulate; the rules did."
+    "ragsite_search_reformulation_failures", "Questions that the model did not reformulate."
 )
 QUESTION_FAILURES = Counter(
     "ragsite_ingest_question_failures", "Passages for which the model wrote no questions; the rules did."

@@ -1,4 +1,4 @@
-"""One ranking from two.
+"""One ranking from two, and one from several searches.
 
 Each method says what a candidate's rank or score in a retriever is worth; the fused score is the sum over the
 retrievers, plus the bonus where a method has one. A chunk that a retriever did not return is worth nothing there,
@@ -12,18 +12,33 @@ so that keywords decide where they tell passages apart (names, codes, rare words
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 from retrieval.ranking.normalization import contrast, min_max, z_scores
 from retrieval.ranking.plans import SearchPlan
-from retrieval.types import SILENT, Candidate, RankedChunk, Ranking, Retriever, RetrieverScore, SearchMethod
+from retrieval.types import (
+    SILENT,
+    Candidate,
+    RankedChunk,
+    Ranking,
+    Retriever,
+    RetrieverScore,
+    SearchMethod,
+    SearchScore,
+)
 
 # Scores of a retriever for candidates that its own list may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
-def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores | None = None) -> list[Candidate]:
-    """All candidates, best first.
+def fuse(
+    plan: SearchPlan,
+    rankings: Sequence[Ranking],
+    scores: RetrieverScores | None = None,
+    others: Collection[int] = (),
+) -> list[Candidate]:
+    """All candidates, best first: what the rankings list, and ``others``.
 
     ``scores`` adds what each retriever would have said of candidates it did not return; it is shown in the explanation,
     and only `zscore`, `contrast` and `adaptive` rank by it. With one retriever missing (it failed, or is switched off)
@@ -34,7 +49,7 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
         retriever: {**(scores or {}).get(retriever, {}), **{pk: chunk.score for pk, chunk in chunks.items()}}
         for retriever, chunks in listed.items()
     }
-    candidates = sorted({chunk_id for chunks in listed.values() for chunk_id in chunks})
+    candidates = sorted({*others, *(chunk_id for chunks in listed.values() for chunk_id in chunks)})
     worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
     if plan.method is SearchMethod.CONTRAST and len(listed) > 1:
@@ -51,6 +66,42 @@ def fuse(plan: SearchPlan, rankings: Sequence[Ranking], scores: RetrieverScores 
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, silent | said, bonus))
     return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
+
+
+def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
+    """The candidates of several searches for one question as one list, best first.
+
+    A search is its text, its weight and its fused list, best first; each list has the same candidates. Score, bonus and
+    contributions are weighted sums over the searches. Ties are broken by chunk id.
+
+    Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
+    """
+    said: dict[int, list[tuple[SearchScore, Candidate]]] = defaultdict(list)
+    for query, weight, fused in searches:
+        for rank, found in enumerate(fused, start=1):
+            is_listed = any(score.rank for score in found.retrievers.values())
+            score = SearchScore(query, rank if is_listed else None, found.score, weight)
+            said[found.chunk_id].append((score, found))
+    added = [_add(parts) for parts in said.values()]
+    return sorted(added, key=lambda candidate: (-candidate.score, candidate.chunk_id))
+
+
+def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
+    """What the searches said of one chunk as one candidate; ranks and scores are those of the search it is best in."""
+    _, best = min(parts, key=lambda part: part[0].rank or math.inf)
+    retrievers = {
+        retriever: RetrieverScore(
+            score.rank,
+            score.score,
+            score.normalized,
+            score.weight,
+            contribution=sum([said.weight * found.retrievers[retriever].contribution for said, found in parts]),
+        )
+        for retriever, score in best.retrievers.items()
+    }
+    bonus = sum([said.weight * found.bonus for said, found in parts])
+    total = math.fsum([bonus, *[score.contribution for score in retrievers.values()]])
+    return Candidate(best.chunk_id, total, retrievers, bonus, searches=tuple([said for said, _ in parts]))
 
 
 def _worth(

@@ -126,7 +126,7 @@ class ProfileSettings:
         True,
         RANKING,
         _("Reformulate questions"),
-        _("Filler words are left out, follow-up questions completed from the conversation, misspelt words corrected."),
+        _("Follow-ups are also searched with the questions before them, misspelt words corrected."),
         replay=_("Reformulation"),
         as_published=False,
     )

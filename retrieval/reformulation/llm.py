@@ -1,8 +1,8 @@
 """Reformulation by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio, ...).
 
 The model is asked where it can help: when there is a conversation to complete the question from, or a long question to
-shorten. Whenever it fails, is late or says something that cannot be searched for, the rules do the work, and the log, a
-metric and the reformulation's notice say so.
+shorten. When it fails, is late or writes something that cannot be searched for, the question stays as it was asked, and
+the log, a metric and the reformulation's notice say so.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import logging
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 
 from retrieval.exceptions import ModelFailed
 from retrieval.language_models.chat_model import ChatModel
 from retrieval.observability.metrics import REFORMULATION_FAILURES
-from retrieval.reformulation.rules import RuleBasedReformulator
-from retrieval.reformulation.subjects import tokens_of
+from retrieval.reformulation.words import tokens_of
 from retrieval.resilience.breaker import Breaker, Open
 from retrieval.types import Reformulation, Turn
 
@@ -47,13 +45,11 @@ class ModelReformulator:
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 4.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
-        self._rules = RuleBasedReformulator()
         self._breaker = Breaker("reformulator", failures=FAILURES_IN_A_ROW, seconds=PAUSE_SECONDS)
 
     def reformulate(self, question: str, history: Sequence[Turn] = ()) -> Reformulation:
-        by_rule = self._rules.reformulate(question, history)
-        if not history and len(by_rule.query.split()) <= LONG_QUESTION_WORDS:
-            return by_rule
+        if not history and len(question.split()) <= LONG_QUESTION_WORDS:
+            return Reformulation(question, changed=False, reason="", by=self._model.name)
         try:
             with self._breaker.call(ModelFailed):
                 answer = self._model.complete(_messages(question, history))
@@ -61,16 +57,13 @@ class ModelReformulator:
             if "://" in query and "://" not in question:
                 raise ModelFailed("The model wrote an address that nobody asked for.")
         except (Open, ModelFailed) as error:
-            return self._fall_back(by_rule, str(error))
+            REFORMULATION_FAILURES.inc()
+            logger.warning("%s did not reformulate a question: %s", self._model.name, error)
+            return Reformulation(question, changed=False, reason="", by=self._model.name, notice=str(error))
         reason = "completed from the conversation" if history else "a long question, shortened"
         if query == question:
             reason = ""
         return Reformulation(query, query != question, reason, self._model.name, completed=bool(history and reason))
-
-    def _fall_back(self, by_rule: Reformulation, notice: str) -> Reformulation:
-        REFORMULATION_FAILURES.inc()
-        logger.warning("%s did not reformulate a question, the rules take over: %s", self._model.name, notice)
-        return replace(by_rule, notice=notice)
 
 
 def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from retrieval.lexical.syntax import parse
 from retrieval.reformulation.slips import is_certain_slip, small_word_meant
-from retrieval.reformulation.subjects import Token, tokens_of
-from retrieval.reformulation.words import LEXICONS, language_of
+from retrieval.reformulation.words import SMALL_WORDS, Token, language_of, tokens_of
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
@@ -27,7 +26,7 @@ _LONGEST_CODE_TOKENS = 4
 # Shorter ones in capitals are acronyms.
 SHORTEST_SPELT_OUT = 5
 _LONGEST_PART_OF_CODE = 4
-_SMALL_WORDS = frozenset().union(*(lexicon.function_words for lexicon in LEXICONS.values()))
+_SMALL_WORDS = frozenset().union(*SMALL_WORDS.values())
 _LONG_SMALL_WORDS = {word for word in _SMALL_WORDS if len(word) > SHORTEST_WORD and word.isalpha()}
 
 
@@ -63,10 +62,6 @@ class Vocabulary(Protocol):
     def written(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """For each of the codes (letters and digits alone, in lower case) that the documents hold, how they write it,
         the most frequent way first."""
-
-    def codes_with(self, code: str) -> Sequence[str]:
-        """The documents' codes that begin with these letters and digits, or that have this number as a part, as they
-        write them; the most frequent first."""
 
     def codes_near(self, code: str) -> Sequence[str]:
         """The documents' codes near one that they lack, as they write them, nearest first."""
@@ -175,7 +170,7 @@ def _codes(question: str) -> list[Token]:
     ]
 
 
-def code_spans(question: str) -> dict[tuple[int, int], str]:
+def _code_spans(question: str) -> dict[tuple[int, int], str]:
     """Where a code may stand, as one word or as words beside each other ("mx 9920 w"), and its letters and digits."""
     tokens = tokens_of(question)
     spans: dict[tuple[int, int], str] = {}
@@ -194,7 +189,7 @@ def _codes_rewritten(question: str, vocabulary: Vocabulary) -> list[_Replacement
     """The codes that the documents write in another way."""
     if not any(character.isdigit() for character in question):
         return []
-    spans = code_spans(question)
+    spans = _code_spans(question)
     written = vocabulary.written(sorted(set(spans.values()))) if spans else {}
     replacements: list[_Replacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):

@@ -105,7 +105,7 @@ def compare(
 ) -> ProfileComparison:
     """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little flattered.
 
-    A follow-up question is completed from ``history``, the conversation's earlier turns, oldest first.
+    A follow-up question is searched with the help of ``history``, the conversation's earlier turns, oldest first.
     """
     first, second = (_searched(question, filters, profile, top_k, history) for profile in profiles)
     return ProfileComparison((_beside(first, second), _beside(second, first)))

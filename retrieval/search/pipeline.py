@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +30,7 @@ from retrieval.observability.metrics import REFUSED_SEARCHES, SEARCH_SECONDS
 from retrieval.observability.tracing import annotate, span
 from retrieval.ranking.adjustment import boost, boost_neighbours
 from retrieval.ranking.classification import classify
-from retrieval.ranking.fusion import fuse
+from retrieval.ranking.fusion import RetrieverScores, add_searches, fuse
 from retrieval.ranking.plans import SearchPlan, plan_for
 from retrieval.ranking.profile import ProfileSettings
 from retrieval.rights.access import some_await_vectors
@@ -39,7 +39,7 @@ from retrieval.search.profiles import NamedProfile, active_profile, dense_only_u
 from retrieval.search.reranking import reranked
 from retrieval.search.retrievers import Known, RetrieverResult, look_up, run_retrievers
 from retrieval.search.rewording import spelt
-from retrieval.search.trace import Hit, RerankTrace, SearchResult, SearchTrace
+from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
 from retrieval.types import (
     Candidate,
     Classification,
@@ -48,6 +48,7 @@ from retrieval.types import (
     Retriever,
     SearchFilters,
     SearchMethod,
+    StoredChunk,
     Turn,
 )
 
@@ -56,6 +57,11 @@ logger = logging.getLogger(__name__)
 # Over the API and from pages, by one process: each takes two of the retrievers' threads, and answers need the others.
 SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
+
+# Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
+SEARCH_WEIGHTS = (0.6, 0.4)
+# Of the earlier questions that a question is joined with.
+MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
 @dataclass(slots=True)
@@ -92,6 +98,16 @@ def place_to_search() -> Iterator[None]:
         _places.release()
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One text that is searched for a question, with its share in the ranking and what the retrievers answered."""
+
+    query: str
+    weight: float
+    rankings: list[Ranking]
+    scores: RetrieverScores
+
+
 @span("search")
 def search(
     question: str,
@@ -105,10 +121,10 @@ def search(
 ) -> SearchResult:
     """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
 
-    Where the profile says so, the question is reformulated first: filler words off, completed from ``history``, the
-    conversation's earlier turns, oldest first, and what is certainly misspelt put right. Not so when a ``method`` is
-    asked for: that is searched as published. ``profile`` replaces the one in force, and ``reranker`` names another than
-    its own.
+    Where the profile says so, what is certainly misspelt is put right, and ``history``, the conversation's earlier
+    turns, oldest first, counts: a language model completes the question from it, or, without one, the question is
+    searched both alone and joined with those before it. Not so when a ``method`` is asked for: that is searched as
+    published. ``profile`` replaces the one in force, and ``reranker`` names another than its own.
     Whatever is asked for, only vectors rank while RETRIEVAL_HYBRID_ENABLED is false; the trace names what did rank.
     A quoted phrase must occur in every passage returned, a word after a minus in none (see retrieval.lexical.syntax).
     The result is empty when nothing matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an
@@ -124,10 +140,16 @@ def search(
     tuned = used.settings if method is None else used.settings.as_published(method)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
-    reformulation = conf.reformulator().reformulate(searched, history) if tuned.reformulate else None
+    reformulation = _reformulate(searched, history) if tuned.reformulate else None
+    joined_with: Sequence[Turn] = ()
+    if reformulation is not None:
+        searched = reformulation.query
+        if not conf.reformulator() or reformulation.notice:
+            joined_with = history
     named = replace(used, settings=tuned)
     return read_from_replica(
-        lambda: _search(question, searched, reformulation, filters, named, top_k, watch), filters.collections
+        lambda: _search(question, searched, joined_with, reformulation, filters, named, top_k, watch),
+        filters.collections,
     )
 
 
@@ -135,6 +157,7 @@ def search(
 def _search(
     question: str,
     searched: str,
+    joined_with: Sequence[Turn],
     reformulation: Reformulation | None,
     filters: SearchFilters,
     profile: NamedProfile,
@@ -143,27 +166,29 @@ def _search(
 ) -> SearchResult:
     """From one server, to be done again from another when that fails. Raises: as :func:`search`."""
     tuned = profile.settings
-    _prepare(searched if reformulation is None else reformulation.query, filters, tuned)
+    _prepare(list(filter(None, (searched, join_questions(searched, joined_with)))), filters, tuned)
     if reformulation is not None:
         if tuned.fuzzy:
             reformulation = spelt(reformulation, filters)
         searched = reformulation.query
         watch.lap("reformulate")
-    wording = parse(searched).text
+    joined = join_questions(searched, joined_with)
     classification, plan = _plan(searched, tuned, top_k)
     watch.lap("classify")
 
-    results = run_retrievers(searched, filters, plan)
+    texts = [searched, joined] if joined else [searched]
+    asked = run_retrievers(texts, filters, plan)
     watch.lap("legs")
-    rankings = _rankings_of(results)
-    known = look_up(results, plan)
+    stored, known = look_up(asked, plan)
+    answered = _answered(texts, asked, known)
     watch.lap("scores")
-    ordered, rerank_trace = _order(wording, plan, rankings, known, watch)
+    ordered, rerank_trace = _order(answered, stored, plan, watch)
     candidates = _cut(ordered, plan, known)
     hits = _load_hits(candidates)
     watch.lap("load")
-    for result in results:
-        watch.milliseconds[result.trace.retriever.value] = result.trace.milliseconds
+    retrievers = tuple(map(_as_one, zip(*asked, strict=True)))
+    for retriever in retrievers:
+        watch.milliseconds[retriever.retriever.value] = retriever.milliseconds
     watch.total()
     trace = SearchTrace(
         question=question,
@@ -171,24 +196,52 @@ def _search(
         query_class=classification.query_class,
         rule=classification.rule,
         # The name of the one retriever left, when the other did not answer.
-        search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
+        search_method=plan.method.value if len(answered[0].rankings) > 1 else answered[0].rankings[0].retriever.value,
         profile=profile.name,
         weights=plan.weights,
         depth=plan.depth,
         top_k=plan.top_k,
         rrf_k=plan.settings.rrf_k,
         score_threshold=plan.settings.score_threshold,
-        retrievers=tuple(result.trace for result in results),
+        retrievers=retrievers,
         rerank=rerank_trace,
         reformulation=reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
         is_partly_encoded=_is_partly_encoded(plan, filters),
         server=servers.current().told,
+        joined_query=joined,
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits, trace)
+
+
+def _reformulate(question: str, history: Sequence[Turn]) -> Reformulation:
+    reformulator = conf.reformulator()
+    if reformulator is None:
+        return Reformulation(question, changed=False, reason="", by="rules")
+    return reformulator.reformulate(question, history)
+
+
+def join_questions(question: str, history: Sequence[Turn]) -> str:
+    """The last two questions of ``history``, oldest first, and ``question``; empty where there are none.
+
+    Empty also for a question with quoted phrases or excluded words: only what meets them is to be found.
+    """
+    parsed = parse(question)
+    if parsed.is_constrained:
+        return ""
+    earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
+    before = " ".join(_without_syntax(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
+    return f"{before} {parsed.text}" if before else ""
+
+
+def _without_syntax(question: str) -> str:
+    try:
+        return parse(question).text
+    except InvalidQuery:  # one of exclusions only
+        return ""
 
 
 def _plan(searched: str, tuned: ProfileSettings, top_k: int | None) -> tuple[Classification, SearchPlan]:
@@ -206,39 +259,65 @@ def _plan(searched: str, tuned: ProfileSettings, top_k: int | None) -> tuple[Cla
     return classification, dense_only_unless_hybrid(plan)
 
 
-def _rankings_of(results: Sequence[RetrieverResult]) -> list[Ranking]:
-    """The rankings of those that answered, at least one. Raises: SearchUnavailable."""
-    rankings = [result.ranking for result in results if result.ranking is not None]
-    if not rankings:
-        if any(result.lost_node for result in results):
+def _answered(
+    texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[Known]
+) -> list[_Search]:
+    """The searches that at least one retriever answered, with their weights. Raises: SearchUnavailable for none."""
+    rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
+    answered = [
+        _Search(text, weight, found, each.scores)
+        for text, weight, found, each in zip(texts, SEARCH_WEIGHTS, rankings, known, strict=False)
+        if found
+    ]
+    if not answered:
+        if any(result.lost_node for results in asked for result in results):
             raise SearchUnavailable(outage.message())
         raise SearchUnavailable(_("The search cannot answer at the moment. Please try again in a minute."))
-    return rankings
+    return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
 def _order(
-    wording: str, plan: SearchPlan, rankings: Sequence[Ranking], known: Known, watch: Stopwatch
+    searches: Sequence[_Search], stored: Mapping[int, StoredChunk], plan: SearchPlan, watch: Stopwatch
 ) -> tuple[list[Candidate], RerankTrace | None]:
     """The candidates, best first: fused, boosted by their metadata, reranked, and boosted by their neighbours."""
     tuned = plan.settings
     with span("search.fusion"):
-        fused = fuse(plan, rankings, known.scores)
+        ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
+        lists = [fuse(plan, each.rankings, each.scores, ids) for each in searches]
+        fused = lists[0]
+        if len(lists) > 1:
+            fused = add_searches(
+                [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
+            )
         if tuned.metadata_boosts:
             fused = boost(fused, tuned.metadata_boosts, load_metadata([candidate.chunk_id for candidate in fused]))
     watch.lap("fuse")
     rerank_trace = None
     if tuned.is_reranked and fused:
-        answered = [ranking.retriever for ranking in rankings]
+        answered = [ranking.retriever for each in searches for ranking in each.rankings]
+        wordings = {parse(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
-            fused, rerank_trace = reranked(wording, fused, tuned, answered, known.stored)
+            fused, rerank_trace = reranked(wordings, fused, tuned, answered, stored)
             annotate(status=rerank_trace.status.value)
         watch.lap("rerank")
     # To what a reranker decides alone, nothing is added.
-    vectors = {pk: stored.vector for pk, stored in known.stored.items() if len(stored.vector)}
+    vectors = {pk: chunk.vector for pk, chunk in stored.items() if len(chunk.vector)}
     if tuned.neighbour_support and vectors and not any(each.rerank and each.rerank.alone for each in fused):
         fused = boost_neighbours(fused, tuned.neighbour_support, vectors)
         watch.lap("support")
     return fused, rerank_trace
+
+
+def _as_one(results: Sequence[RetrieverResult]) -> RetrieverTrace:
+    """What one retriever did for all searches: a failure, if any; else what it did for the question alone."""
+    traces = [result.trace for result in results]
+    shown = next((trace for trace in traces if trace.status.is_failure), traces[0])
+    return replace(
+        shown,
+        milliseconds=max(trace.milliseconds for trace in traces),
+        error=next((trace.error for trace in traces if trace.error), ""),
+        expansions={typed: meant for trace in reversed(traces) for typed, meant in trace.expansions.items()},
+    )
 
 
 def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
@@ -256,20 +335,22 @@ def _is_partly_encoded(plan: SearchPlan, filters: SearchFilters) -> bool:
     return (any_await_vectors(filters.collections) and some_await_vectors(filters)) or lags(filters.collections)
 
 
-def _prepare(question: str, filters: SearchFilters, tuned: ProfileSettings) -> None:
-    """Have the words of the question looked up while it is encoded."""
+def _prepare(texts: Sequence[str], filters: SearchFilters, tuned: ProfileSettings) -> None:
+    """Have the words of what is searched looked up while it is encoded."""
     if tuned.method is not SearchMethod.LEXICAL:
-        encode_ahead(parse(question).text)
+        for text in texts:
+            encode_ahead(parse(text).text)
     try:
-        learn(question, filters.collections)
+        learn(texts, filters.collections)
     except DatabaseError as error:
         # Each part that needs the words asks for them itself then, and tells when it gets no answer.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
 
 
-def _cut(fused: Sequence[Candidate], plan: SearchPlan, known: Known) -> tuple[Candidate, ...]:
+def _cut(fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[Known]) -> tuple[Candidate, ...]:
     """The candidates with their terms, the first ``top_k`` that reach the threshold ranked, the others dropped."""
     threshold = plan.settings.score_threshold
+    terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
     candidates: list[Candidate] = []
     kept = 0
     for candidate in fused:
@@ -279,13 +360,14 @@ def _cut(fused: Sequence[Candidate], plan: SearchPlan, known: Known) -> tuple[Ca
         if not dropped and kept >= plan.top_k:
             dropped = f"not among the first {plan.top_k}"
         kept += not dropped
+        shares = [each.word_shares.get(candidate.chunk_id) for each in known]
         candidates.append(
             replace(
                 candidate,
                 rank=None if dropped else kept,
                 dropped=dropped,
-                matched_terms=known.matched_terms.get(candidate.chunk_id, ()),
-                word_share=known.word_shares.get(candidate.chunk_id),
+                matched_terms=terms.get(candidate.chunk_id, ()),
+                word_share=max(filter(None, shares), default=None if None in shares else 0.0),
             )
         )
     return tuple(candidates)

@@ -29,7 +29,7 @@ AnyTrace = TypeVar("AnyTrace", bound=SearchTrace)
 
 
 def reranked(
-    query: str,
+    queries: Mapping[str, float],
     fused: list[Candidate],
     settings: ProfileSettings,
     answered: Sequence[Retriever],
@@ -37,6 +37,7 @@ def reranked(
 ) -> tuple[list[Candidate], RerankTrace]:
     """The candidates reranked; as they were, with the reason, when the reranker fails or is late.
 
+    ``queries`` are the search texts with their weights, which sum to 1: a candidate's judgement is the weighted sum.
     A reranker that builds on a retriever which is not among ``answered`` is left out: that retriever's failure, or its
     being switched off, is what is announced. ``stored`` is what has been read of the candidates.
     """
@@ -54,7 +55,7 @@ def reranked(
         if builds_on is not None and builds_on not in answered:
             return fused, trace(StageStatus.OFF, error=f"It builds on the {builds_on} retriever, which did not answer.")
         seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
-        judging = deadline.Stage(threads, partial(_judge, query, candidates, name, seconds))
+        judging = deadline.Stage(threads, partial(_judge, queries, candidates, name, seconds))
         judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
@@ -74,9 +75,15 @@ def reranked(
     return fused, failed
 
 
-def _judge(query: str, candidates: Candidates, reranker: str, seconds: float) -> Mapping[int, float]:
+def _judge(queries: Mapping[str, float], candidates: Candidates, reranker: str, seconds: float) -> dict[int, float]:
+    ends_at = time.monotonic() + seconds
     try:
-        return conf.reranker(reranker).score(query, candidates, seconds)
+        judged = [
+            (weight, conf.reranker(reranker).score(query, candidates, max(0.0, ends_at - time.monotonic())))
+            for query, weight in queries.items()
+        ]
+        in_all = set(candidates.chunk_ids).intersection(*(scores for _, scores in judged))
+        return {pk: sum(weight * scores[pk] for weight, scores in judged) for pk in in_all}
     finally:
         give_connections_back()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,36 +45,41 @@ class RetrieverResult:
     lost_node: bool = False
 
 
-def run_retrievers(query: str, filters: SearchFilters, plan: SearchPlan) -> list[RetrieverResult]:
-    """Both retrievers at once, each in a thread with a database connection of its own."""
-    wanted = [retriever for retriever in Retriever if plan.weights.of(retriever) > 0]
+def run_retrievers(
+    queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
+) -> tuple[list[RetrieverResult], ...]:
+    """For each query both retrievers' results; all run at once, each in a thread with its own database connection."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
-        retriever: deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
-        for retriever in wanted
+        (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
+        for query in queries
+        for retriever in Retriever
+        if plan.weights.of(retriever) > 0
     }
     # Of a pool, those who wait for their retrievers must not hold what these need.
     give_connections_back()
-    results = []
-    for retriever in Retriever:
-        if retriever not in running:
-            results.append(RetrieverResult(RetrieverTrace(retriever, StageStatus.OFF)))
-            continue
-        try:
-            results.append(running[retriever].result(seconds + DEADLINE_GRACE_SECONDS))
-        except TimeoutError:
-            late = RetrieverTrace(
-                retriever,
-                StageStatus.LATE,
-                milliseconds=round(seconds * 1000, 3),
-                error=f"No answer within {seconds:g} s.",
-            )
-            results.append(RetrieverResult(late))
-    for result in results:
-        if result.trace.status.is_failure:
-            RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
-            logger.warning("The %s retriever did not answer: %s", result.trace.retriever, result.trace.error)
-    return results
+    return tuple(
+        [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
+    )
+
+
+def _wait_for(retriever: Retriever, running: deadline.Stage[RetrieverResult] | None, seconds: float) -> RetrieverResult:
+    if running is None:
+        return RetrieverResult(RetrieverTrace(retriever, StageStatus.OFF))
+    try:
+        result = running.result(seconds + DEADLINE_GRACE_SECONDS)
+    except TimeoutError:
+        late = RetrieverTrace(
+            retriever,
+            StageStatus.LATE,
+            milliseconds=round(seconds * 1000, 3),
+            error=f"No answer within {seconds:g} s.",
+        )
+        result = RetrieverResult(late)
+    if result.trace.status.is_failure:
+        RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
+        logger.warning("The %s retriever did not answer: %s", result.trace.retriever, result.trace.error)
+    return result
 
 
 def _run(ranker: Ranker, depth: int) -> RetrieverResult:
@@ -103,54 +108,60 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of all candidates beside the retrievers' lists: what is ``stored`` of them, each retriever's
-    ``scores`` of those that only the other one listed, the ``matched_terms`` of those that it listed, and the
-    ``word_shares`` of all."""
+    """What is known of all candidates beside one search's lists: each retriever's ``scores`` of those that it did not
+    list, the ``matched_terms`` of those that it listed, and the ``word_shares`` of all."""
 
-    stored: Mapping[int, StoredChunk] = field(default_factory=dict)
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     word_shares: Mapping[int, float] = field(default_factory=dict)
 
 
-def look_up(results: list[RetrieverResult], plan: SearchPlan) -> Known:
-    """One look at the index for all that ranking, reranking and the explanation need of the candidates.
+def look_up(
+    searches: Sequence[list[RetrieverResult]], plan: SearchPlan
+) -> tuple[Mapping[int, StoredChunk], list[Known]]:
+    """What the index stores of all candidates, by one statement, and for each search what is known of them by it.
 
-    When it fails, the lists stand as they are: nothing is known, and the traces in ``results`` have an ``error`` that
+    When it fails, the lists stand as they are: nothing is known, and the traces in ``searches`` have an ``error`` that
     says so.
     """
-    answered = {
-        result.ranking.retriever: (result.ranking, result.ranker)
-        for result in results
-        if result.ranking is not None and result.ranker is not None
-    }
-    listed = {retriever: {chunk.chunk_id for chunk in ranking.chunks} for retriever, (ranking, _) in answered.items()}
-    everything = set().union(*listed.values())
+    answered = [result for results in searches for result in results if result.ranking is not None]
+    everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
     if not everything:
-        return Known()
+        return {}, [Known() for _ in searches]
+    rankers = {result.trace.retriever: result.ranker for result in answered}
+    vector_ranker = rankers.get(Retriever.VECTOR)
     try:
         with statements_within(plan.retriever_timeout_seconds):
             stored = load_stored(
                 sorted(everything),
-                answered[Retriever.VECTOR][1].embedder_id if Retriever.VECTOR in answered else None,
-                terms=Retriever.LEXICAL in answered,
+                vector_ranker.embedder_id if vector_ranker is not None else None,
+                terms=Retriever.LEXICAL in rankers,
                 signs=plan.settings.is_reranked,
             )
     except DatabaseError as error:
-        for place, result in enumerate(results):
-            if result.trace.retriever in answered:
-                RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
-                logger.warning("The %s retriever's scores are incomplete: %s", result.trace.retriever, error)
-                incomplete = f"Its scores of what the other retriever found are unknown: {error}"
-                results[place] = replace(result, trace=replace(result.trace, error=incomplete))
-        return Known()
-    scores, matched = {}, {}
+        for results in searches:
+            for place, result in enumerate(results):
+                if result.ranking is not None:
+                    RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
+                    logger.warning("The %s retriever's scores are incomplete: %s", result.trace.retriever, error)
+                    incomplete = f"Its scores of what it did not list are unknown: {error}"
+                    results[place] = replace(result, trace=replace(result.trace, error=incomplete))
+        return {}, [Known() for _ in searches]
+    return stored, [_known(results, stored) for results in searches]
+
+
+def _known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
+    scores: dict[Retriever, dict[int, float]] = {}
+    matched: dict[int, tuple[str, ...]] = {}
     shares: dict[int, float] = {}
-    for retriever, (_, ranker) in answered.items():
-        missing = everything - listed[retriever]
-        if missing:
-            scores[retriever] = {pk: score for pk, score in ranker.score(stored).items() if pk in missing}
-        shares.update(ranker.word_shares(stored))
-        terms = ranker.matched_terms(stored)
-        matched.update({pk: found for pk, found in terms.items() if pk in listed[retriever]})
-    return Known(stored, scores, matched, shares)
+    for result in results:
+        if result.ranking is None or result.ranker is None:
+            continue
+        listed = {chunk.chunk_id for chunk in result.ranking.chunks}
+        if stored.keys() - listed:
+            scored = result.ranker.score(stored)
+            scores[result.ranking.retriever] = {pk: score for pk, score in scored.items() if pk not in listed}
+        terms = result.ranker.matched_terms(stored)
+        matched.update({pk: found for pk, found in terms.items() if pk in listed})
+        shares.update(result.ranker.word_shares(stored))
+    return Known(scores, matched, shares)

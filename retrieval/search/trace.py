@@ -77,6 +77,7 @@ class SearchTrace:
 
     ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
     and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
+    ``joined_query`` is the earlier questions and ``query``, where that was searched as well.
     ``server`` names the one that was read, and why it was no other; empty on a site without replicas. Errors are for
     engineers: see :meth:`without_errors`.
     """
@@ -99,6 +100,13 @@ class SearchTrace:
     timings_ms: Mapping[str, float]
     is_partly_encoded: bool = field(default=False, metadata=OMIT_DEFAULT)
     server: str = field(default="", metadata=OMIT_DEFAULT)
+    joined_query: str = field(default="", metadata=OMIT_DEFAULT)
+
+    @property
+    def best_query(self) -> str:
+        """The search text under which the best hit ranked best: ``query``, or ``joined_query``."""
+        best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
+        return best.best_query if best is not None and best.searches else self.query
 
     @property
     def degraded(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the page says of an answer beside its words: doubts, how the question was understood, its age."""
+"""What the page says of an answer beside its words: doubts, how the question was searched, its age."""
 
 from __future__ import annotations
 
@@ -110,20 +110,18 @@ def test_an_uncertain_answer_says_so(site: Site, page: Page) -> None:
     expect(turn.locator(".remark")).to_have_text(LOOSE)
 
 
-def test_the_question_as_it_was_understood_is_shown(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_how_a_follow_up_was_searched_is_shown(model_site: Site, page: Page, model: ModelServer) -> None:
     page.goto(model_site.url)
-    expect(ask(page, QUESTION).locator(".understood")).to_have_count(0)
+    expect(ask(page, QUESTION).locator(".searched-as")).to_have_count(0)
     model.pieces, model.delay_seconds = ["It costs [1] ", *["much "] * 40], 0.1
     turn = begin_asking(page, FOLLOW_UP)
-    understood = turn.locator(".understood")
-    expect(understood).to_contain_text("MX-9920-W")
+    text = "Also searched together with your questions before it"
+    expect(turn.locator(".searched-as")).to_have_text(text)
     expect(turn.locator(".answer")).to_have_class("answer is-streaming")
-    text = understood.inner_text()
-    assert text.startswith("Understood as: ")
     expect(turn.locator(".answer")).to_have_class("answer is-complete")
     page.reload()
-    expect(page.locator(".turn").nth(1).locator(".understood")).to_have_text(text)
-    expect(page.locator(".understood")).to_have_count(1)
+    expect(page.locator(".turn").nth(1).locator(".searched-as")).to_have_text(text)
+    expect(page.locator(".searched-as")).to_have_count(1)
 
 
 def test_an_old_answer_says_so_and_can_be_had_anew(site: Site, page: Page) -> None:

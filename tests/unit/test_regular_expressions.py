@@ -46,9 +46,6 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     ),
     "retrieval/ingest/questions/by_rules.py: re.search(f'\\\\b{re.escape(lowered)}\\\\b', text)": (r"\bpump\b",),
     "retrieval/ingest/questions/by_rules.py: re.search(f'[a-z,] {re.escape(word)}\\\\b', text)": (r"[a-z,] Pump\b",),
-    "retrieval/reformulation/fragments.py: re.compile(f'(?<!\\\\s)\\\\s++{re.escape(first)}\\\\s', re.I)": (
-        r"(?i)(?<!\s)\s++in\s",
-    ),
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
 # Made while their module is imported, where the collected patterns hold them.
@@ -59,7 +56,6 @@ LOOPED = {
     "retrieval/text/instruction_rules.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/ranking/classification.py: re.compile('|'.join(alternatives))",
-    "retrieval/reformulation/fillers.py: re.compile(pattern, re.I)",
 }
 # Patterns that only ever see this many characters of a text.
 SEEN_CHARACTERS = {

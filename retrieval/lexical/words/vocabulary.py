@@ -30,8 +30,6 @@ from retrieval.types import ANYBODY, Reader
 # Of so many passages is read how they write a lexeme, and for so many lexemes near a word.
 PASSAGES_READ = 8
 LEXEMES_READ = 10
-# A number is shared by few things; they are looked for in so many passages that hold it.
-PASSAGES_OF_FAMILY = 40
 MOST_CODES = 5
 SHORTEST_BEGINNING = 4
 # A tokenizer that has these whole has the words of their language; an estimate of tokens counts several.
@@ -104,27 +102,6 @@ class CollectionVocabulary:
         known = document_frequencies(codes, self._collections, self._readers)
         return {code: ways for code in known if (ways := self._ways(code))}
 
-    def codes_with(self, code: str) -> list[str]:
-        lexemes = [code] if code.isdigit() else self._beginning_with(code)
-        passages = self._passages(lexemes, PASSAGES_OF_FAMILY if code.isdigit() else 1)
-        written: dict[str, Counter[str]] = {}
-        for text in passages:
-            for whole, way in identifiers(text):
-                if whole != code and _has_part(way, code):
-                    written.setdefault(whole, Counter())[way] += 1
-        known = document_frequencies(written, self._collections, self._readers)
-        wholes = sorted(known, key=lambda whole: (-known[whole], whole))
-        return [written[whole].most_common(1)[0][0] for whole in wholes]
-
-    def _beginning_with(self, code: str) -> list[str]:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT lexeme FROM retrieval_lexeme WHERE collection_id = ANY(%s) AND lexeme LIKE %s "
-                "AND document_frequency > 0 GROUP BY lexeme ORDER BY sum(document_frequency) DESC, lexeme LIMIT %s",
-                [self._collections, f"{code}%", LEXEMES_READ],
-            )
-            return [lexeme for (lexeme,) in cursor.fetchall()]
-
     def codes_near(self, code: str) -> list[str]:
         edits = allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
@@ -170,7 +147,7 @@ class CollectionVocabulary:
             written.update(way for whole, way in identifiers(text) if whole == code)
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
-    def _passages(self, lexemes: Sequence[str], most: int = PASSAGES_READ) -> list[str]:
+    def _passages(self, lexemes: Sequence[str]) -> list[str]:
         """The texts of a few passages that hold each of the lexemes, with all that is indexed of them."""
         if not lexemes:
             return []
@@ -188,19 +165,11 @@ class CollectionVocabulary:
             )
             cursor.execute(
                 " UNION ALL ".join([look] * len(lexemes)),
-                [value for lexeme in lexemes for value in (*parameters, quote(lexeme), most)],
+                [value for lexeme in lexemes for value in (*parameters, quote(lexeme), PASSAGES_READ)],
             )
             rows = cursor.fetchall()
         titles = dict(Document.objects.filter(pk__in={row[0] for row in rows}).values_list("pk", "title"))
         return ["\n".join((titles.get(pk, ""), *headings, *asked, text)) for pk, headings, asked, text in rows]
-
-
-def _has_part(way: str, code: str) -> bool:
-    """Whether a written code is made of parts of which the first ones are ``code``, or one is, for a number."""
-    parts = [part.lower() for part in re.split(r"[\W_]+", way)]
-    if code.isdigit():
-        return len(parts) > 1 and code in parts
-    return any("".join(parts[:count]) == code for count in range(1, len(parts)))
 
 
 def _beginnings(word: str) -> list[str]:

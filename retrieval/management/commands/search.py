@@ -108,6 +108,8 @@ class Command(PreparedCommand):
             place = " › ".join(filter(None, [passage.document_title, passage.section]))
             page = f", {passage.page_name}" if passage.page else ""
             self.stdout.write(f"\n{hit.rank:2}. {hit.score:.4f}  {place}{page}\n    {ranks}{more}")
+            for each in candidate.searches:
+                self.stdout.write(f'    "{each.query}": #{each.rank or "-"} ({each.score:.4f}) x {each.weight:g}')
             if candidate.matched_terms:
                 self.stdout.write(f"    terms: {', '.join(candidate.matched_terms)}")
             if met := words[candidate.chunk_id]:

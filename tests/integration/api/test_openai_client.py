@@ -176,13 +176,13 @@ async def test_the_asynchronous_client_streams_as_well(site: WebServer) -> None:
         ("How heavy is the MX-9920-W pump?", "3450 grams.", "what about its price?", "210 euros"),
     ],
 )
-def test_earlier_messages_complete_a_follow_up(
+def test_earlier_messages_help_to_search_a_follow_up(
     client: Callable[..., OpenAI], rows: Any, first: str, reply: str, follow_up: str, words: str
 ) -> None:
     messages = [user(first), {"role": "assistant", "content": reply}, user(follow_up)]
     completion = client().chat.completions.create(model="ragsite", messages=messages)
     assert words in said(completion)
-    assert completion.completed_question  # type: ignore[attr-defined]
+    assert completion.joined_question == f"{first} {follow_up}"  # type: ignore[attr-defined]
     with rows():
         answer = Answer.objects.get(pk=completion.answer_id)  # type: ignore[attr-defined]
         assert answer.history == [{"question": first, "answer": reply}]

@@ -103,10 +103,10 @@ def test_the_schema_names_the_filters(api):
 
 
 def test_the_trace_says_what_was_searched(api, staff_api, papers):
-    body = {"query": "Hello, can you tell me what hand hygiene is?", "explain": True}
+    body = {"query": "What is hand hygeine?", "explain": True}
     trace = api.post(URL, body, format="json").json()["trace"]
     assert trace["question"] == body["query"]
-    assert trace["query"] == trace["reformulation"]["query"] == "what hand hygiene is?"
+    assert trace["query"] == trace["reformulation"]["query"] == "What is hand hygiene?"
     assert (trace["reformulation"]["by"], trace["reformulation"]["changed"]) == ("rules", True)
     named = api.post(URL, {**body, "method": "rrf"}, format="json").json()["trace"]
     assert (named["query"], named["reformulation"]) == (body["query"], None)

@@ -76,6 +76,18 @@ def text_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
+def test_the_panel_tells_both_searches_of_a_follow_up(library: Collection, staff: User) -> None:
+    first = answered()
+    answer = answered("and its price?", conversation_id=first.conversation_id)
+    client = client_of(staff)
+    text = text_of(client.get(f"/answers/{answer.pk}/debug/").content.decode())
+    assert f"Also searched {QUESTION} and its price?" in text
+    assert "searched alone and with the questions before it" in text
+    assert re.search(r"alone: #\d \(-?\d\.\d+\) with the questions before it: #1 ", text)
+    page = client_of(visitor="browser-1").get(f"/c/{first.conversation_id}/").content.decode()
+    assert page.count("Also searched together with your questions before it") == 1
+
+
 def test_the_panel_tells_the_whole_way(library: Collection, staff: User) -> None:
     answer = answered()
     panel = panel_of(answer, staff)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
+from django.test import AsyncClient
 
 from chat import asking
 from chat.conversations.history import turns_before
@@ -60,28 +62,92 @@ async def ask(question: str, **options: object) -> tuple[Answer, dict[str, objec
         ("When is the town library open?", "and in winter?", "Town library", "closes at four"),
         ("How heavy is the MX-9920-W pump?", "what about its price?", "MX-9920-W", "210 euros"),
         ("How heavy is the ball valve?", "what about its price?", "Ball valve", "15 euros"),
+        ("Wie schwer ist das MX-9920-W?", "und der Preis?", "MX-9920-W", "210 euros"),
     ],
 )
 async def test_a_follow_up_finds_the_passage_it_means(
     library: Collection, first: str, follow_up: str, source: str, words: str
 ) -> None:
     before, searched = await ask(first)
-    assert searched["reformulation"] is None
+    assert searched["joined_question"] == ""
     answer, searched = await ask(follow_up, conversation_id=before.conversation_id)
     assert searched["sources"][0]["document"]["title"] == source  # type: ignore[index]
-    assert words in answer.text
-    assert answer.question == follow_up
-    done = answer.trace["reformulation"]
-    assert searched["reformulation"] == {"query": done["query"], "reason": done["reason"], "by": "rules"}
-    assert answer.trace["query"] == done["query"] != follow_up
-    assert "reformulate" in answer.trace["timings_ms"]
+    assert any(words in found["content"] for found in searched["sources"])  # type: ignore[attr-defined]
+    joined = f"{first} {follow_up}"
+    assert searched["joined_question"] == answer.joined_question == answer.standing_alone == joined
+    assert (searched["reformulation"], answer.completed_question) == (None, "")
+    assert (answer.trace["query"], answer.trace["joined_query"]) == (follow_up, joined)
+
+
+async def test_the_stream_says_so_before_the_answer(library: Collection) -> None:
+    before, _ = await ask("How heavy is the ball valve?")
+    answer, _ = await ask("and its price?", conversation_id=before.conversation_id)
+    client = AsyncClient()
+    session = await sync_to_async(lambda: client.session)()
+    session[asking.VISITOR_KEY] = "browser-1"
+    await session.asave()
+    client.cookies["sessionid"] = session.session_key
+    streamed = []
+    for each in (before, answer):
+        response = await client.get(f"/answers/{each.pk}/stream/")
+        streamed.append(b"".join([piece async for piece in response]).decode())
+    assert ["Also searched together with your questions before it" in text for text in streamed] == [False, True]
+
+
+def test_what_is_searched_twice_is_explained(library: Collection) -> None:
+    history = [Turn("How heavy is the ball valve?", "300 grams.")]
+    result = search("and its price?", everything(), history=history)
+    texts = ["and its price?", "How heavy is the ball valve? and its price?"]
+    assert result.hits[0].passage.source == "valve.md"
+    assert result.trace.best_query == texts[1]
+    for hit in result.hits:
+        candidate = hit.candidate
+        assert [each.query for each in candidate.searches] == texts
+        parts = [score.contribution for score in candidate.retrievers.values()]
+        parts += [candidate.rerank.contribution if candidate.rerank else 0.0, candidate.support]
+        assert candidate.score == pytest.approx(sum(parts))
+    ranks = [hit.candidate.searches[1].rank for hit in result.hits]
+    assert ranks[0] == 1
+
+
+def test_a_question_that_stands_alone_is_not_disturbed(library: Collection) -> None:
+    history = [Turn("How heavy is the MX-9920-W pump?"), Turn("And its price?"), Turn("Is the MX-9920-W in stock?")]
+    question = "When does the town library close in winter?"
+    alone = search(question, everything())
+    after = search(question, everything(), history=history)
+    assert after.hits[0].passage == alone.hits[0].passage
+    assert after.trace.joined_query.startswith("And its price? Is the MX-9920-W in stock? When")
+    assert after.trace.best_query == question
+    assert alone.trace.joined_query == ""
+    assert alone.hits[0].candidate.searches == ()
+
+
+@pytest.mark.parametrize("question", ['"ball valve"', "price -pump"])
+def test_marks_of_the_syntax_are_not_joined(library: Collection, question: str) -> None:
+    result = search(question, everything(), history=[Turn("How heavy is the MX-9920-W pump?")])
+    assert result.trace.joined_query == ""
+    assert all("pump" not in hit.passage.content for hit in result.hits)
+
+
+def test_marks_in_earlier_questions_demand_nothing(library: Collection) -> None:
+    history = [Turn("-valve"), Turn('"ball valve" -pump')]
+    result = search("and its price?", everything(), history=history)
+    assert result.trace.joined_query == "ball valve and its price?"
+    assert {"pump.md", "valve.md"} <= {hit.passage.source for hit in result.hits}
+
+
+def test_a_long_conversation_leaves_the_question_room(library: Collection) -> None:
+    history = [Turn("how long is it " * 40), Turn("zoo " * 100)]
+    result = search("and its price?", everything(), history=history)
+    assert result.trace.joined_query.endswith("zoo and its price?")
+    assert len(result.trace.joined_query) < 650
 
 
 async def test_another_conversation_lends_nothing(library: Collection) -> None:
     await ask("When is the swimming pool open?")
     answer, searched = await ask("and in winter?")
-    assert searched["reformulation"] is None
-    assert answer.trace["query"] == "and in winter?"
+    assert searched["joined_question"] == ""
+    assert "joined_query" not in answer.trace
 
 
 def test_the_last_answered_turns_are_remembered(library: Collection) -> None:
@@ -101,30 +167,37 @@ def test_the_model_is_told_the_conversation(library: Collection, model: Completi
     result = search("and that?", everything(), history=[Turn("How heavy is the MX-9920-W pump?", "3450 grams.")])
     assert result.trace.reformulation is not None
     assert (result.trace.query, result.trace.reformulation.by) == (model.content, "tiny")
+    assert result.trace.joined_query == ""
     assert result.hits[0].passage.source == "pump.md"
     assert "3450 grams." in model.requests[0]["messages"][1]["content"]
 
 
-def test_a_model_that_fails_is_announced_in_the_trace(library: Collection, model: CompletionServer) -> None:
+def test_without_the_model_both_are_searched_and_the_trace_says_why(
+    library: Collection, model: CompletionServer
+) -> None:
     model.status = 500
     done = search("what about its price?", everything(), history=[Turn("How heavy is the ball valve?")]).trace
     assert done.reformulation is not None
-    assert done.query == "what about the price of the ball valve?"
-    assert (done.reformulation.by, "HTTP 500" in done.reformulation.notice) == ("rules", True)
+    assert done.query == "what about its price?"
+    assert done.joined_query == "How heavy is the ball valve? what about its price?"
+    assert (done.reformulation.changed, "HTTP 500" in done.reformulation.notice) == (False, True)
 
 
-def test_what_is_named_is_searched_as_it_is(library: Collection) -> None:
+def test_a_method_or_a_profile_may_leave_the_conversation_out(library: Collection) -> None:
     history = [Turn("How heavy is the ball valve?")]
-    question = "Hi, what about its price?"
-    assert search(question, everything(), history=history, method=SearchMethod.RRF).trace.reformulation is None
-    off = built_in_profile().__class__(reformulate=False)
-    trace = search(question, everything(), history=history, profile=off).trace
-    assert (trace.query, trace.reformulation) == (question, None)
+    question = "what about its price?"
+    published = search(question, everything(), history=history, method=SearchMethod.RRF).trace
+    off = search(question, everything(), history=history, profile=replace(built_in_profile(), reformulate=False)).trace
+    for trace in (published, off):
+        assert (trace.query, trace.joined_query, trace.reformulation) == (question, "", None)
 
 
-def test_what_is_searched_is_what_is_classified(library: Collection) -> None:
-    trace = search("Hello, can you tell me what is a ball valve?", everything()).trace
-    assert (trace.query, trace.query_class.value) == ("what is a ball valve?", "conceptual")
+@pytest.mark.parametrize("method", list(SearchMethod))
+def test_every_method_searches_both(library: Collection, method: SearchMethod) -> None:
+    profile = replace(built_in_profile(), method=method, weights=None)
+    result = search("its price?", everything(), history=[Turn("How heavy is the MX-9920-W pump?")], profile=profile)
+    assert result.hits[0].passage.source == "pump.md"
+    assert result.hits[0].candidate.best_query == result.trace.joined_query
 
 
 @pytest.fixture

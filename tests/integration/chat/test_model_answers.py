@@ -360,10 +360,7 @@ async def test_sentences_are_held_against_their_sources(library: Collection, mod
     assert "Most sentences of this answer are not supported" in answer.notice
 
 
-async def test_the_conversation_is_told_as_a_quotation(
-    library: Collection, model: ModelServer, settings: LazySettings
-) -> None:
-    settings.QUERY_REFORMULATOR = {"BACKEND": "retrieval.reformulation.rules.RuleBasedReformulator", "OPTIONS": {}}
+async def test_the_conversation_is_told_as_a_quotation(library: Collection, model: ModelServer) -> None:
     first, _ = await ask()
     await ask("And its price?", conversation_id=first.conversation_id)
     user = model.requests[1]["messages"][1]["content"]

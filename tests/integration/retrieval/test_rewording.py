@@ -1,4 +1,4 @@
-"""Misspelt questions and families of codes, against documents that are in the index."""
+"""Misspelt questions, against documents that are in the index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from retrieval.lexical.words.vocabulary import CollectionVocabulary
 from retrieval.models import Collection, Document
-from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.spelling import suggest
 from retrieval.rights.access import everything
 from retrieval.search.pipeline import search
@@ -66,11 +65,13 @@ def test_what_is_in_doubt_is_searched_as_it_was_asked(library: Collection, quest
     assert trace.query == question
 
 
-def test_a_completed_question_is_put_right_too(library: Collection) -> None:
-    trace = search("and at night?", everything(), history=[Turn("When is the hosptial open?")]).trace
-    assert trace.query == "When is the hospital open at night?"
+def test_what_is_joined_is_put_right_too(library: Collection) -> None:
+    result = search("and at nihgt?", everything(), history=[Turn("When is the hosptial open?")])
+    trace = result.trace
+    assert trace.query == "and at night?"
+    assert trace.joined_query == "When is the hosptial open? and at night?"
+    assert result.hits[0].passage.source == "hospital.md"
     assert trace.reformulation is not None
-    assert trace.reformulation.completed
     assert trace.reformulation.corrected
 
 
@@ -84,17 +85,8 @@ def test_what_is_near_is_offered(library: Collection) -> None:
     assert "How heavy is the MX-9920-W?" in suggest("How heavy is the MX-9930-W?", vocabulary())
 
 
-def test_one_of_a_family_is_asked_for(library: Collection) -> None:
-    choices = (("MX-9920-D", "How heavy is the MX-9920-D?"), ("MX-9920-W", "How heavy is the MX-9920-W?"))
-    assert find_choices("How heavy is the MX-9920?", vocabulary()) == choices
-    assert [name for name, _ in find_choices("How heavy is the 9920?", vocabulary())] == ["MX-9920-D", "MX-9920-W"]
-    assert find_choices("How heavy is the MX-9920-W?", vocabulary()) == ()
-    assert find_choices("Which MX-9920 pumps are there?", vocabulary()) == ()
-
-
 def test_words_of_other_collections_are_not_told(library: Collection) -> None:
     other = CollectionVocabulary([library.pk + 1])
     assert other.near("hosptial", "en") == []
     assert other.codes_near("mx9920w") == []
-    assert find_choices("How heavy is the MX-9920?", other) == ()
     assert suggest("How heavy is the MX-9930-W?", other) == ()

@@ -279,7 +279,7 @@ def test_scores_that_cannot_be_completed_are_told(
     trace = search("At what time can I pick up goods, in a quarter?", everything(), profile=profile).trace
     assert [score.retrievers[Retriever.VECTOR].rank for score in trace.candidates].count(None) == 1
     (vector,) = [retriever for retriever in trace.retrievers if retriever.retriever is Retriever.VECTOR]
-    assert vector.error.startswith("Its scores of what the other retriever found are unknown: canceling statement")
+    assert vector.error.startswith("Its scores of what it did not list are unknown: canceling statement")
     assert RETRIEVER_FAILURES.labels(leg="vector")._value.get() == before + 1
     assert "scores are incomplete" in caplog.text
 

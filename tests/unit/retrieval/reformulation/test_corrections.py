@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from retrieval.lexical.words.spelling import edit_distances
-from retrieval.reformulation.ambiguity import find_choices
 from retrieval.reformulation.slips import is_certain_slip, small_word_meant
 from retrieval.reformulation.spelling import NearWord, correct, suggest
 
@@ -43,12 +42,6 @@ class Library:
     def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
-
-    def codes_with(self, code: str) -> list[str]:
-        parts = {each: each.lower().split("-") for each in CODES}
-        if code.isdigit():
-            return [each for each in CODES if code in parts[each][1:]]
-        return [each for each in CODES if "".join(parts[each][:-1]) == code]
 
     def codes_near(self, code: str) -> list[str]:
         distances = edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
@@ -153,24 +146,3 @@ def test_slips(typed: str, meant: str, certain: bool, certain_in_doubt: bool) ->
 )
 def test_small_words(typed: str, meant: str) -> None:
     assert small_word_meant(typed) == meant
-
-
-@pytest.mark.parametrize(
-    ("question", "names"),
-    [
-        ("How heavy is the MX-9920?", ["MX-9920-W", "MX-9920-WS"]),
-        ("how heavy is the mx 9920?", ["MX-9920-W", "MX-9920-WS"]),
-        ("How heavy is the 9920?", ["MX-9920-W", "MX-9920-WS", "SK-9920-W"]),
-        ("How heavy is the MX-9920-W?", []),
-        ("How heavy is the MX-9940?", []),  # there is one: nothing to choose from
-        ("Which MX-9920 pumps are there?", []),
-        ("Do MX-9920 pumps leak?", []),
-        ("Compare the MX-9920 models", []),
-        ("What happened in 9920?", []),
-        ("How heavy is the pump?", []),
-    ],
-)
-def test_one_of_a_family_is_asked_for(question: str, names: list[str]) -> None:
-    choices = find_choices(question, LIBRARY)
-    assert [name for name, _ in choices] == names
-    assert all(name in completed and completed.endswith(question[-1]) for name, completed in choices)
