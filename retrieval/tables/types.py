@@ -8,8 +8,8 @@ from enum import StrEnum
 
 class Operation(StrEnum):
     LOOK_UP = "look_up"
+    ROWS = "rows"
     COMPARE = "compare"
-    LIST = "list"
     COUNT = "count"
     LEAST = "least"
     MOST = "most"

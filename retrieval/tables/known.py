@@ -1,0 +1,144 @@
+"""A table as a question meets it: its rows, which column names them, and what its cells and columns are called. PURE."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from retrieval.tables.cells import CellValue, is_nothing
+from retrieval.tables.lexicon import GRAMMAR_WORDS, ORDINALS, SAME_COLUMNS, SUMMARIES
+from retrieval.tables.reading import LONGEST_LABEL, Column
+from retrieval.tables.words import YEAR, key_of, period_of, singular, tokenize, words_of_name
+
+_NOTE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+_ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECASE)
+_YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+# Words at the end of a column's name that say only how it is measured: beer_servings, winpercent.
+_MEASURES = frozenset("serving percent percentage pct count number total amount rate".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRow:
+    """``values`` has one value a column: None for an empty cell; a text, in a column of another kind, for a cell that
+    is not of its column's kind."""
+
+    ordinal: int
+    values: tuple[CellValue, ...]
+
+    @property
+    def is_of_data(self) -> bool:
+        """Not so a row of totals, and one that only parts the rows above it from those below."""
+        filled = [value for value in self.values if value is not None and not (value == "" or is_empty(value))]
+        if len(self.values) > 2 and len(set(filled)) < 2:
+            return False
+        return not any(_is_summary(value) for value in filled if isinstance(value, str))
+
+
+def is_empty(value: CellValue) -> bool:
+    return value is None or (isinstance(value, str) and is_nothing(value))
+
+
+def _is_summary(text: str) -> bool:
+    words = [token.norm for token in tokenize(text[:LONGEST_LABEL])]
+    return 0 < len(words) <= 3 and words[0] in SUMMARIES
+
+
+@functools.lru_cache(maxsize=20_000)
+def keys_of_cell(text: str) -> frozenset[str]:
+    """The keys by which a cell is named: its whole, its whole without notes in brackets, and what it lists."""
+    plain = _NOTE.sub("", text)
+    parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
+    return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
+
+
+def years_of(value: CellValue) -> frozenset[int]:
+    """The years that a cell of a year, a day or a text names."""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
+    return frozenset(int(year) for year in _YEAR_IN.findall(value)) if isinstance(value, str) else frozenset()
+
+
+@dataclass(frozen=True)
+class KnownTable:
+    """``rows`` can be read more than once; of ``named_rows`` the cells may be named in a question."""
+
+    pk: int
+    caption: str
+    columns: tuple[Column, ...]
+    row_count: int
+    rows: Iterable[KnownRow]
+    named_rows: Iterable[KnownRow]
+
+    @cached_property
+    def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
+        """By each key of a cell of text, the columns that hold it."""
+        found: dict[str, set[int]] = {}
+        for row in self.named_rows:
+            for at, value in enumerate(row.values):
+                if self.columns[at].kind == "text" and isinstance(value, str) and not is_empty(value):
+                    for key in keys_of_cell(value):
+                        found.setdefault(key, set()).add(at)
+        return {key: frozenset(columns) for key, columns in found.items()}
+
+    @cached_property
+    def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
+        """The words that name columns, each tuple sorted; several columns where it is not clear which is meant."""
+        whole: dict[tuple[str, ...], set[int]] = {}
+        partly: dict[tuple[str, ...], set[int]] = {}
+        for at, column in enumerate(self.columns):
+            for name in {_NOTE.sub("", column.name), *_NOTE.sub("", column.name).split("/")}:
+                words = _content_words(name, column)
+                if words:
+                    whole.setdefault(tuple(sorted(words)), set()).add(at)
+                if len(words) > 1:
+                    if words[-1] in _MEASURES:
+                        partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
+                    partly.setdefault((words[-1],), set()).add(at)
+        names = {words: columns for words, columns in partly.items() if len(columns) == 1} | whole
+        for group in SAME_COLUMNS:
+            named = [names[(word,)] for word in group if (word,) in names]
+            if len(named) == 1:
+                names |= {(word,): named[0] for word in group}
+        return {words: frozenset(columns) for words, columns in names.items()}
+
+    @cached_property
+    def subject(self) -> int | None:
+        """The column that names the rows: the first one of text, when all its cells are filled and different."""
+        first = next((at for at, column in enumerate(self.columns) if column.kind == "text"), 0)
+        seen: set[CellValue] = set()
+        for row in self.rows:
+            if row.is_of_data:
+                if is_empty(row.values[first]) or row.values[first] in seen:
+                    return None
+                seen.add(row.values[first])
+        return first
+
+    @cached_property
+    def year_columns(self) -> frozenset[int]:
+        """The columns of which each filled cell names one year."""
+        columns = set(range(len(self.columns)))
+        for row in self.named_rows:
+            if row.is_of_data:
+                columns -= {
+                    at for at in columns if not is_empty(row.values[at]) and len(years_of(row.values[at])) != 1
+                }
+        return frozenset(columns)
+
+    def is_ordinal(self, at: int) -> bool:
+        return bool(ORDINALS & set(self.words_of_column(at))) or "#" in self.columns[at].name or at in self.year_columns
+
+    def words_of_column(self, at: int) -> list[str]:
+        return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
+
+
+def _content_words(name: str, column: Column) -> list[str]:
+    """The words of a column's name in the singular, without those of grammar and the unit at the end, a period as its
+    years."""
+    words = [word for word in words_of_name(name) if not word.isdigit()] if period_of(name) else words_of_name(name)
+    if len(words) > 1 and words[-1] == column.unit:
+        words = words[:-1]
+    kept = [singular(word) for word in words if word not in GRAMMAR_WORDS or word == "total"]
+    return [*kept, *(str(year) for year in sorted(set(period_of(name) or ())))]
