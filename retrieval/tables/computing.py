@@ -32,14 +32,16 @@ def compute(reading: Reading, table: KnownTable) -> Computed | None:
         return None
     match reading.operation:
         case Operation.COUNT:
-            return _count(reading, rows)
+            return _count(reading, rows, table)
         case Operation.SUM | Operation.MEAN:
             return _aggregate(reading, rows)
         case Operation.MOST | Operation.LEAST:
             return _rank(reading, rows)
         case Operation.COMPARE:
             return _compare(reading, rows)
-        case Operation.LOOK_UP if rows:
+        case Operation.NEXT | Operation.PREVIOUS:
+            return _neighbour(reading, rows, table)
+        case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
     return _show(rows)
 
@@ -68,12 +70,17 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(Operation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
 
 
-def _count(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
-    """The rows, when each is another of what is counted."""
+def _count(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+    """The rows, when each is another of what is counted, and nothing says that there can be one only."""
+    if any(row.is_hollow for row in rows):
+        return None
+    named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
+    if any(table.tells_apart(column) for column in named):
+        return _show(rows)
     count = len(rows)
     if reading.answer is not None:
         cells = [row.values[reading.answer] for row in rows]
-        if any(is_empty(cell) or (isinstance(cell, str) and _lists(cell)) for cell in cells):
+        if any(is_empty(cell) or (isinstance(cell, str) and (cell[:1].isdigit() or _lists(cell))) for cell in cells):
             return _show(rows)
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
@@ -143,9 +150,24 @@ def _look_up(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
     answer = reading.answer
     if answer is None or any(is_empty(row.values[answer]) for row in rows):
         return _show(rows)
-    if len(rows) > 1 and len({row.values[answer] for row in rows}) > 1:
+    different = len({row.values[answer] for row in rows})
+    if different > 1 and (reading.operation is not Operation.LIST or different < len(rows)):
         return _show(rows)
-    return Computed(Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer)
+    if different > MOST_ROWS_SHOWN:
+        return _show(rows)
+    return Computed(reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer)
+
+
+def _neighbour(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+    if len(rows) != 1 or reading.answer is None:
+        return None
+    wanted = rows[0].ordinal + (1 if reading.operation is Operation.NEXT else -1)
+    row = next((row for row in table.rows if row.ordinal == wanted), None)
+    if row is None or row.is_hollow or not row.is_of_data or is_empty(row.values[reading.answer]):
+        return None
+    if row.values[reading.answer] == rows[0].values[reading.answer]:
+        return None
+    return Computed(reading.operation, "", (row,), 1, reading.answer)
 
 
 def format_number(number: float) -> str:

@@ -14,7 +14,7 @@ from retrieval.tables.known import KnownTable, is_empty, keys_of_cell, years_of
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
 from retrieval.tables.linking import Kind, Span, link
 from retrieval.tables.types import Operation
-from retrieval.tables.words import key_of, tokenize
+from retrieval.tables.words import key_of, singular, tokenize
 
 # Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
 FEWEST_ROWS = 5
@@ -30,6 +30,14 @@ _COMPARATORS = {
 }
 _BEHIND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
+_NEIGHBOURS = {
+    Word.NEXT: Operation.NEXT,
+    Word.BELOW: Operation.NEXT,
+    Word.AFTER: Operation.NEXT,
+    Word.PREVIOUS: Operation.PREVIOUS,
+    Word.ABOVE: Operation.PREVIOUS,
+    Word.BEFORE: Operation.PREVIOUS,
+}
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 
@@ -108,7 +116,7 @@ class Reading:
 
 def read_question(question: str, table: KnownTable) -> Reading | None:
     """None when it is not clear what is asked."""
-    spans = link(question, table)
+    spans = link(question, table) if table.names_of_columns else None
     if not spans:
         return None
     reading = _Reader(question, spans, table).read()
@@ -146,7 +154,7 @@ class _Reader:
                 return self._count(columns)
             case [Word.COUNT, Word.TIMES]:
                 return self._count_rows() if not columns else None
-            case [Word.COUNT, Word.TOTAL]:
+            case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
                 return self._count(columns, is_total=True)
             case [Word.COUNT, Word.DISTINCT]:
                 return self._count(columns, is_distinct=True)
@@ -154,6 +162,8 @@ class _Reader:
                 return self._aggregate(columns, Operation.SUM if operations[0] is Word.TOTAL else Operation.MEAN)
             case [Word.MOST] | [Word.LEAST]:
                 return self._rank(columns, asks, operations[0])
+            case [word] if word in _NEIGHBOURS:
+                return self._find_neighbour(columns, asks, word)
             case [Word.MORE, Word.OR] | [Word.LESS, Word.OR]:
                 return self._compare(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
         return None
@@ -190,7 +200,7 @@ class _Reader:
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(columns) > 1 and len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
-        if len(columns) != 1:
+        if len(columns) != 1 or (span.key.isdigit() and not beside):
             return False
         (column,) = columns
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
@@ -201,7 +211,9 @@ class _Reader:
         return True
 
     def _is_asked(self, at: int) -> bool:
-        return self._word(at - 1) in (Word.WHICH, Word.COUNT, Word.LIST, Word.DISTINCT)
+        return self._word(at - 1) in (
+            *(Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT),
+        )
 
     def _read_number(self, at: int) -> bool:
         """A number with the comparison before or behind it, of the column that is named behind or before both."""
@@ -230,8 +242,10 @@ class _Reader:
             len(self._column_at(place)) == 1 and not self._column_at(place) & columns for place in (at + 1,)
         ) and self._word(at - 1) in (Word.ABOVE, Word.BELOW, Word.AT_LEAST, Word.AT_MOST):
             return self._read_number(at)
-        if len(columns) > 1 and len(beside) == 1:
+        if len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
+        elif not beside:
+            columns = frozenset(at for at in columns if set(self.table.words_of_column(at)) <= WHEN_COLUMNS)
         if len(columns) != 1:
             return False
         (column,) = columns
@@ -310,7 +324,26 @@ class _Reader:
             return None if columns or asks else Reading(Operation.ROWS, conditions)
         if {condition.column for condition in conditions} & {asked}:
             return None
+        is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
+        if is_plural and not is_single:
+            return Reading(Operation.LIST, conditions, answer=asked)
         return Reading(Operation.LOOK_UP, conditions, answer=asked, is_single=is_single)
+
+    def _is_plural(self, at: int) -> bool:
+        last = tokenize(self._text(at))[-1].norm
+        return singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
+
+    def _find_neighbour(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> Reading | None:
+        """ "Which event comes after X": the row behind the one that is named, in the order of the table."""
+        if len(self.conditions) != 1 or self.conditions[0].operator != "is" or self.conditions[0].is_negated:
+            return None
+        at = next(at for at, span in enumerate(self.spans) if span.word is word)
+        if at + 1 >= len(self.spans) or self.spans[at + 1].kind is not Kind.VALUE or self.spans[0].word is Word.COUNT:
+            return None
+        if word in (Word.AFTER, Word.BEFORE) and not self.table.is_in_order:
+            return None
+        answer = self._asked_column(columns, asks) if columns else self.conditions[0].column
+        return None if answer is None else Reading(_NEIGHBOURS[word], tuple(self.conditions), answer=answer)
 
     def _count(self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False) -> Reading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
@@ -334,7 +367,7 @@ class _Reader:
         before = [span for place, span in enumerate(self.spans) if place < at and place not in self.used]
         while before and before[-1].word in (Word.TOTAL, Word.DISTINCT):
             before.pop()
-        return bool(before) and before[-1].word is word
+        return bool(before) and before[-1].word in (word, Word.TOTAL_COUNT)
 
     def _aggregate(self, columns: Sequence[int], operation: Operation) -> Reading | None:
         if len(columns) != 1:
@@ -361,7 +394,7 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others and not asks:
             answer = self.table.subject
-        elif answer is None and not others and set(asks) == {Word.WHICH} and self.spans[0].word is Word.WHICH:
+        elif answer is None and not others and set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
             answer = order
         if answer is None:
             return None

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from retrieval.tables.cells import CellValue, is_nothing
-from retrieval.tables.lexicon import GRAMMAR_WORDS, ORDINALS, SAME_COLUMNS, SUMMARIES
+from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES
 from retrieval.tables.reading import LONGEST_LABEL, Column
-from retrieval.tables.words import YEAR, key_of, period_of, singular, tokenize, words_of_name
+from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, words_of_name
 
 _NOTE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECASE)
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
-# Words at the end of a column's name that say only how it is measured: beer_servings, winpercent.
-_MEASURES = frozenset("serving percent percentage pct count number total amount rate".split())  # noqa: SIM905
+# Words at the end of a column's name that say only how it is measured or called: beer_servings, School Name.
+_MEASURES = frozenset("serving percent percentage pct count number total amount rate name naam aantal".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,21 @@ class KnownRow:
 
     @property
     def is_of_data(self) -> bool:
-        """Not so a row of totals, and one that only parts the rows above it from those below."""
-        filled = [value for value in self.values if value is not None and not (value == "" or is_empty(value))]
-        if len(self.values) > 2 and len(set(filled)) < 2:
-            return False
-        return not any(_is_summary(value) for value in filled if isinstance(value, str))
+        """Not so a row of totals."""
+        return not any(isinstance(value, str) and _squeezed(value) in SUMMARIES for value in self.values)
+
+    @property
+    def is_hollow(self) -> bool:
+        """Whether it has one value only: it may part the rows above it from those below."""
+        return len(self.values) > 2 and len({value for value in self.values if not is_empty(value)}) < 2
 
 
 def is_empty(value: CellValue) -> bool:
     return value is None or (isinstance(value, str) and is_nothing(value))
 
 
-def _is_summary(text: str) -> bool:
-    words = [token.norm for token in tokenize(text[:LONGEST_LABEL])]
-    return 0 < len(words) <= 3 and words[0] in SUMMARIES
+def _squeezed(text: str) -> str:
+    return squeeze(_NOTE.sub("", text)) if len(text) <= LONGEST_LABEL else ""
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -89,14 +90,22 @@ class KnownTable:
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
-            for name in {_NOTE.sub("", column.name), *_NOTE.sub("", column.name).split("/")}:
+            if column.name == f"column {at + 1}":
+                continue  # it has no name
+            name = _NOTE.sub("", column.name)
+            # "Make/Model" is called by either; "Points/Game" is no number of points.
+            for name in {name, *(name.split("/") if column.kind != "number" else ())}:
                 words = _content_words(name, column)
                 if words:
+                    whole.setdefault(tuple(sorted(words)), set()).add(at)
+                while len(words) > 1 and (words[0] in ("no", "number", "aantal") or not words[0].isascii()):
+                    words = words[1:]  # "No. of wins", "Σ points"
                     whole.setdefault(tuple(sorted(words)), set()).add(at)
                 if len(words) > 1:
                     if words[-1] in _MEASURES:
                         partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
-                    partly.setdefault((words[-1],), set()).add(at)
+                    if column.kind != "number":
+                        partly.setdefault((words[-1],), set()).add(at)
         names = {words: columns for words, columns in partly.items() if len(columns) == 1} | whole
         for group in SAME_COLUMNS:
             named = [names[(word,)] for word in group if (word,) in names]
@@ -107,28 +116,41 @@ class KnownTable:
     @cached_property
     def subject(self) -> int | None:
         """The column that names the rows: the first one of text, when all its cells are filled and different."""
-        first = next((at for at, column in enumerate(self.columns) if column.kind == "text"), 0)
+        texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
+        first = next(texts, None)
+        return first if first is not None and self.tells_apart(first) else None
+
+    def tells_apart(self, at: int) -> bool:
+        """Whether all cells of the column are filled and different."""
         seen: set[CellValue] = set()
         for row in self.rows:
             if row.is_of_data:
-                if is_empty(row.values[first]) or row.values[first] in seen:
-                    return None
-                seen.add(row.values[first])
-        return first
+                if is_empty(row.values[at]) or row.values[at] in seen:
+                    return False
+                seen.add(row.values[at])
+        return True
 
     @cached_property
     def year_columns(self) -> frozenset[int]:
-        """The columns of which each filled cell names one year."""
+        """The columns of which each cell names one year."""
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
             if row.is_of_data:
-                columns -= {
-                    at for at in columns if not is_empty(row.values[at]) and len(years_of(row.values[at])) != 1
-                }
+                columns = {at for at in columns if len(years_of(row.values[at])) == 1}
         return frozenset(columns)
 
+    @cached_property
+    def is_in_order(self) -> bool:
+        """Whether no column of years says that a row is older than the row above it."""
+        for at in self.year_columns:
+            years = [min(years_of(row.values[at])) for row in self.rows if row.is_of_data]
+            if years != sorted(years):
+                return False
+        return True
+
     def is_ordinal(self, at: int) -> bool:
-        return bool(ORDINALS & set(self.words_of_column(at))) or "#" in self.columns[at].name or at in self.year_columns
+        words = self.words_of_column(at)
+        return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     def words_of_column(self, at: int) -> list[str]:
         return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
@@ -140,5 +162,5 @@ def _content_words(name: str, column: Column) -> list[str]:
     words = [word for word in words_of_name(name) if not word.isdigit()] if period_of(name) else words_of_name(name)
     if len(words) > 1 and words[-1] == column.unit:
         words = words[:-1]
-    kept = [singular(word) for word in words if word not in GRAMMAR_WORDS or word == "total"]
+    kept = [singular(word) for word in words if word not in JOINING]
     return [*kept, *(str(year) for year in sorted(set(period_of(name) or ())))]

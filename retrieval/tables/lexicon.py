@@ -11,6 +11,7 @@ class Word(Enum):
     """What a word, or a phrase, does in a question."""
 
     COUNT = auto()
+    TOTAL_COUNT = auto()
     TOTAL = auto()
     MEAN = auto()
     MOST = auto()
@@ -33,6 +34,9 @@ class Word(Enum):
     BEFORE = auto()
     SINCE = auto()
     UNTIL = auto()
+    # Of rows as they are listed.
+    NEXT = auto()
+    PREVIOUS = auto()
     # Behind the number.
     OR_MORE = auto()
     OR_LESS = auto()
@@ -48,6 +52,7 @@ class Word(Enum):
 
 ENGLISH: Mapping[Word, str] = {
     Word.COUNT: "how many|number of|amount of|count of|count|quantity of",
+    Word.TOTAL_COUNT: "total number of|total amount of|how many total|how many in total",
     Word.TOTAL: "total|in total|sum of|sum|combined|altogether",
     Word.MEAN: "average|mean|avg|average number of|mean number of",
     Word.MOST: "most|highest|largest|greatest|maximum|max|biggest|most number of|most amount of|largest number of"
@@ -69,10 +74,13 @@ ENGLISH: Mapping[Word, str] = {
     Word.AT_LEAST: "at least|no less than|no fewer than|minimum of|a minimum of",
     Word.AT_MOST: "at most|no more than|not more than|up to|maximum of|a maximum of",
     Word.BETWEEN: "between",
-    Word.AFTER: "after",
-    Word.BEFORE: "before|prior to",
+    Word.AFTER: "after|comes after|came after|right after|just after|immediately after|next after",
+    Word.BEFORE: "before|prior to|comes before|came before|right before|just before|immediately before|previous to",
     Word.SINCE: "since",
     Word.UNTIL: "until",
+    Word.NEXT: "listed after|is listed after|listed below|listed right after|listed directly after|right below"
+    "|directly below|listed next after",
+    Word.PREVIOUS: "listed before|listed above|listed right before|listed directly before|right above|directly above",
     Word.OR_MORE: "or more|or higher|or above|or over",
     Word.OR_LESS: "or less|or fewer|or lower|or below|or under",
     Word.WHICH: "which|what|whats|whose",
@@ -91,6 +99,7 @@ ENGLISH: Mapping[Word, str] = {
 }
 DUTCH: Mapping[Word, str] = {
     Word.COUNT: "hoeveel|aantal|het aantal",
+    Word.TOTAL_COUNT: "totale aantal|totaal aantal|het totale aantal",
     Word.TOTAL: "totaal|in totaal|totale|samen|opgeteld|som",
     Word.MEAN: "gemiddeld|gemiddelde",
     Word.MOST: "meest|meeste|hoogst|hoogste|grootst|grootste|maximaal|maximale|maximum|max",
@@ -185,13 +194,16 @@ WHO_COLUMNS = frozenset(
     team country nation club naam speler winnaar burgemeester medewerker
     """.split()  # noqa: SIM905
 )
-WHEN_COLUMNS = frozenset("date year datum jaar".split())  # noqa: SIM905
+WHEN_COLUMNS = frozenset("date year season datum jaar seizoen".split())  # noqa: SIM905
 WHERE_COLUMNS = frozenset("location venue place city site stadium locatie plaats stad".split())  # noqa: SIM905
 # Names of columns that mean the same.
 SAME_COLUMNS = (frozenset(["country", "nation", "nationality", "land"]),)
 # Numbers that rank or name: not summed, and their highest is not the largest.
-ORDINALS = frozenset("rank ranking position pos place no number nr id seed round week year season jaar".split())  # noqa: SIM905
-SUMMARIES = frozenset("total totals average sum overall mean totaal gemiddelde gemiddeld".split())  # noqa: SIM905
+ORDINALS = frozenset("rank ranking position pos place no number nr id seed round week".split())  # noqa: SIM905
+# Cells of rows that sum up others.
+SUMMARIES = frozenset(
+    "total totals average averages sum overall mean career grandtotal careertotal totaal gemiddelde gemiddeld".split()  # noqa: SIM905
+)
 YES_OR_NO = frozenset(
     """
     is are was were do does did has have had can could will would should may kan mag is zijn was waren heeft hebben had
@@ -216,6 +228,8 @@ def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
 
 _PHRASES = {"en": _phrases(ENGLISH), "nl": _phrases(DUTCH)}
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
+# What parts the words of a column's name: "Date of birth" is asked for as "birth date", too.
+JOINING = frozenset("a an the of in and de het een van en".split())  # noqa: SIM905
 GRAMMAR_WORDS = frozenset(_ALONE["en"] | _ALONE["nl"])
 
 

@@ -14,6 +14,7 @@ from retrieval.tables.lexicon import (
     COMPARED,
     CONCEPTS,
     GRAMMAR_WORDS,
+    JOINING,
     NUMBERS,
     SCALES,
     VERBS,
@@ -26,7 +27,7 @@ from retrieval.tables.words import YEAR, QuestionToken, key_of, singular, tokeni
 _LONGEST_SPAN = 12
 _DIGITS = re.compile(r"\d[\d.,]*")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
-_SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp", "euro": "eur", "dollar": "usd", "dollars": "usd", "kilo": "kg"}
+_SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp", "%": "%", "euro": "eur", "dollar": "usd", "dollars": "usd", "kilo": "kg"}
 
 
 class Kind(Enum):
@@ -58,12 +59,17 @@ def link(question: str, table: KnownTable) -> list[Span] | None:
     The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
     neither.
     """
-    tokens = tokenize(question)
+    tokens = [token for token in tokenize(question) if not _is_ending(question, token)]
     linker = _Linker(question, tokens, table, phrases_for(token.norm for token in tokens))
     spans = linker.link()
     if spans is None:
         return None
     return [span for span in spans if span.word is not Word.FILLER]
+
+
+def _is_ending(question: str, token: QuestionToken) -> bool:
+    """The s of "Spain's"."""
+    return token.norm == "s" and question[max(0, token.start - 1) : token.start] in ("'", "’")
 
 
 @dataclass(slots=True)
@@ -95,7 +101,8 @@ class _Linker:
         """What the tokens mean together; several where that is not clear."""
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
-        columns = self._columns(norms)
+        # "Name the teams" asks for no names.
+        columns = frozenset() if norms == ("name",) and first == 0 else self._columns(norms)
         if columns:
             yield self._span(Kind.COLUMN, first, end, columns=columns)
         if held := self._held(span):
@@ -125,10 +132,12 @@ class _Linker:
         return Span(kind, start, stop, word, columns, key, number, unit)
 
     def _columns(self, norms: Sequence[str]) -> frozenset[int]:
-        if any(norm in GRAMMAR_WORDS and norm != "total" for norm in (norms[0], norms[-1])):
+        if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
             return frozenset()
-        words = [singular(norm) for norm in norms if norm not in GRAMMAR_WORDS or norm == "total"]
-        return self.table.names_of_columns.get(tuple(sorted(words)), frozenset())
+        if norms[0] in JOINING or norms[-1] in JOINING:
+            return frozenset()
+        words = sorted(singular(norm) for norm in norms if norm not in JOINING)
+        return self.table.names_of_columns.get(tuple(words), frozenset())
 
     def _key(self, span: Sequence[QuestionToken]) -> str:
         return key_of(self.question[span[0].start : span[-1].end])
@@ -140,7 +149,8 @@ class _Linker:
         key = self._key(span)
         if len(span) == 1 and (len(key) < 2 or (key.isdigit() and not self._is_whole(span[0]))):
             return frozenset()
-        return self.table.columns_of_cells.get(key, frozenset())
+        held = self.table.columns_of_cells.get(key, frozenset())
+        return held - self.table.year_columns if YEAR.fullmatch(key) else held
 
     def _is_whole(self, token: QuestionToken) -> bool:
         """Not so a part of 3:00, 6'0 or 0-0."""
@@ -157,7 +167,7 @@ class _Linker:
         unit = ""
         if len(norms) > 1 and norms[0] in _SYMBOLS.values():
             unit = norms.pop(0)
-        elif len(norms) > 1 and norms[-1] in UNIT_WORDS:
+        elif len(norms) > 1 and (norms[-1] in UNIT_WORDS or norms[-1] in _SYMBOLS.values()):
             unit = norms.pop()
         scale = SCALES[norms.pop()] if len(norms) == 2 and norms[1] in SCALES else 1.0
         number = next((token for token in span if token.norm[0].isdigit()), span[0])
