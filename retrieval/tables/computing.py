@@ -80,7 +80,9 @@ def _count(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Com
     count = len(rows)
     if reading.answer is not None:
         cells = [row.values[reading.answer] for row in rows]
-        if any(is_empty(cell) or (isinstance(cell, str) and (cell[:1].isdigit() or _lists(cell))) for cell in cells):
+        if any(is_empty(cell) or (isinstance(cell, str) and cell[:1].isdigit()) for cell in cells):
+            return _show(rows)
+        if not table.tells_apart(reading.answer) and any(isinstance(cell, str) and _lists(cell) for cell in cells):
             return _show(rows)
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
@@ -117,7 +119,7 @@ def _aggregate(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _rank(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
-    """The one row that has the most or the least; rows that share the place are shown."""
+    """The one row that has the most or the least; nothing where rows share the place."""
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
@@ -125,7 +127,7 @@ def _rank(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
     if len(best) > 1 and reading.answer != reading.order:
-        return _show(best)
+        return None
     if is_empty(best[0].values[reading.answer]):
         return None
     return Computed(reading.operation, "", (best[0],), len(numbers), reading.answer)

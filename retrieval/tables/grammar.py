@@ -141,7 +141,7 @@ class _Reader:
         columns = [at for at, span in enumerate(self.spans) if at not in self.used and span.kind is Kind.COLUMN]
         if any(len(self.spans[at].columns) != 1 for at in columns):
             return None
-        operations = [word for word in words if word not in _ASKING]
+        operations = [word for word in words if word not in _ASKING and word is not Word.ROWS]
         asks = [word for word in words if word in _ASKING]
         if len(set(asks) - {Word.LIST}) > 1:
             return None
@@ -164,6 +164,8 @@ class _Reader:
                 return self._rank(columns, asks, operations[0])
             case [word] if word in _NEIGHBOURS:
                 return self._find_neighbour(columns, asks, word)
+            case [Word.OR]:
+                return self._compare(columns, None)
             case [Word.MORE, Word.OR] | [Word.LESS, Word.OR]:
                 return self._compare(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
         return None
@@ -320,6 +322,8 @@ class _Reader:
         first = tokenize(self.question)[0].norm
         if first in YES_OR_NO and Word.LIST not in asks:
             return None
+        if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
+            asked = self.table.subject
         if asked is None:
             return None if columns or asks else Reading(Operation.ROWS, conditions)
         if {condition.column for condition in conditions} & {asked}:
@@ -347,6 +351,9 @@ class _Reader:
 
     def _count(self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False) -> Reading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
+        rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
+        if not columns and rows and not is_distinct and self._follows(rows[0], Word.COUNT):
+            return Reading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
         column = self._only(columns[0])
@@ -400,7 +407,7 @@ class _Reader:
             return None
         return Reading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
-    def _compare(self, columns: Sequence[int], word: Word) -> Reading | None:
+    def _compare(self, columns: Sequence[int], word: Word | None) -> Reading | None:
         """ "Who has more gold, Spain or Italy": two values of the column that names the rows, beside each other."""
         named = [condition for condition in self.conditions if condition.operator == "is"]
         numbers = [at for at in columns if self._is_number(self._only(at))]

@@ -11,7 +11,7 @@ from functools import cached_property
 from retrieval.tables.cells import CellValue, is_nothing
 from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES
 from retrieval.tables.reading import LONGEST_LABEL, Column
-from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, words_of_name
+from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, tokenize, words_of_name
 
 _NOTE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECASE)
@@ -74,6 +74,10 @@ class KnownTable:
     named_rows: Iterable[KnownRow]
 
     @cached_property
+    def caption_words(self) -> frozenset[str]:
+        return frozenset(singular(token.norm) for token in tokenize(self.caption))
+
+    @cached_property
     def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
         """By each key of a cell of text, the columns that hold it."""
         found: dict[str, set[int]] = {}
@@ -112,6 +116,11 @@ class KnownTable:
             if len(named) == 1:
                 names |= {(word,): named[0] for word in group}
         return {words: frozenset(columns) for words, columns in names.items()}
+
+    @cached_property
+    def data_count(self) -> int:
+        """The rows without those of totals."""
+        return sum(row.is_of_data for row in self.rows)
 
     @cached_property
     def subject(self) -> int | None:
@@ -156,11 +165,19 @@ class KnownTable:
         return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
 
 
+_SAME_WORDS = {"percentage": "percent", "pct": "percent"}
+
+
+def name_word(word: str) -> str:
+    """A word of a column's name, or of a question that may name one, in the one form in which they are compared."""
+    return _SAME_WORDS.get(word) or singular(word)
+
+
 def _content_words(name: str, column: Column) -> list[str]:
     """The words of a column's name in the singular, without those of grammar and the unit at the end, a period as its
     years."""
     words = [word for word in words_of_name(name) if not word.isdigit()] if period_of(name) else words_of_name(name)
     if len(words) > 1 and words[-1] == column.unit:
         words = words[:-1]
-    kept = [singular(word) for word in words if word not in JOINING]
+    kept = [name_word(word) for word in words if word not in JOINING]
     return [*kept, *(str(year) for year in sorted(set(period_of(name) or ())))]

@@ -47,6 +47,8 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
+    # A word of the table's caption: its rows.
+    ROWS = auto()
     FILLER = auto()
 
 
@@ -90,12 +92,13 @@ ENGLISH: Mapping[Word, str] = {
     Word.HOW: "how|how much",
     Word.LIST: "list|name|show|give|tell me|show me|give me|list all|compare",
     Word.TIMES: "times",
+    Word.ROWS: "rows|row|entries|items",
     Word.FILLER: "a|an|the|of|in|on|at|to|for|from|by|with|is|are|was|were|be|been|do|does|did|have|has|had|having"
     "|there|this|that|these|those|its|their|his|her|he|she|they|it|any|all|listed|in the list|on the list|in the table"
     "|on the table|in this table|on this list|in this list|on the chart|in the chart|shown|please|could you|can you"
     "|would you|s|t|me|you|we|i|get|got|gets|receive|received|contain|contains|exactly|than|how is|where the"
     "|who is|who are|who have|who had|which have|which had|with a|can|value of|values of|value|tell|know|among|per cent"
-    "|percent|as|dear|hello|hi|thanks|tell me which|tell me what|tell me who|tell me how",
+    "|percent|as|dear|hello|hi|thanks|at all|belong to|belongs to|tell me which|tell me what|tell me who|tell me how",
 }
 DUTCH: Mapping[Word, str] = {
     Word.COUNT: "hoeveel|aantal|het aantal",
@@ -130,6 +133,7 @@ DUTCH: Mapping[Word, str] = {
     Word.HOW: "hoe",
     Word.LIST: "noem|geef|toon|lijst van|vergelijk",
     Word.TIMES: "keer|maal",
+    Word.ROWS: "rijen|regels",
     Word.FILLER: "de|het|een|van|in|op|aan|bij|te|uit|naar|met|om|is|zijn|was|waren|wordt|worden|heeft|hebben|had|hadden"
     "|er|die|dat|deze|dit|hun|alle|in de lijst|in de tabel|kunt u|kun je|mij|me|graag|alstublieft|bevat|bevatten|staan"
     "|staat|ligt|liggen|precies|dan|u|je|ik|we",

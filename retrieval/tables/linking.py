@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from retrieval.tables.cells import UNIT_WORDS, read_date, read_digits
-from retrieval.tables.known import KnownTable
+from retrieval.tables.known import KnownTable, name_word
 from retrieval.tables.lexicon import (
     COMPARED,
     CONCEPTS,
@@ -25,6 +25,7 @@ from retrieval.tables.lexicon import (
 from retrieval.tables.words import YEAR, QuestionToken, key_of, singular, tokenize
 
 _LONGEST_SPAN = 12
+_PERIOD = frozenset(["between", "from", "to", "tussen", "tot"])
 _DIGITS = re.compile(r"\d[\d.,]*")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
 _SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp", "%": "%", "euro": "eur", "dollar": "usd", "dollars": "usd", "kilo": "kg"}
@@ -111,6 +112,8 @@ class _Linker:
             return
         if (word := self.phrases.get(norms)) is not None:
             yield self._span(Kind.WORD, first, end, word=word)
+        elif self._is_caption(norms):
+            yield self._span(Kind.WORD, first, end, word=Word.ROWS)
         elif (number := self._number(first, end)) is not None:
             yield number
         elif (concept := self._concept(first, end)) is not None:
@@ -136,8 +139,14 @@ class _Linker:
             return frozenset()
         if norms[0] in JOINING or norms[-1] in JOINING:
             return frozenset()
-        words = sorted(singular(norm) for norm in norms if norm not in JOINING)
+        # "Between 2000 and 2014" is a part of the name of fatalities_00_14.
+        idle = JOINING | _PERIOD if any(YEAR.fullmatch(norm) for norm in norms) else JOINING
+        words = sorted(name_word(norm) for norm in norms if norm not in idle)
         return self.table.names_of_columns.get(tuple(words), frozenset())
+
+    def _is_caption(self, norms: Sequence[str]) -> bool:
+        words = [singular(norm) for norm in norms]
+        return not all(word.isdigit() for word in words) and self.table.caption_words.issuperset(words)
 
     def _key(self, span: Sequence[QuestionToken]) -> str:
         return key_of(self.question[span[0].start : span[-1].end])

@@ -46,10 +46,10 @@ class ResultRow:
 @dataclass(frozen=True, slots=True)
 class TableResult:
     """What was computed. ``value`` is the count, the sum or the mean, or empty; ``conditions`` say in words which rows
-    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50.
-    ``confidence`` is that of the interpretation, 0 to 1. The first ``name_columns`` of the ``columns`` name a row,
-    ``targets`` are the places of those asked for, the others are those of the conditions. ``is_markup`` says that the
-    cells are Markdown.
+    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, of
+    ``ordinals`` in the table, from 1. ``answers`` are the values that answer, as the document has them; ``is_value`` says
+    that of the row with the most or the least it is that value. The first ``name_columns`` of the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those
+    of the conditions. ``is_markup`` says that the cells are Markdown.
     """
 
     operation: Operation
@@ -66,6 +66,14 @@ class TableResult:
     targets: tuple[int, ...] = ()
     name_columns: int = 1
     is_markup: bool = False
+    ordinals: tuple[int, ...] = ()
+    answers: tuple[str, ...] = ()
+    is_value: bool = False
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a value is stated; not so where rows that match are shown without a claim."""
+        return self.operation is not Operation.ROWS
 
     @property
     def kinds(self) -> tuple[str, ...]:
