@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chat.tables.computed import cite_rows, is_asked_for
+from chat.tables.computed import cite_rows
 from chat.types import ContextSource, Searched
 from retrieval.observability.tracing import annotate, span
 from retrieval.search.assembly import assemble
@@ -39,8 +39,6 @@ def find_sources(
     with span("tables"):
         found = [hit.passage for hit in result.hits]
         computed = answer_from_tables(searched, filters, found, detect_language(searched))
-    if computed is not None and not is_asked_for(computed, searched):
-        computed = None
     if computed is not None:
         sources = cite_rows(computed, sources)
     return Searched(sources, context, result.trace, profile_version=profile.version_id, computed=computed)

@@ -33,11 +33,11 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 6
+RULES_VERSION = 7
 STREAMED_CHARACTERS = 120
 _COPIED = (
     *("text", "form", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
-    *("completed_question", "confidence", "statements", "profile_version_id", "sources"),
+    *("completed_question", "confidence", "computed", "statements", "profile_version_id", "sources"),
 )
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(

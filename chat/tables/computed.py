@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chat.questions.analysis import ValueKind, asks_what_it_is, asks_when
-from chat.questions.values import find_values
 from chat.tables.rendering import MOST_ROWS, fill_in_markers, render_result
 from chat.types import ContextSource
 from retrieval.search.assembly import blocks_of
 from retrieval.search.passages import load_passages
-from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
-
-
-def is_asked_for(result: TableResult, question: str) -> bool:
-    """ "What is a lease?" asks for no list of the rows that have the word in a cell, "When should I replace the seal?"
-    for no rows that tell no time."""
-    if asks_when(question):
-        return any(_tells_time(cell) for row in result.rows for cell in row.cells[result.name_columns :])
-    return result.operation is Operation.LOOK_UP or not asks_what_it_is(question)
-
-
-def _tells_time(cell: ResultCell) -> bool:
-    # A number with a unit is no year: 2100 g.
-    kinds = (ValueKind.DURATION,) if cell.unit else (ValueKind.DATE, ValueKind.TIME, ValueKind.DURATION)
-    return cell.kind == "date" or any(find_values(f"{cell.text} {cell.unit}", kind) for kind in kinds)
+from retrieval.tables.types import ResultRow, TableResult
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:

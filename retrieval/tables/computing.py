@@ -157,7 +157,9 @@ def _look_up(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
         return _show(rows)
     if different > MOST_ROWS_SHOWN:
         return _show(rows)
-    return Computed(reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer)
+    return Computed(
+        reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer
+    )
 
 
 def _neighbour(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:

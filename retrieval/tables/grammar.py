@@ -213,9 +213,7 @@ class _Reader:
         return True
 
     def _is_asked(self, at: int) -> bool:
-        return self._word(at - 1) in (
-            *(Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT),
-        )
+        return self._word(at - 1) in (*(Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT),)
 
     def _read_number(self, at: int) -> bool:
         """A number with the comparison before or behind it, of the column that is named behind or before both."""
@@ -401,7 +399,9 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others and not asks:
             answer = self.table.subject
-        elif answer is None and not others and set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
+        elif (
+            answer is None and not others and set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat")
+        ):
             answer = order
         if answer is None:
             return None

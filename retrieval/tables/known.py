@@ -1,4 +1,4 @@
-"""A table as a question meets it: its rows, which column names them, and what its cells and columns are called. PURE."""
+"""A table as a question meets it: its rows, and what its cells and columns are called. PURE."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, t
 _NOTE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECASE)
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
-# Words at the end of a column's name that say only how it is measured or called: beer_servings, School Name.
-_MEASURES = frozenset("serving percent percentage pct count number total amount rate name naam aantal".split())  # noqa: SIM905
+# Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
+_MEASURES = frozenset("serving percent count no number amount rate name naam aantal".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +96,20 @@ class KnownTable:
         for at, column in enumerate(self.columns):
             if column.name == f"column {at + 1}":
                 continue  # it has no name
-            name = _NOTE.sub("", column.name)
+            plain = _NOTE.sub("", column.name)
             # "Make/Model" is called by either; "Points/Game" is no number of points.
-            for name in {name, *(name.split("/") if column.kind != "number" else ())}:
+            for name in {plain, *(plain.split("/") if column.kind != "number" else ())}:
                 words = _content_words(name, column)
-                if words:
-                    whole.setdefault(tuple(sorted(words)), set()).add(at)
-                while len(words) > 1 and (words[0] in ("no", "number", "aantal") or not words[0].isascii()):
+                if not words:
+                    continue
+                whole.setdefault(tuple(sorted(words)), set()).add(at)
+                while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
                     words = words[1:]  # "No. of wins", "Σ points"
                     whole.setdefault(tuple(sorted(words)), set()).add(at)
-                if len(words) > 1:
-                    if words[-1] in _MEASURES:
-                        partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
-                    if column.kind != "number":
-                        partly.setdefault((words[-1],), set()).add(at)
+                if len(words) > 1 and words[-1] in _MEASURES:
+                    partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
+                if len(words) > 1 and column.kind != "number":
+                    partly.setdefault((words[-1],), set()).add(at)
         names = {words: columns for words, columns in partly.items() if len(columns) == 1} | whole
         for group in SAME_COLUMNS:
             named = [names[(word,)] for word in group if (word,) in names]

@@ -134,9 +134,9 @@ DUTCH: Mapping[Word, str] = {
     Word.LIST: "noem|geef|toon|lijst van|vergelijk",
     Word.TIMES: "keer|maal",
     Word.ROWS: "rijen|regels",
-    Word.FILLER: "de|het|een|van|in|op|aan|bij|te|uit|naar|met|om|is|zijn|was|waren|wordt|worden|heeft|hebben|had|hadden"
-    "|er|die|dat|deze|dit|hun|alle|in de lijst|in de tabel|kunt u|kun je|mij|me|graag|alstublieft|bevat|bevatten|staan"
-    "|staat|ligt|liggen|precies|dan|u|je|ik|we",
+    Word.FILLER: "de|het|een|van|in|op|aan|bij|te|uit|naar|met|om|is|zijn|was|waren|wordt|worden|heeft|hebben|had"
+    "|hadden|er|die|dat|deze|dit|hun|alle|in de lijst|in de tabel|kunt u|kun je|mij|me|graag|alstublieft|bevat"
+    "|bevatten|staan|staat|ligt|liggen|precies|dan|u|je|ik|we",
 }
 
 

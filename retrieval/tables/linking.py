@@ -28,7 +28,7 @@ _LONGEST_SPAN = 12
 _PERIOD = frozenset(["between", "from", "to", "tussen", "tot"])
 _DIGITS = re.compile(r"\d[\d.,]*")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
-_SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp", "%": "%", "euro": "eur", "dollar": "usd", "dollars": "usd", "kilo": "kg"}
+_SYMBOLS = {"€": "eur", "euro": "eur", "$": "usd", "dollar": "usd", "dollars": "usd", "£": "gbp", "%": "%"}
 
 
 class Kind(Enum):

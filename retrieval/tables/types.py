@@ -46,10 +46,11 @@ class ResultRow:
 @dataclass(frozen=True, slots=True)
 class TableResult:
     """What was computed. ``value`` is the count, the sum or the mean, or empty; ``conditions`` say in words which rows
-    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, of
-    ``ordinals`` in the table, from 1. ``answers`` are the values that answer, as the document has them; ``is_value`` says
-    that of the row with the most or the least it is that value. The first ``name_columns`` of the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those
-    of the conditions. ``is_markup`` says that the cells are Markdown.
+    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, and
+    ``ordinals`` their numbers in the table, from 1. ``answers`` are the values that answer, as the document has them;
+    ``is_value`` says that the highest or lowest value itself was asked for, not its row. The first ``name_columns`` of
+    the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those of the conditions.
+    ``is_markup`` says that the cells are Markdown.
     """
 
     operation: Operation

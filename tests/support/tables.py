@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from retrieval.ingest.extraction import extract
 from retrieval.tables.interpretation.links import KnownTable
+
+from retrieval.ingest.extraction import extract
 from retrieval.tables.reading import ReadTable, read_tables
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from bench.tables.questions import Tally, TableQuestion, halves, is_right, read_questions
+from bench.tables.questions import TableQuestion, Tally, halves, is_right, read_questions
 from retrieval.ingest import pipeline, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
@@ -61,7 +61,9 @@ class Command(PreparedCommand):
             return
         for name, tally in sorted(tallies.items()):
             share = f"{100 * tally.right / tally.stated:.1f} %" if tally.stated else "none"
-            self.stdout.write(f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right ({share})")
+            self.stdout.write(
+                f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right ({share})"
+            )
 
 
 def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableResult | None]]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-
 from retrieval.tables.interpretation.grammar import interpret
 from retrieval.tables.interpretation.links import KnownTable
 from retrieval.tables.interpretation.operations import Interpretation
+
 from tests.support.tables import known_table
 
 STAFF = known_table(

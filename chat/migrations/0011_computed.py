@@ -1,0 +1,20 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("chat", "0010_retrievers_that_did_not_answer"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="answer",
+            name="computed",
+            field=models.JSONField(
+                blank=True,
+                help_text="What a table's rows were computed for; empty: nothing was.",
+                null=True,
+                verbose_name="computed",
+            ),
+        ),
+    ]
