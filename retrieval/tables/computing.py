@@ -27,6 +27,8 @@ class Computed:
 
 def compute(reading: Reading, table: KnownTable) -> Computed | None:
     """None when a cell that matters does not say clearly what it holds, and when no row fits, but for a count."""
+    if reading.operation is Operation.COMPARE:
+        return _compare(reading, table)
     rows = _matching(reading.conditions, table.rows)
     if rows is None or _excludes_itself(reading, rows):
         return None
@@ -37,8 +39,6 @@ def compute(reading: Reading, table: KnownTable) -> Computed | None:
             return _aggregate(reading, rows)
         case Operation.MOST | Operation.LEAST:
             return _rank(reading, rows)
-        case Operation.COMPARE:
-            return _compare(reading, rows)
         case Operation.NEXT | Operation.PREVIOUS:
             return _neighbour(reading, rows, table)
         case Operation.LOOK_UP | Operation.LIST if rows:
@@ -133,17 +133,17 @@ def _rank(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(reading.operation, "", (best[0],), len(numbers), reading.answer)
 
 
-def _compare(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
+def _compare(reading: Reading, table: KnownTable) -> Computed | None:
     """Both rows, the one that was asked for first."""
-    if reading.order is None or reading.answer is None or len(rows) != 2:
+    found = [_matching([condition], table.rows) for condition in reading.conditions]
+    if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None
-    keys = [keys_of_cell(str(row.values[reading.answer])) for row in rows]
-    asked = [frozenset([str(key)]) for key in reading.conditions[0].values]
-    if not (keys[0] & asked[0] and keys[1] & asked[1]) and not (keys[0] & asked[1] and keys[1] & asked[0]):
+    both = [row for rows in found for row in rows or ()]
+    numbers = _numbers(both, reading.order)
+    if numbers is None or len(numbers) != 2 or both[0] == both[1]:
         return None
-    numbers = _numbers(rows, reading.order)
-    if numbers is None or len(numbers) != 2 or numbers[0][0] == numbers[1][0]:
-        return _show(rows)
+    if numbers[0][0] == numbers[1][0]:
+        return _show(both)
     numbers.sort(key=lambda pair: pair[0], reverse=not reading.is_least)
     return Computed(Operation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from retrieval.tables.cells import CellValue
 from retrieval.tables.known import KnownTable, is_empty, keys_of_cell, years_of
-from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
+from retrieval.tables.lexicon import LOOSE_WORDS, WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
 from retrieval.tables.linking import Kind, Span, link
 from retrieval.tables.types import Operation
 from retrieval.tables.words import key_of, singular, tokenize
@@ -38,6 +38,8 @@ _NEIGHBOURS = {
     Word.ABOVE: Operation.PREVIOUS,
     Word.BEFORE: Operation.PREVIOUS,
 }
+# Before a year: it is not that year alone.
+_OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 
@@ -145,6 +147,9 @@ class _Reader:
         asks = [word for word in words if word in _ASKING]
         if len(set(asks) - {Word.LIST}) > 1:
             return None
+        is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
+        if is_yes_or_no and Word.OR not in operations:
+            return None
         match sorted(set(operations), key=lambda word: word.value):
             case []:
                 return self._look_up(columns, asks, is_single=False)
@@ -152,7 +157,7 @@ class _Reader:
                 return self._look_up(columns, asks, is_single=True)
             case [Word.COUNT]:
                 return self._count(columns)
-            case [Word.COUNT, Word.TIMES]:
+            case [Word.TIMES]:
                 return self._count_rows() if not columns else None
             case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
                 return self._count(columns, is_total=True)
@@ -173,6 +178,7 @@ class _Reader:
     # Conditions ------------------------------------------------------------------------------------------------------
 
     def _read_conditions(self) -> bool:
+        self._choose_periods()
         for at, span in enumerate(self.spans):
             if at in self.used:
                 continue
@@ -184,6 +190,19 @@ class _Reader:
                 self._read_flag(at)
         self._use_ands()
         return True
+
+    def _choose_periods(self) -> None:
+        """Of a figure that columns hold for several years, the one of the years that are named."""
+        years = [at for at, span in enumerate(self.spans) if span.kind is Kind.YEAR]
+        named = [int(self.spans[at].number) for at in years]
+        for at, span in enumerate(self.spans):
+            if span.kind is Kind.COLUMN and len(span.columns) > 1 and len(named) in (1, 2):
+                found = [one for one in span.columns if self.table.period(one) == (named[0], named[-1])]
+                if len(found) == 1:
+                    self.spans[at] = replace(span, columns=frozenset(found))
+                    self.used.update(range(years[0], years[-1] + 1))
+                    if self._word(years[0] - 1) is Word.BETWEEN:
+                        self.used.add(years[0] - 1)
 
     def _word(self, at: int) -> Word | None:
         return self.spans[at].word if 0 <= at < len(self.spans) and at not in self.used else None
@@ -202,7 +221,8 @@ class _Reader:
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(columns) > 1 and len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
-        if len(columns) != 1 or (span.key.isdigit() and not beside):
+        is_loose = span.key.isdigit() or self._text(at).casefold() in LOOSE_WORDS
+        if len(columns) != 1 or (is_loose and not beside):
             return False
         (column,) = columns
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
@@ -250,6 +270,9 @@ class _Reader:
             return False
         (column,) = columns
         year = self.spans[at].number
+        before = tokenize(self.question[: self.spans[at].start])[-1:]
+        if before and before[0].norm in _OPEN:
+            return self._read_period(at, column)
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
         word = self._word(at - 1)
         if word in _COMPARATORS:
@@ -264,6 +287,18 @@ class _Reader:
             self.conditions.append(Condition(column, "year<=", (self.spans[until].number,), self._text(until)))
             return True
         self.conditions.append(Condition(column, "year=", (year,), self._text(at)))
+        return True
+
+    def _read_period(self, at: int, column: int) -> bool:
+        """ "From 2000 to 2009"; "by 2000" and "from 2000" alone are left over."""
+        if at + 1 >= len(self.spans) or self.spans[at + 1].kind is not Kind.YEAR:
+            return False
+        between = tokenize(self.question[self.spans[at].end : self.spans[at + 1].start])
+        if [token.norm for token in between] not in (["to"], ["through"], ["until"], ["tot"]):
+            return False
+        self.used.update([at, at + 1])
+        self.conditions.append(Condition(column, "year>=", (self.spans[at].number,), self._text(at)))
+        self.conditions.append(Condition(column, "year<=", (self.spans[at + 1].number,), self._text(at + 1)))
         return True
 
     def _read_flag(self, at: int) -> None:
@@ -301,25 +336,24 @@ class _Reader:
             return self._only(columns[0])
         if columns:
             return None
-        wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: WHEN_COLUMNS, Word.WHERE: WHERE_COLUMNS}
-        names = next((wanted[word] for word in asks if word in wanted), None)
-        if names is None:
-            return None
-        found = [
-            at
-            for at in range(len(self.table.columns))
-            if (words := self.table.words_of_column(at)) and words[-1] in names
-        ]
-        return found[0] if len(found) == 1 else None
+        wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
+        for names in next((wanted[word] for word in asks if word in wanted), ()):
+            found = [
+                at
+                for at in range(len(self.table.columns))
+                if (words := self.table.words_of_column(at)) and words[-1] in names
+            ]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
     def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> Reading | None:
         if not self.conditions:
             return None
+        if columns and (compared := self._compare(columns, None)) is not None:
+            return compared
         conditions = tuple(self.conditions)
         asked = self._asked_column(columns, asks)
-        first = tokenize(self.question)[0].norm
-        if first in YES_OR_NO and Word.LIST not in asks:
-            return None
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject
         if asked is None:
@@ -380,6 +414,9 @@ class _Reader:
         column = self._only(columns[0])
         if not self._is_number(column) or self.table.is_ordinal(column):
             return None
+        # "What does salary mean?" asks for no mean.
+        if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
+            return None
         return Reading(operation, tuple(self.conditions), order=column)
 
     def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> Reading | None:
@@ -403,13 +440,13 @@ class _Reader:
             answer is None and not others and set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat")
         ):
             answer = order
-        if answer is None:
+        if answer is None or any(condition.column in (answer, order) for condition in self.conditions):
             return None
         return Reading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> Reading | None:
         """ "Who has more gold, Spain or Italy": two values of the column that names the rows, beside each other."""
-        named = [condition for condition in self.conditions if condition.operator == "is"]
+        named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]
         if len(named) != 2 or len(self.conditions) != 2 or len(numbers) != 1 or any(one.is_negated for one in named):
@@ -420,7 +457,4 @@ class _Reader:
         order = self._only(numbers[0])
         if self.table.is_ordinal(order):
             return None
-        both = replace(
-            named[0], values=(*named[0].values, *named[1].values), shown=f"{named[0].shown} / {named[1].shown}"
-        )
-        return Reading(Operation.COMPARE, (both,), answer=column, order=order, is_least=word is Word.LEAST)
+        return Reading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)

@@ -15,9 +15,11 @@ from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, t
 
 _NOTE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECASE)
-_YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+# Not so the season 2004–05: it is of two years.
+_YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
-_MEASURES = frozenset("serving percent count no number amount rate name naam aantal".split())  # noqa: SIM905
+_MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal id code".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,9 @@ def years_of(value: CellValue) -> frozenset[int]:
     """The years that a cell of a year, a day or a text names."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
-    return frozenset(int(year) for year in _YEAR_IN.findall(value)) if isinstance(value, str) else frozenset()
+    if not isinstance(value, str):
+        return frozenset()
+    return frozenset([int(value[:4])]) if _DAY.fullmatch(value) else frozenset(map(int, _YEAR_IN.findall(value)))
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ class KnownTable:
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
-            if column.name == f"column {at + 1}":
-                continue  # it has no name
+            if not self.words_of_column(at):
+                continue
             plain = _NOTE.sub("", column.name)
             # "Make/Model" is called by either; "Points/Game" is no number of points.
             for name in {plain, *(plain.split("/") if column.kind != "number" else ())}:
@@ -108,9 +112,13 @@ class KnownTable:
                     whole.setdefault(tuple(sorted(words)), set()).add(at)
                 if len(words) > 1 and words[-1] in _MEASURES:
                     partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
-                if len(words) > 1 and column.kind != "number":
+                if period_of(name) and len(words) > 1:
+                    partly.setdefault(tuple(sorted(word for word in words if not word.isdigit())), set()).add(at)
+                elif len(words) > 1 and column.kind != "number":
                     partly.setdefault((words[-1],), set()).add(at)
-        names = {words: columns for words, columns in partly.items() if len(columns) == 1} | whole
+        # The same figure of several years is one of them when a year is named.
+        partly = {words: found for words, found in partly.items() if len(found) == 1 or all(map(self.period, found))}
+        names = partly | whole
         for group in SAME_COLUMNS:
             named = [names[(word,)] for word in group if (word,) in names]
             if len(named) == 1:
@@ -157,11 +165,17 @@ class KnownTable:
                 return False
         return True
 
+    def period(self, at: int) -> tuple[int, int] | None:
+        return period_of(self.columns[at].name)
+
     def is_ordinal(self, at: int) -> bool:
         words = self.words_of_column(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     def words_of_column(self, at: int) -> list[str]:
+        """Empty for a column without a name."""
+        if self.columns[at].name == f"column {at + 1}":
+            return []
         return _content_words(_NOTE.sub("", self.columns[at].name), self.columns[at])
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from retrieval.tables.words import singular
+
 
 class Word(Enum):
     """What a word, or a phrase, does in a question."""
@@ -91,7 +93,7 @@ ENGLISH: Mapping[Word, str] = {
     Word.WHERE: "where",
     Word.HOW: "how|how much",
     Word.LIST: "list|name|show|give|tell me|show me|give me|list all|compare",
-    Word.TIMES: "times",
+    Word.TIMES: "how many times|number of times|total number of times|amount of times",
     Word.ROWS: "rows|row|entries|items",
     Word.FILLER: "a|an|the|of|in|on|at|to|for|from|by|with|is|are|was|were|be|been|do|does|did|have|has|had|having"
     "|there|this|that|these|those|its|their|his|her|he|she|they|it|any|all|listed|in the list|on the list|in the table"
@@ -132,12 +134,16 @@ DUTCH: Mapping[Word, str] = {
     Word.WHERE: "waar",
     Word.HOW: "hoe",
     Word.LIST: "noem|geef|toon|lijst van|vergelijk",
-    Word.TIMES: "keer|maal",
+    Word.TIMES: "hoeveel keer|hoe vaak|aantal keer|aantal keren",
     Word.ROWS: "rijen|regels",
     Word.FILLER: "de|het|een|van|in|op|aan|bij|te|uit|naar|met|om|is|zijn|was|waren|wordt|worden|heeft|hebben|had"
     "|hadden|er|die|dat|deze|dit|hun|alle|in de lijst|in de tabel|kunt u|kun je|mij|me|graag|alstublieft|bevat"
     "|bevatten|staan|staat|ligt|liggen|precies|dan|u|je|ik|we",
 }
+
+
+def _nouns(words: str) -> frozenset[str]:
+    return frozenset(singular(word) for word in words.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,7 @@ class Concept:
 
 
 def _concept(columns: str, degrees: str, most: str, least: str) -> Concept:
-    return Concept(*(frozenset(words.split()) for words in (columns, degrees, most, least)))
+    return Concept(_nouns(columns), *(frozenset(words.split()) for words in (degrees, most, least)))
 
 
 CONCEPTS: tuple[Concept, ...] = (
@@ -183,27 +189,40 @@ CONCEPTS: tuple[Concept, ...] = (
 COMPARED = frozenset("expensive heavy long tall fast".split())  # noqa: SIM905
 # Verbs that say nothing beside these objects: "won three gold medals" is "has three gold".
 VERBS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(verbs.split()), frozenset(objects.split()))
+    (frozenset(verbs.split()), _nouns(objects))
     for verbs, objects in (
         ("win won wins awarded earn earned medal medals metal metals award awards", "gold silver bronze medal total"),
         ("score scored scores", "point goal run"),
         ("play played plays", "game match"),
     )
 )
-# How columns are called that answer who, when and where.
-WHO_COLUMNS = frozenset(
+# How columns are called that answer who, when and where: the first of these sets that names just one column.
+WHO_COLUMNS = (
+    _nouns(
+        """
+        name player driver athlete winner champion manager coach captain director rider artist author president member
+        candidate actor performer person employee swimmer skater pilot jockey wrestler opponent contestant nominee judge
+        naam speler winnaar burgemeester medewerker
+        """
+    ),
+    _nouns("team country nation club land ploeg"),
+)
+WHEN_COLUMNS = _nouns("date year season datum jaar seizoen")
+WHERE_COLUMNS = _nouns("location venue place city site stadium locatie plaats stad")
+# Names of columns that mean the same.
+SAME_COLUMNS = (_nouns("country nation nationality land"),)
+# Words that may be a cell, and mean something else where their column is not named beside them.
+LOOSE_WORDS = frozenset(
     """
-    name player driver athlete winner champion manager coach captain director rider artist author president member
-    candidate actor performer person employee swimmer skater pilot jockey wrestler opponent contestant nominee judge
-    team country nation club naam speler winnaar burgemeester medewerker
+    first second third last final best top current present other same next win won loss lost lose home away high low
+    open free new old good eerste laatste beste andere gewonnen verloren
     """.split()  # noqa: SIM905
 )
-WHEN_COLUMNS = frozenset("date year season datum jaar seizoen".split())  # noqa: SIM905
-WHERE_COLUMNS = frozenset("location venue place city site stadium locatie plaats stad".split())  # noqa: SIM905
-# Names of columns that mean the same.
-SAME_COLUMNS = (frozenset(["country", "nation", "nationality", "land"]),)
 # Numbers that rank or name: not summed, and their highest is not the largest.
-ORDINALS = frozenset("rank ranking position pos place no number nr id seed round week".split())  # noqa: SIM905
+ORDINALS = _nouns(
+    "rank ranking position pos place plaats finish standing overall peak chart pick grid lane division tier level class"
+    " grade no number nummer nr id seed round ronde week"
+)
 # Cells of rows that sum up others.
 SUMMARIES = frozenset(
     "total totals average averages sum overall mean career grandtotal careertotal totaal gemiddelde gemiddeld".split()  # noqa: SIM905

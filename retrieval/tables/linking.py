@@ -27,6 +27,7 @@ from retrieval.tables.words import YEAR, QuestionToken, key_of, singular, tokeni
 _LONGEST_SPAN = 12
 _PERIOD = frozenset(["between", "from", "to", "tussen", "tot"])
 _DIGITS = re.compile(r"\d[\d.,]*")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
 _SYMBOLS = {"€": "eur", "euro": "eur", "$": "usd", "dollar": "usd", "dollars": "usd", "£": "gbp", "%": "%"}
 
@@ -186,7 +187,9 @@ class _Linker:
             norms, scale = [scaled[1]], 1e3
         value = NUMBERS.get(norms[0])
         if value is None:
-            value = read_digits(norms[0]) if _DIGITS.fullmatch(norms[0]) else None
+            # Nobody types three decimals: 200.000 inwoners.
+            digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
+            value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
         if value is None:
             return None
         kind = Kind.YEAR if len(span) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER

@@ -78,9 +78,12 @@ def singular(word: str) -> str:
     elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     elif word.endswith("en") and len(word) > 5:
-        # "prijzen" is the plural of "prijs", "namen" that of "naam".
+        # "Prijzen" is the plural of "prijs".
         word = word[:-2]
         word = word[:-1] + {"z": "s", "v": "f"}.get(word[-1], word[-1])
+    if word.endswith("e") and len(word) > 4:
+        word = word[:-1]  # "gemeenten" is the plural of "gemeente"
+    # "Namen" is the plural of "naam".
     return _TWICE.sub(r"\1", word)
 
 
