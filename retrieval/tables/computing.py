@@ -75,7 +75,7 @@ def _count(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Com
     if any(row.is_hollow for row in rows):
         return None
     named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
-    if any(table.tells_apart(column) for column in named):
+    if len(rows) < 2 and any(table.tells_apart(column) for column in named):
         return _show(rows)
     count = len(rows)
     if reading.answer is not None:

@@ -150,6 +150,8 @@ class _Reader:
         is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
         if is_yes_or_no and Word.OR not in operations:
             return None
+        if set(operations) <= {Word.COUNT} and (compared := self._compare(columns, None)) is not None:
+            return compared
         match sorted(set(operations), key=lambda word: word.value):
             case []:
                 return self._look_up(columns, asks, is_single=False)
@@ -221,6 +223,10 @@ class _Reader:
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(columns) > 1 and len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
+        for word, other in ((at + 1, at + 2), (at - 1, at - 2)):
+            # "Eindhoven en Groningen": a town and a province of that name, beside a town.
+            if len(columns) > 1 and 0 <= other < len(self.spans) and self.spans[word].word in (Word.AND, Word.OR):
+                columns = columns & self.spans[other].columns or columns
         is_loose = span.key.isdigit() or self._text(at).casefold() in LOOSE_WORDS
         if len(columns) != 1 or (is_loose and not beside):
             return False
@@ -350,15 +356,13 @@ class _Reader:
     def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> Reading | None:
         if not self.conditions:
             return None
-        if columns and (compared := self._compare(columns, None)) is not None:
-            return compared
         conditions = tuple(self.conditions)
         asked = self._asked_column(columns, asks)
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject
         if asked is None:
             return None if columns or asks else Reading(Operation.ROWS, conditions)
-        if {condition.column for condition in conditions} & {asked}:
+        if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
@@ -434,13 +438,12 @@ class _Reader:
             return None
         others = [at for at in columns if at != ranking[0]]
         answer = self._asked_column(others, asks)
-        if answer is None and not others and not asks:
-            answer = self.table.subject
-        elif (
-            answer is None and not others and set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat")
-        ):
-            answer = order
-        if answer is None or any(condition.column in (answer, order) for condition in self.conditions):
+        if answer is None and not others:
+            if not asks or (set(asks) == {Word.WHICH} and self.spans[ranking[0]].word is word):
+                answer = self.table.subject  # "the cheapest"
+            elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
+                answer = order  # "what is the highest price"
+        if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
         return Reading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 

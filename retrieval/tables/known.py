@@ -19,7 +19,7 @@ _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECAS
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
-_MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal id code".split()))  # noqa: SIM905
+_MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
