@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retrieval.tables.cells import CellValue
@@ -29,7 +29,7 @@ def compute(reading: Reading, table: KnownTable) -> Computed | None:
     """None when a cell that matters does not say clearly what it holds, and when no row fits, but for a count."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
-    rows = _matching(reading.conditions, table.rows)
+    rows = _matching(reading, reading.conditions, table)
     if rows is None or _excludes_itself(reading, rows):
         return None
     match reading.operation:
@@ -46,9 +46,11 @@ def compute(reading: Reading, table: KnownTable) -> Computed | None:
     return _show(rows)
 
 
-def _matching(conditions: Sequence[Condition], rows: Iterable[KnownRow]) -> list[KnownRow] | None:
+def _matching(reading: Reading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
+    """The rows that meet the conditions; None when that is not clear."""
+    columns = {column for column in (reading.answer, reading.order) if column is not None}
     matching = []
-    for row in rows:
+    for row in table.read_rows(columns | {condition.column for condition in conditions}):
         if not row.is_of_data:
             continue
         held = [condition.holds(row.values[condition.column]) for condition in conditions]
@@ -72,7 +74,7 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 def _count(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
     """The rows, when each is another of what is counted, and nothing says that there can be one only."""
-    if any(row.is_hollow for row in rows):
+    if not table.is_long and any(row.is_hollow for row in rows):
         return None
     named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
     if len(rows) < 2 and any(table.tells_apart(column) for column in named):
@@ -135,7 +137,7 @@ def _rank(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
 
 def _compare(reading: Reading, table: KnownTable) -> Computed | None:
     """Both rows, the one that was asked for first."""
-    found = [_matching([condition], table.rows) for condition in reading.conditions]
+    found = [_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None
     both = [row for rows in found for row in rows or ()]
@@ -166,8 +168,13 @@ def _neighbour(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) ->
     if len(rows) != 1 or reading.answer is None:
         return None
     wanted = rows[0].ordinal + (1 if reading.operation is Operation.NEXT else -1)
-    row = next((row for row in table.rows if row.ordinal == wanted), None)
-    if row is None or row.is_hollow or not row.is_of_data or is_empty(row.values[reading.answer]):
+    row = next((row for row in table.read_rows([reading.answer]) if row.ordinal == wanted), None)
+    if (
+        row is None
+        or (not table.is_long and row.is_hollow)
+        or not row.is_of_data
+        or is_empty(row.values[reading.answer])
+    ):
         return None
     if row.values[reading.answer] == rows[0].values[reading.answer]:
         return None

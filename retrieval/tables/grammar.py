@@ -14,7 +14,7 @@ from retrieval.tables.known import KnownTable, is_empty, keys_of_cell, years_of
 from retrieval.tables.lexicon import LOOSE_WORDS, WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
 from retrieval.tables.linking import Kind, Span, link
 from retrieval.tables.types import Operation
-from retrieval.tables.words import key_of, singular, tokenize
+from retrieval.tables.words import key_of, singular, squeeze, tokenize
 
 # Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
 FEWEST_ROWS = 5
@@ -39,6 +39,8 @@ _NEIGHBOURS = {
     Word.BEFORE: Operation.PREVIOUS,
 }
 # Before a year: it is not that year alone.
+# What the key of a word lacks of the word.
+_LONGEST_ENDING = 5
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
@@ -69,22 +71,28 @@ class Condition:
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
         if not isinstance(value, str):
             return None
-        if value in self.values or keys_of_cell(value) & set(map(str, self.values)):
+        keys = set(map(str, self.values))
+        text = squeeze(value) if value not in keys else ""
+        if text and not any(key[:2] in text for key in keys):
+            return False
+        if not text or keys_of_cell(value) & keys:
             return True
-        # "Super League" is not "Super League Two", and nobody can tell what "Dutch (official), other" is.
-        text = key_of(value)
-        return None if any(_words_within(str(key), value, text) for key in self.values) else False
+        # "Super League" is not "Super League Two", and nobody can tell whether "dubbed Dutch" is Dutch.
+        return None if any(_is_within(key, value) for key in keys) else False
 
 
-def _words_within(key: str, value: str, text: str) -> bool:
-    if key not in text:
-        return False
+def _is_within(key: str, value: str) -> bool:
+    """Whether some words of the cell have the key."""
     norms = [token.norm for token in tokenize(value)]
-    return any(
-        key_of(" ".join(norms[first:end])) == key
-        for first in range(len(norms))
-        for end in range(first + 1, len(norms) + 1)
-    )
+    for first in range(len(norms)):
+        for end in range(first + 1, len(norms) + 1):
+            words = norms[first:end]
+            length = sum(map(len, words))
+            if length > len(key) + _LONGEST_ENDING:
+                break
+            if length >= len(key) and key_of(" ".join(words)) == key:
+                return True
+    return False
 
 
 def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:

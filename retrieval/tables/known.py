@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,13 +19,14 @@ _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECAS
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
+_LONGEST_SUMMARY = 24
 _MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """``values`` has one value a column: None for an empty cell; a text, in a column of another kind, for a cell that
-    is not of its column's kind."""
+    """``values`` has one value a column: None for an empty cell, and for one that was not read; a text, in a column of
+    another kind, for a cell that is not of its column's kind."""
 
     ordinal: int
     values: tuple[CellValue, ...]
@@ -33,20 +34,17 @@ class KnownRow:
     @property
     def is_of_data(self) -> bool:
         """Not so a row of totals."""
-        return not any(isinstance(value, str) and _squeezed(value) in SUMMARIES for value in self.values)
+        texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
+        return not any(squeeze(_NOTE.sub("", text)) in SUMMARIES for text in texts if text[:1] in "TtAaSsOoMmCcGg")
 
     @property
     def is_hollow(self) -> bool:
-        """Whether it has one value only: it may part the rows above it from those below."""
+        """Whether its cells hold one value only: it may part the rows above it from those below."""
         return len(self.values) > 2 and len({value for value in self.values if not is_empty(value)}) < 2
 
 
 def is_empty(value: CellValue) -> bool:
     return value is None or (isinstance(value, str) and is_nothing(value))
-
-
-def _squeezed(text: str) -> str:
-    return squeeze(_NOTE.sub("", text)) if len(text) <= LONGEST_LABEL else ""
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -68,14 +66,17 @@ def years_of(value: CellValue) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class KnownTable:
-    """``rows`` can be read more than once; of ``named_rows`` the cells may be named in a question."""
+    """``read_rows(columns)`` has all rows, with at least the values of these columns; of ``named_rows`` the cells may
+    be named in a question. ``is_long`` says that these are not all, and that rows are read with those values only.
+    """
 
     pk: int
     caption: str
     columns: tuple[Column, ...]
     row_count: int
-    rows: Iterable[KnownRow]
-    named_rows: Iterable[KnownRow]
+    read_rows: Callable[[Iterable[int]], Iterable[KnownRow]]
+    named_rows: Sequence[KnownRow]
+    is_long: bool = False
 
     @cached_property
     def caption_words(self) -> frozenset[str]:
@@ -127,8 +128,8 @@ class KnownTable:
 
     @cached_property
     def data_count(self) -> int:
-        """The rows without those of totals."""
-        return sum(row.is_of_data for row in self.rows)
+        """The rows without those of totals; of a long table all."""
+        return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
     @cached_property
     def subject(self) -> int | None:
@@ -140,7 +141,7 @@ class KnownTable:
     def tells_apart(self, at: int) -> bool:
         """Whether all cells of the column are filled and different."""
         seen: set[CellValue] = set()
-        for row in self.rows:
+        for row in self.read_rows([at]):
             if row.is_of_data:
                 if is_empty(row.values[at]) or row.values[at] in seen:
                     return False
@@ -160,8 +161,8 @@ class KnownTable:
     def is_in_order(self) -> bool:
         """Whether no column of years says that a row is older than the row above it."""
         for at in self.year_columns:
-            years = [min(years_of(row.values[at])) for row in self.rows if row.is_of_data]
-            if years != sorted(years):
+            years = [years_of(row.values[at]) for row in self.read_rows([at]) if row.is_of_data]
+            if any(len(one) != 1 for one in years) or [*map(min, years)] != sorted(map(min, years)):
                 return False
         return True
 

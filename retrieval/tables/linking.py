@@ -25,6 +25,7 @@ from retrieval.tables.lexicon import (
 from retrieval.tables.words import YEAR, QuestionToken, key_of, singular, tokenize
 
 _LONGEST_SPAN = 12
+_LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2
 _PERIOD = frozenset(["between", "from", "to", "tussen", "tot"])
 _DIGITS = re.compile(r"\d[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
@@ -115,9 +116,9 @@ class _Linker:
             yield self._span(Kind.WORD, first, end, word=word)
         elif self._is_caption(norms):
             yield self._span(Kind.WORD, first, end, word=Word.ROWS)
-        elif (number := self._number(first, end)) is not None:
+        elif len(span) <= _LONGEST_NUMBER and (number := self._number(first, end)) is not None:
             yield number
-        elif (concept := self._concept(first, end)) is not None:
+        elif len(span) <= _LONGEST_CONCEPT and (concept := self._concept(first, end)) is not None:
             yield concept
 
     def _span(

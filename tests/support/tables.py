@@ -21,4 +21,4 @@ def known_table(source: str, filename: str) -> KnownTable:
         cells = [plain_cell(text[start:end]) for start, end in row.cells]
         values = tuple(cell or None if value is None else value for value, cell in zip(row.values, cells, strict=True))
         rows.append(KnownRow(ordinal, values))
-    return KnownTable(1, table.caption, table.columns, len(rows), rows, rows)
+    return KnownTable(1, table.caption, table.columns, len(rows), lambda _columns: rows, rows)
