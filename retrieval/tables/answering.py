@@ -57,7 +57,7 @@ def _show(reading: Reading, computed: Computed, known: KnownTable, language: str
     columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
     rows = _result_rows([row.ordinal for row in computed.rows], columns, known, table)
     is_markup = table.document.media_type not in (CSV, TSV)
-    answers = (computed.value,) if computed.value else ()
+    answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
         place = columns.index(computed.answer)
         answering = rows[:1] if computed.operation is Operation.COMPARE else rows

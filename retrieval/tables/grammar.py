@@ -291,7 +291,7 @@ class _Reader:
         word = self._word(at - 1)
         if word in _COMPARATORS:
             self.used.add(at - 1)
-            sign = _COMPARATORS[word]  # type: ignore[index]
+            sign = _COMPARATORS[word]
             self.conditions.append(Condition(column, f"year{sign}", (year,), self._text(at)))
             return True
         until = at + 2 if self._word(at + 1) is Word.AND else at + 1
