@@ -10,11 +10,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="answer",
             name="computed",
-            field=models.JSONField(
-                blank=True,
-                help_text="What a table's rows were computed for; empty: nothing was.",
-                null=True,
-                verbose_name="computed",
-            ),
+            field=models.JSONField(editable=False, null=True),
         ),
     ]

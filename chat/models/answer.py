@@ -78,9 +78,8 @@ class Answer(Leased):
     confidence = models.FloatField(
         _("confidence"), null=True, blank=True, help_text=_("How likely the documents answer the question, 0 to 1.")
     )
-    computed: models.JSONField[dict[str, Any] | None] = models.JSONField(
-        _("computed"), null=True, blank=True, help_text=_("What a table's rows were computed for; empty: nothing was.")
-    )
+    # What was computed over the rows of a table; None where no value is stated.
+    computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True, editable=False)
     statements = models.JSONField(
         _("sentences"), default=list, blank=True, help_text=_("Each sentence of the answer, held against its sources.")
     )

@@ -13,7 +13,7 @@ from retrieval.ingest.formats.media_types import CSV, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.candidates import find_candidates
 from retrieval.tables.computing import Computed, compute, format_number
-from retrieval.tables.grammar import Condition, Reading, read_question
+from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known import KnownTable
 from retrieval.tables.reading import plain_cell
 from retrieval.tables.types import Operation, ResultCell, ResultRow, TableResult
@@ -48,7 +48,7 @@ def answer_from_tables(
     return shown
 
 
-def _show(reading: Reading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
+def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
     """The result with the places of its cells; None when the document is read again at this moment."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
@@ -84,7 +84,7 @@ def _show(reading: Reading, computed: Computed, known: KnownTable, language: str
     )
 
 
-def _columns_shown(reading: Reading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
+def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
     """The columns that name a row, and those that were asked for."""
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer

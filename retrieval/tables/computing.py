@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retrieval.tables.cells import CellValue
-from retrieval.tables.grammar import Condition, Reading
+from retrieval.tables.grammar import Condition, TableReading
 from retrieval.tables.known import KnownRow, KnownTable, is_empty, keys_of_cell
 from retrieval.tables.types import Operation
 
@@ -25,7 +25,7 @@ class Computed:
     answer: int | None = None
 
 
-def compute(reading: Reading, table: KnownTable) -> Computed | None:
+def compute(reading: TableReading, table: KnownTable) -> Computed | None:
     """None when a cell that matters does not say clearly what it holds, and when no row fits, but for a count."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
@@ -46,7 +46,7 @@ def compute(reading: Reading, table: KnownTable) -> Computed | None:
     return _show(rows)
 
 
-def _matching(reading: Reading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
+def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
     """The rows that meet the conditions; None when that is not clear."""
     columns = {column for column in (reading.answer, reading.order) if column is not None}
     matching = []
@@ -62,7 +62,7 @@ def _matching(reading: Reading, conditions: Sequence[Condition], table: KnownTab
     return matching
 
 
-def _excludes_itself(reading: Reading, rows: Sequence[KnownRow]) -> bool:
+def _excludes_itself(reading: TableReading, rows: Sequence[KnownRow]) -> bool:
     """Whether two values of one column are asked for that no row has both."""
     named = [condition.column for condition in reading.conditions if condition.operator == "is"]
     return not rows and len(set(named)) < len(named)
@@ -72,7 +72,7 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(Operation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
 
 
-def _count(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
     """The rows, when each is another of what is counted, and nothing says that there can be one only."""
     if not table.is_long and any(row.is_hollow for row in rows):
         return None
@@ -110,7 +110,7 @@ def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRo
     return found
 
 
-def _aggregate(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
+def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers:
         return None
@@ -120,7 +120,7 @@ def _aggregate(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(reading.operation, format_number(value), shown, len(numbers))
 
 
-def _rank(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
+def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     """The one row that has the most or the least; nothing where rows share the place."""
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers or reading.answer is None:
@@ -135,7 +135,7 @@ def _rank(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
     return Computed(reading.operation, "", (best[0],), len(numbers), reading.answer)
 
 
-def _compare(reading: Reading, table: KnownTable) -> Computed | None:
+def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
     """Both rows, the one that was asked for first."""
     found = [_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
@@ -150,7 +150,7 @@ def _compare(reading: Reading, table: KnownTable) -> Computed | None:
     return Computed(Operation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
 
 
-def _look_up(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
+def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     answer = reading.answer
     if answer is None or any(is_empty(row.values[answer]) for row in rows):
         return _show(rows)
@@ -164,7 +164,7 @@ def _look_up(reading: Reading, rows: Sequence[KnownRow]) -> Computed | None:
     )
 
 
-def _neighbour(reading: Reading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+def _neighbour(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
     if len(rows) != 1 or reading.answer is None:
         return None
     wanted = rows[0].ordinal + (1 if reading.operation is Operation.NEXT else -1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from retrieval.tables.cells import CellValue
 from retrieval.tables.known import KnownTable, is_empty, keys_of_cell, years_of
 from retrieval.tables.lexicon import LOOSE_WORDS, WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
-from retrieval.tables.linking import Kind, Span, link
+from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.types import Operation
 from retrieval.tables.words import key_of, singular, squeeze, tokenize
 
@@ -110,7 +110,7 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableReading:
     """``answer`` is the column whose cells answer, ``order`` the one that ranks or is computed. ``is_single`` says
     that one row is asked for, ``is_distinct`` that different cells of the answer's column are counted, ``is_least``
     that of two rows the lesser one is asked for."""
@@ -124,7 +124,7 @@ class Reading:
     is_least: bool = False
 
 
-def read_question(question: str, table: KnownTable) -> Reading | None:
+def read_question(question: str, table: KnownTable) -> TableReading | None:
     """None when it is not clear what is asked."""
     spans = link(question, table) if table.names_of_columns else None
     if not spans:
@@ -139,12 +139,12 @@ def read_question(question: str, table: KnownTable) -> Reading | None:
 @dataclass(slots=True)
 class _Reader:
     question: str
-    spans: list[Span]
+    spans: list[QuestionSpan]
     table: KnownTable
     conditions: list[Condition] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
 
-    def read(self) -> Reading | None:
+    def read(self) -> TableReading | None:
         if not self._read_conditions():
             return None
         words = [span.word for at, span in enumerate(self.spans) if at not in self.used and span.word is not None]
@@ -361,7 +361,7 @@ class _Reader:
                 return found[0] if len(found) == 1 else None
         return None
 
-    def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> Reading | None:
+    def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> TableReading | None:
         if not self.conditions:
             return None
         conditions = tuple(self.conditions)
@@ -369,19 +369,19 @@ class _Reader:
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject
         if asked is None:
-            return None if columns or asks else Reading(Operation.ROWS, conditions)
+            return None if columns or asks else TableReading(Operation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
-            return Reading(Operation.LIST, conditions, answer=asked)
-        return Reading(Operation.LOOK_UP, conditions, answer=asked, is_single=is_single)
+            return TableReading(Operation.LIST, conditions, answer=asked)
+        return TableReading(Operation.LOOK_UP, conditions, answer=asked, is_single=is_single)
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
         return singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
 
-    def _find_neighbour(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> Reading | None:
+    def _find_neighbour(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
         """ "Which event comes after X": the row behind the one that is named, in the order of the table."""
         if len(self.conditions) != 1 or self.conditions[0].operator != "is" or self.conditions[0].is_negated:
             return None
@@ -391,24 +391,26 @@ class _Reader:
         if word in (Word.AFTER, Word.BEFORE) and not self.table.is_in_order:
             return None
         answer = self._asked_column(columns, asks) if columns else self.conditions[0].column
-        return None if answer is None else Reading(_NEIGHBOURS[word], tuple(self.conditions), answer=answer)
+        return None if answer is None else TableReading(_NEIGHBOURS[word], tuple(self.conditions), answer=answer)
 
-    def _count(self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False) -> Reading | None:
+    def _count(
+        self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
+    ) -> TableReading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
         if not columns and not is_distinct and (self._counts_value() or (rows and self._follows(rows[0], Word.COUNT))):
-            return Reading(Operation.COUNT, tuple(self.conditions))
+            return TableReading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
         column = self._only(columns[0])
         conditions = tuple(self.conditions)
         if not self._is_number(column) or column in self.table.year_columns:
-            return Reading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
+            return TableReading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
         if self.table.is_ordinal(column) or is_distinct:
             return None
         if is_total:
-            return Reading(Operation.SUM, conditions, order=column)
-        return Reading(Operation.LOOK_UP, conditions, answer=column, is_single=True) if conditions else None
+            return TableReading(Operation.SUM, conditions, order=column)
+        return TableReading(Operation.LOOK_UP, conditions, answer=column, is_single=True) if conditions else None
 
     def _counts_value(self) -> bool:
         """ "How many pumps": the rows of a value."""
@@ -418,8 +420,8 @@ class _Reader:
         last = tokenize(self._text(at))[-1].norm
         return singular(last) != last and last.endswith(("s", "en"))
 
-    def _count_rows(self) -> Reading | None:
-        return Reading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None
+    def _count_rows(self) -> TableReading | None:
+        return TableReading(Operation.COUNT, tuple(self.conditions)) if self.conditions else None
 
     def _follows(self, at: int, word: Word) -> bool:
         """Whether nothing but words of counting stands between the word and the span."""
@@ -428,7 +430,7 @@ class _Reader:
             before.pop()
         return bool(before) and before[-1].word in (word, Word.TOTAL_COUNT)
 
-    def _aggregate(self, columns: Sequence[int], operation: Operation) -> Reading | None:
+    def _aggregate(self, columns: Sequence[int], operation: Operation) -> TableReading | None:
         if len(columns) != 1:
             return None
         column = self._only(columns[0])
@@ -437,9 +439,9 @@ class _Reader:
         # "What does salary mean?" asks for no mean.
         if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
             return None
-        return Reading(operation, tuple(self.conditions), order=column)
+        return TableReading(operation, tuple(self.conditions), order=column)
 
-    def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> Reading | None:
+    def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
         """The column right behind the extreme ranks, the other one answers."""
         ranking = [
             at
@@ -461,9 +463,9 @@ class _Reader:
                 answer = order  # "what is the highest price"
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
-        return Reading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
+        return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
-    def _compare(self, columns: Sequence[int], word: Word | None) -> Reading | None:
+    def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
         """ "Who has more gold, Spain or Italy": two values of the column that names the rows, beside each other."""
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
@@ -476,4 +478,4 @@ class _Reader:
         order = self._only(numbers[0])
         if self.table.is_ordinal(order):
             return None
-        return Reading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)
+        return TableReading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)

@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class QuestionSpan:
     """``question[start:end]``. ``word`` is what a phrase of the grammar does, ``columns`` are those that are named or
     that hold the value, ``key`` is the value's, ``number`` a number or a year, and ``unit`` what stands behind it."""
 
@@ -56,7 +56,7 @@ class Span:
     unit: str = ""
 
 
-def link(question: str, table: KnownTable) -> list[Span] | None:
+def link(question: str, table: KnownTable) -> list[QuestionSpan] | None:
     """The spans of the question in their order, without filler; None when a word is left over.
 
     The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
@@ -82,8 +82,8 @@ class _Linker:
     table: KnownTable
     phrases: Mapping[tuple[str, ...], Word]
 
-    def link(self) -> list[Span] | None:
-        found: dict[int, tuple[int, Span]] = {}
+    def link(self) -> list[QuestionSpan] | None:
+        found: dict[int, tuple[int, QuestionSpan]] = {}
         taken = [False] * len(self.tokens)
         for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
             for first in range(len(self.tokens) - length + 1):
@@ -100,7 +100,7 @@ class _Linker:
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
         return spans if all(self._is_verb(at, spans) for at in left) else None
 
-    def _meanings(self, first: int, end: int) -> Iterator[Span]:
+    def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
         """What the tokens mean together; several where that is not clear."""
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
@@ -132,9 +132,9 @@ class _Linker:
         key: str = "",
         number: float = 0.0,
         unit: str = "",
-    ) -> Span:
+    ) -> QuestionSpan:
         start, stop = self.tokens[first].start, self.tokens[end - 1].end
-        return Span(kind, start, stop, word, columns, key, number, unit)
+        return QuestionSpan(kind, start, stop, word, columns, key, number, unit)
 
     def _columns(self, norms: Sequence[str]) -> frozenset[int]:
         if len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}:
@@ -168,7 +168,7 @@ class _Linker:
         around = self.question[max(0, token.start - 2) : token.start], self.question[token.end : token.end + 2]
         return not (re.fullmatch(r"\w[^\s\w]", around[0]) or re.fullmatch(r"[^\s\w]\w", around[1]))
 
-    def _number(self, first: int, end: int) -> Span | None:
+    def _number(self, first: int, end: int) -> QuestionSpan | None:
         """A number with its sign, scale and unit, a day, or a year."""
         span = self.tokens[first:end]
         text = self.question[span[0].start : span[-1].end]
@@ -199,7 +199,7 @@ class _Linker:
     def _columns_of_days(self) -> frozenset[int]:
         return frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
 
-    def _concept(self, first: int, end: int) -> Span | None:
+    def _concept(self, first: int, end: int) -> QuestionSpan | None:
         """ "How heavy", "cheapest", "most expensive", "weighs"."""
         *before, word = (token.norm for token in self.tokens[first:end])
         for concept in CONCEPTS:
@@ -214,7 +214,7 @@ class _Linker:
                 return self._of_concept(concept, first, end, None)
         return None
 
-    def _of_concept(self, concept: Concept, first: int, end: int, word: Word | None) -> Span | None:
+    def _of_concept(self, concept: Concept, first: int, end: int, word: Word | None) -> QuestionSpan | None:
         columns = frozenset(
             at
             for at in range(len(self.table.columns))
@@ -222,7 +222,7 @@ class _Linker:
         )
         return self._span(Kind.COLUMN, first, end, columns=columns, word=word) if columns else None
 
-    def _is_verb(self, at: int, spans: Sequence[Span]) -> bool:
+    def _is_verb(self, at: int, spans: Sequence[QuestionSpan]) -> bool:
         """Whether the word says no more than "has": "won" beside gold medals."""
         token = self.tokens[at]
         named = {
