@@ -32,6 +32,9 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
     rows = _matching(reading, reading.conditions, table)
     if rows is None or _excludes_itself(reading, rows):
         return None
+    is_over_rows = reading.operation not in (Operation.LOOK_UP, Operation.NEXT, Operation.PREVIOUS)
+    if is_over_rows and not table.is_long and any(row.is_doubtful for row in rows):
+        return None
     match reading.operation:
         case Operation.COUNT:
             return _count(reading, rows, table)
@@ -74,8 +77,6 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
     """The rows, when each is another of what is counted, and nothing says that there can be one only."""
-    if not table.is_long and any(row.is_hollow for row in rows):
-        return None
     named = {condition.column for condition in reading.conditions if condition.operator in ("is", "year=")}
     if len(rows) < 2 and any(table.tells_apart(column) for column in named):
         return _show(rows)
@@ -121,14 +122,16 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """The one row that has the most or the least; nothing where rows share the place."""
+    """The one row that has the most or the least; nothing where rows share the place or the name."""
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
-    if len(best) > 1 and reading.answer != reading.order:
+    named = [row.values[reading.answer] for _, row in numbers]
+    # Of a team that has several rows, nobody can tell whether one of them counts or all together.
+    if reading.answer != reading.order and (len(best) > 1 or len(set(named)) < len(named)):
         return None
     if is_empty(best[0].values[reading.answer]):
         return None
@@ -171,7 +174,7 @@ def _neighbour(reading: TableReading, rows: Sequence[KnownRow], table: KnownTabl
     row = next((row for row in table.read_rows([reading.answer]) if row.ordinal == wanted), None)
     if (
         row is None
-        or (not table.is_long and row.is_hollow)
+        or (not table.is_long and row.is_doubtful)
         or not row.is_of_data
         or is_empty(row.values[reading.answer])
     ):

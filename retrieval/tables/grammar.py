@@ -48,7 +48,7 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 @dataclass(frozen=True, slots=True)
 class Condition:
     """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, ``year`` and the
-    comparisons with a year (``year>``). ``values`` are alternatives. ``shown`` are the question's words."""
+    comparisons with a year (``year>``, ``year between``). ``values`` are alternatives. ``shown`` are the question's words."""
 
     column: int
     operator: str
@@ -66,6 +66,9 @@ class Condition:
             return None if self.is_negated else False
         if self.operator.startswith("year"):
             years = years_of(value)
+            if self.operator == "year between":
+                # Nobody can tell whether 2005 lies between 2005 and 2010.
+                return None if len(years) != 1 or years & set(self.values) else _is_between(min(years), self.values)
             return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
         if self.operator != "is":
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
@@ -93,6 +96,10 @@ def _is_within(key: str, value: str) -> bool:
             if length >= len(key) and key_of(" ".join(words)) == key:
                 return True
     return False
+
+
+def _is_between(number: float, bounds: Sequence[CellValue]) -> bool:
+    return _compare(number, ">", bounds[:1]) and _compare(number, "<", bounds[1:])
 
 
 def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
@@ -297,8 +304,7 @@ class _Reader:
         until = at + 2 if self._word(at + 1) is Word.AND else at + 1
         if word is Word.BETWEEN and until < len(self.spans) and self.spans[until].kind is Kind.YEAR:
             self.used.update(range(at - 1, until + 1))
-            self.conditions.append(Condition(column, "year>=", (year,), self._text(at)))
-            self.conditions.append(Condition(column, "year<=", (self.spans[until].number,), self._text(until)))
+            self.conditions.append(Condition(column, "year between", (year, self.spans[until].number)))
             return True
         self.conditions.append(Condition(column, "year=", (year,), self._text(at)))
         return True
@@ -415,7 +421,7 @@ class _Reader:
     def _counts_value(self) -> bool:
         """ "How many pumps": the rows of a value."""
         at = next((at for at, span in enumerate(self.spans) if span.word in (Word.COUNT, Word.TOTAL_COUNT)), -1) + 1
-        if not 0 < at < len(self.spans) or self.spans[at].kind is not Kind.VALUE:
+        if not 0 < at < len(self.spans) or self.spans[at].kind is not Kind.VALUE or self.table.subject is None:
             return False
         last = tokenize(self._text(at))[-1].norm
         return singular(last) != last and last.endswith(("s", "en"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from retrieval.tables.cells import CellValue, is_nothing
-from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES
+from retrieval.tables.lexicon import JOINING, ORDINALS, SAME_COLUMNS, SUMMARIES, SUMMARIES_BEGIN
 from retrieval.tables.reading import LONGEST_LABEL, Column
 from retrieval.tables.words import YEAR, key_of, period_of, singular, squeeze, tokenize, words_of_name
 
@@ -19,7 +19,7 @@ _ELEMENTS = re.compile(r"\s*(?:,|;|/|\n|\s&\s|\s·\s|<br ?/?>)\s*", re.IGNORECAS
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
-_LONGEST_SUMMARY = 24
+_LONGEST_SUMMARY = 30
 _MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
@@ -38,9 +38,14 @@ class KnownRow:
         return not any(squeeze(_NOTE.sub("", text)) in SUMMARIES for text in texts if text[:1] in "TtAaSsOoMmCcGg")
 
     @property
-    def is_hollow(self) -> bool:
-        """Whether its cells hold one value only: it may part the rows above it from those below."""
-        return len(self.values) > 2 and len({value for value in self.values if not is_empty(value)}) < 2
+    def is_doubtful(self) -> bool:
+        """Whether it may be no row like the others: it has one value only, as a heading between rows has, or a cell
+        that begins like a sum ("Total valid votes")."""
+        filled = {value for value in self.values if not is_empty(value)}
+        texts = (value for value in filled if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
+        return (len(self.values) > 2 and len(filled) < 2) or any(
+            text.casefold().startswith(SUMMARIES_BEGIN) for text in texts
+        )
 
 
 def is_empty(value: CellValue) -> bool:

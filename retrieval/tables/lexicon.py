@@ -227,6 +227,10 @@ ORDINALS = _nouns(
 SUMMARIES = frozenset(
     "total totals average averages sum overall mean career grandtotal careertotal totaal gemiddelde gemiddeld".split()  # noqa: SIM905
 )
+SUMMARIES_BEGIN = (
+    *("total", "subtotal", "sum", "turnout", "majority", "other", "registered", "rejected", "invalid", "valid"),
+    *("average", "overall", "grand", "combined", "totaal", "subtotaal", "overige", "gemiddeld"),
+)
 YES_OR_NO = frozenset(
     """
     is are was were do does did has have had can could will would should may kan mag is zijn was waren heeft hebben had
