@@ -48,7 +48,9 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 @dataclass(frozen=True, slots=True)
 class Condition:
     """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, ``year`` and the
-    comparisons with a year (``year>``, ``year between``). ``values`` are alternatives. ``shown`` are the question's words."""
+    comparisons with a year (``year>``, ``year between``). ``values`` are alternatives. ``shown`` are the words of the
+    question.
+    """
 
     column: int
     operator: str
